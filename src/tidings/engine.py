@@ -1,0 +1,129 @@
+"""The inline engine: the whole flow in one process.
+
+    lines --ingest--> changes --tables--> messages --gateway--> notifications
+                                   \\--forms--/
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidings.families.base import Form
+from tidings.model.catalog import Catalog
+from tidings.model.change import ChangeBatch
+from tidings.model.message import MessageBatch
+from tidings.model.notification import NotificationBatch
+from tidings.model.quarantine import Quarantined
+from tidings.model.wire import wire_sizes
+from tidings.pipeline.deliver import Gateway, GatewayWork
+from tidings.pipeline.door import Door
+from tidings.pipeline.forms import FormShard, FormsWork, GroupKey, by_value, group_of
+from tidings.pipeline.host import Sent
+from tidings.pipeline.ingest import Ingest
+from tidings.pipeline.tables import TableShard, TablesResult, TablesWork
+
+
+@dataclass
+class Stats:
+    """Counts of a run, in all and per family, as `--stats` writes them."""
+
+    changes: int = 0
+    messages: Counter[str] = field(default_factory=Counter)
+    message_bytes: Counter[str] = field(default_factory=Counter)
+    deliveries: Counter[str] = field(default_factory=Counter)
+    notifications: Counter[str] = field(default_factory=Counter)
+    quarantined: int = 0
+
+    def count_messages(self, batches: Iterable[MessageBatch]) -> None:
+        for batch in batches:
+            family = Form.from_key(batch.form).family
+            self.messages[family] += len(batch)
+            self.message_bytes[family] += int(wire_sizes(batch).sum())
+
+    def summary(self, seconds: float, peak_rss_mb: float) -> dict[str, Any]:
+        counted = ("messages", "message_bytes", "deliveries", "notifications")
+        families = sorted({family for name in counted for family in getattr(self, name)})
+        totals = {name: sum(getattr(self, name).values()) for name in counted}
+        return {
+            "changes": self.changes,
+            **totals,
+            "seconds": round(seconds, 3),
+            "peak_rss_mb": round(peak_rss_mb, 1),
+            "quarantined": self.quarantined,
+            "families": {family: {name: getattr(self, name)[family] for name in counted} for family in families},
+        }
+
+
+@dataclass
+class BatchResult:
+    notifications: NotificationBatch
+    refused: list[Quarantined]
+
+
+class Engine:
+    """Subscriptions in, changes in, notifications out; results after every call equal recomputation."""
+
+    def __init__(self, catalog: Catalog, strategies: Mapping[str, str] | None = None) -> None:
+        self.catalog = catalog
+        self.strategies = dict(strategies or {})
+        self.door = Door(catalog)
+        self.stats = Stats()
+        self.started = time.monotonic()
+        self._ingest = Ingest(catalog)
+        self._tables = TableShard(catalog, self.strategies)
+        self._forms: dict[GroupKey, FormShard] = {}
+        self._gateway = Gateway(catalog)
+        self._position = 0
+
+    def feed(self, lines: Iterable[bytes]) -> BatchResult:
+        """One micro-batch of raw change records."""
+        records = list(lines)
+        parsed = self._ingest.parse(records, self._position)
+        self._position += len(records)
+        return self.feed_changes(parsed.changes, parsed.refused)
+
+    def feed_changes(self, changes: list[ChangeBatch], refused: list[Quarantined] | None = None) -> BatchResult:
+        """One micro-batch of typed changes, together with the subscription events gathered at the door."""
+        return self._flow(TablesWork.of(changes, self.door.take()), refused or [])
+
+    def finish(self) -> BatchResult:
+        """The end of the input: subscriptions that wait for a later sequence number get their snapshots."""
+        return self._flow(TablesWork(points=self.door.take(), is_end=True), [])
+
+    def route(self, changes: list[ChangeBatch]) -> list[MessageBatch]:
+        """Changes to messages only: what a server does whose gateways run elsewhere."""
+        result, sent = self._serve(TablesWork.of(changes, self.door.take()))
+        self._gateway.apply(GatewayWork(points=result.released))
+        return sent.merged()
+
+    def _flow(self, work: TablesWork, refused: list[Quarantined]) -> BatchResult:
+        result, sent = self._serve(work)
+        messages = sent.merged()
+        notifications, _ = self._gateway.apply(GatewayWork(result.released, messages, sent.snapshots))
+        everything = sorted([*refused, *result.refused], key=lambda entry: entry.position)
+        self.stats.changes += result.accepted
+        self.stats.quarantined += len(everything)
+        self.stats.count_messages(messages)
+        self.stats.deliveries = self._gateway.deliveries
+        self.stats.notifications = self._gateway.notifications
+        return BatchResult(notifications, everything)
+
+    def _serve(self, work: TablesWork) -> tuple[TablesResult, Sent]:
+        result, _ = self._tables.apply(work)
+        groups: dict[GroupKey, FormsWork] = {}
+        for changes in result.images:
+            for group, _, part in self._tables.groups.split(changes, 1):
+                groups.setdefault(group, FormsWork()).changes.append(part)
+        for points in by_value(result.released):
+            groups.setdefault(group_of(points.form), FormsWork()).points.append(points)
+        for group, forms_work in groups.items():
+            if group not in self._forms:
+                self._forms[group] = FormShard(self.catalog, self.strategies)
+            sent, _ = self._forms[group].apply(forms_work)
+            result.sent.messages.extend(sent.messages)
+            result.sent.snapshots.extend(sent.snapshots)
+        return result, result.sent

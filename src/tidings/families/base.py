@@ -1,0 +1,176 @@
+"""The protocols every family of subscriptions implements: where a query lies, how changes become messages, what clients see.
+
+    SQL --shape--> Family.place --> points        (at the door)
+    change --> Server.change --> messages         (at the server, per form)
+    message + points it reached --> Views.tell    (at the gateway, per form)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from tidings.model.catalog import Catalog
+from tidings.model.change import TableChanges
+from tidings.model.codes import BoolArray, Int64Array
+from tidings.model.message import MessageBatch, SnapshotBatch
+from tidings.model.points import Placement, PointBatch
+from tidings.sql.shape import Shape
+
+
+class Partition(Enum):
+    """How the work of a form is spread over shards."""
+
+    ROW = "row"
+    """With the rows themselves, by primary key: each change can be handled knowing its own row alone."""
+    VALUE = "value"
+    """By the values of certain columns (`Family.partition_columns`): rows with equal values meet in one shard."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """All subscriptions of one shape in one family: one parameter space. `variant` is the family's own distinction."""
+
+    family: str
+    shape: Shape
+    variant: str = ""
+
+    @cached_property
+    def key(self) -> str:
+        """Text that identifies the form in every process and from which it can be made again."""
+        return msgspec.json.encode((self.family, self.shape, self.variant)).decode()
+
+    @staticmethod
+    def from_key(key: str) -> Form:
+        family, shape, variant = msgspec.json.decode(key, type=tuple[str, Shape, str])
+        return Form(family, shape, variant)
+
+
+class Rows(Protocol):
+    """A table's current rows, as servers see them when a subscription is created.
+
+    Rows sit at positions; `alive` tells which positions hold a current row.
+    """
+
+    @property
+    def alive(self) -> BoolArray: ...
+    def __len__(self) -> int: ...
+    def codes(self, column: str) -> tuple[Int64Array, BoolArray]: ...
+    def take(self, positions: Int64Array) -> pa.RecordBatch: ...
+
+
+class Server(ABC):
+    """One form's work at the server, in one shard. Calls come strictly in sequence order."""
+
+    remembers_changes: ClassVar[bool] = False
+    """True where `change` alters state: then changes are played again when state is restored from a log."""
+
+    @abstractmethod
+    def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
+        """Messages for changes of one of the form's tables."""
+
+    @abstractmethod
+    def create(self, points: PointBatch, tables: dict[str, Rows]) -> Iterable[SnapshotBatch]:
+        """Takes new subscriptions; gives this shard's rows of their snapshots."""
+
+    @abstractmethod
+    def drop(self, points: PointBatch) -> None:
+        """Forgets subscriptions."""
+
+    @abstractmethod
+    def dump(self) -> Any:
+        """State as something `tidings.model.blob.pack` takes; `load` on a new server restores it."""
+
+    @abstractmethod
+    def load(self, state: Any) -> None: ...
+
+
+@dataclass(frozen=True)
+class Told:
+    """What views tell: subscription slot `slot[i]` is told `tails[tail[i]]` at `seq[i]`."""
+
+    seq: Int64Array
+    slot: Int64Array
+    tail: Int64Array
+    tails: list[str]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Deliveries: message `message[i]` of the batch has reached the point at `slot[i]`, with `tags[i]` of its region."""
+
+    message: Int64Array
+    slot: Int64Array
+    tags: np.ndarray[Any, np.dtype[np.uint8]]
+
+
+class Views(ABC):
+    """The held state of all subscriptions of one form at one gateway; subscriptions are known by slot."""
+
+    @abstractmethod
+    def create(self, slots: Int64Array, points: PointBatch) -> None:
+        """Starts views for new points."""
+
+    @abstractmethod
+    def drop(self, slots: Int64Array) -> None:
+        """Ends views."""
+
+    @abstractmethod
+    def snapshot(self, slot: int, seq: int, rows: pa.RecordBatch | None) -> str:
+        """Fills a new view with its first rows (None: no rows) and gives the tail of the snapshot's line."""
+
+    @abstractmethod
+    def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
+        """Applies delivered messages and tells what changed: at most once per subscription and seq."""
+
+
+class Family(ABC):
+    """A kind of standing query. Stateless: one instance serves all."""
+
+    name: ClassVar[str]
+    strategies: ClassVar[tuple[str, ...]]
+    """Names of the ways to reformulate; the first is the default."""
+    partition: ClassVar[Partition] = Partition.ROW
+    summary: ClassVar[str]
+
+    @abstractmethod
+    def claims(self, shape: Shape, catalog: Catalog) -> bool:
+        """Whether queries of this shape belong to the family."""
+
+    @abstractmethod
+    def place(self, shape: Shape, constants: Any, catalog: Catalog) -> Placement:
+        """The form and point(s) of a query."""
+
+    @abstractmethod
+    def dims(self, form: Form) -> int:
+        """Dimensions of the form's space."""
+
+    @abstractmethod
+    def channel_types(self, form: Form, catalog: Catalog) -> tuple[pa.DataType, ...]:
+        """Arrow types of the components of the form's channels."""
+
+    @abstractmethod
+    def server(self, form: Form, catalog: Catalog, strategy: str) -> Server: ...
+
+    @abstractmethod
+    def views(self, form: Form, catalog: Catalog) -> Views: ...
+
+    @abstractmethod
+    def answer(self, shape: Shape, constants: Any, catalog: Catalog, tables: dict[str, dict[Any, dict[str, Any]]]) -> Any:
+        """The reference: the query's result recomputed from plain rows, as a list of rows (a multiset)."""
+
+    @abstractmethod
+    def explain(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
+        """(label, text) lines for `tidings explain`."""
+
+    def partition_columns(self, form: Form) -> dict[str, tuple[str, ...]]:
+        """For Partition.VALUE: per table the columns whose values decide the shard; none: the form stays in one shard."""
+        return {}

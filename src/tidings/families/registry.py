@@ -1,0 +1,74 @@
+"""The installed families, and which of them a query belongs to. A new family lands by being added here."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from tidings.families.base import Family, Form
+from tidings.model.catalog import Catalog
+from tidings.model.errors import SqlError, UsageError
+from tidings.sql.compiler import Statement
+
+_extra: list[Family] = []
+
+
+@cache
+def _built_in() -> tuple[Family, ...]:
+    from tidings.families.select import SelectFamily
+
+    return (SelectFamily(),)
+
+
+def families() -> tuple[Family, ...]:
+    return (*_built_in(), *_extra)
+
+
+def register(family: Family) -> None:
+    """Adds a family from outside the package; it is asked before the built-in ones are refused."""
+    if family.name not in {known.name for known in families()}:
+        _extra.append(family)
+
+
+def family(name: str) -> Family:
+    for known in families():
+        if known.name == name:
+            return known
+    raise UsageError(f"unknown family {name!r}; there are {', '.join(known.name for known in families())}")
+
+
+def family_of(form_key: str) -> tuple[Family, Form]:
+    form = Form.from_key(form_key)
+    return family(form.family), form
+
+
+def classify(statement: Statement, catalog: Catalog) -> Family:
+    """The family a query belongs to, or an error that names the construct in the way."""
+    for known in families():
+        if known.claims(statement.shape, catalog):
+            return known
+    shape = statement.shape
+    if shape.joins:
+        problem, clause = "joins are not served by any installed family", "join"
+    elif shape.order is not None:
+        problem, clause = "ORDER BY .. LIMIT is not served by any installed family", "order"
+    elif shape.movement is not None:
+        problem, clause = f"{shape.movement.kind} is not served by any installed family", "movement"
+    else:
+        problem, clause = f"table {shape.tables[0]!r} holds constraints, which no installed family serves", "from"
+    line, column, construct = statement.where(clause)  # type: ignore[arg-type]
+    served = "; ".join(f"{known.name}: {known.summary}" for known in families())
+    raise SqlError(problem, construct=construct, line=line, column=column, hint=f"served are {served}")
+
+
+def parse_strategies(choices: list[str]) -> dict[str, str]:
+    """`FAMILY=NAME` options as a mapping, checked."""
+    chosen: dict[str, str] = {}
+    for choice in choices:
+        name, equals, strategy = choice.partition("=")
+        if not equals:
+            raise UsageError(f"--strategy takes FAMILY=NAME, not {choice!r}")
+        known = family(name).strategies
+        if strategy not in known:
+            raise UsageError(f"family {name!r} has no strategy {strategy!r}; it has {', '.join(known)}")
+        chosen[name] = strategy
+    return chosen

@@ -1,0 +1,66 @@
+"""The select family: rows that satisfy a conjunction of ranges and equalities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tidings.families.base import Family, Form, Partition, Server, Views
+from tidings.families.select import subscription
+from tidings.families.select.reference import answer
+from tidings.families.select.strategies import RegionServer, ScanServer, UnicastServer
+from tidings.families.select.view import SelectViews
+from tidings.model.catalog import Catalog
+from tidings.model.points import Placement
+from tidings.sql.constants import Constants
+from tidings.sql.shape import Shape
+
+_SERVERS = {"region": RegionServer, "unicast": UnicastServer, "scan": ScanServer}
+
+
+class SelectFamily(Family):
+    name = "select"
+    strategies = tuple(_SERVERS)
+    partition = Partition.ROW
+    summary = "rows of one table within ranges: SELECT .. FROM t WHERE a = x AND b BETWEEN y AND z"
+
+    def claims(self, shape: Shape, catalog: Catalog) -> bool:
+        is_plain = len(shape.tables) == 1 and shape.order is None and shape.movement is None
+        return is_plain and catalog.table(shape.tables[0]).rows == "values"
+
+    def place(self, shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
+        return subscription.place(shape, constants, catalog)
+
+    def dims(self, form: Form) -> int:
+        return 2 * len(form.shape.ranges)
+
+    def channel_types(self, form: Form, catalog: Catalog) -> tuple[pa.DataType, ...]:
+        return subscription.space_of(form, catalog).channel_types
+
+    def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
+        return _SERVERS[strategy](subscription.space_of(form, catalog))
+
+    def views(self, form: Form, catalog: Catalog) -> Views:
+        return SelectViews(subscription.space_of(form, catalog))
+
+    def answer(
+        self, shape: Shape, constants: Constants, catalog: Catalog, tables: dict[str, dict[Any, dict[str, Any]]]
+    ) -> list[dict[str, Any]]:
+        return answer(shape, constants, tables[shape.tables[0]].values())
+
+    def explain(
+        self, form: Form, placement: Placement, catalog: Catalog, strategy: str
+    ) -> Sequence[tuple[str, str]]:
+        space = subscription.space_of(form, catalog)
+        names = [f"{end} {column.name}" for column in space.ranges for end in ("lo", "hi")]
+        per_change = {
+            "region": "1 message per change (2 if an equality column changes), independent of the number of subscriptions",
+            "unicast": "1 message per affected subscription, found with an index",
+            "scan": "1 message per affected subscription, found by comparing with every subscription",
+        }
+        return [
+            ("space", f"{space.dims} dimensions: {', '.join(names)}" if names else "0 dimensions: everyone on the channel"),
+            ("a change costs", per_change[strategy]),
+        ]

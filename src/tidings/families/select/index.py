@@ -1,0 +1,138 @@
+"""What a select server knows of its subscriptions: who listens where, and which rows a new one starts with."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from tidings.families.base import Rows
+from tidings.families.select.subscription import Details, Space
+from tidings.kernels.forest import PointForest
+from tidings.model.channel import ChannelKey, channel_column, channel_columns, group_channels
+from tidings.model.codes import BoolArray, Int64Array, code_of
+from tidings.model.points import PointBatch
+from tidings.model.types import ColumnType
+
+_SCAN_CELLS_MAX = 20_000_000
+"""Up to so many (subscription, row) pairs a scan beats building an index of the rows."""
+
+_details = msgspec.msgpack.Decoder(Details)
+
+
+class Listeners:
+    """How many points there are on each channel."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[ChannelKey] = Counter()
+
+    def add(self, points: PointBatch, sign: int = 1) -> None:
+        on_channel = on_some_channel(points)
+        group, keys = group_channels([column.filter(pa.array(on_channel)) for column in points.channel], int(on_channel.sum()))
+        for key, count in zip(keys, np.bincount(group, minlength=len(keys)).tolist(), strict=True):
+            self.counts[key] += sign * count
+            if self.counts[key] <= 0:
+                del self.counts[key]
+
+
+def on_some_channel(points: PointBatch) -> BoolArray:
+    """False for subscriptions that contradict themselves: they lie on no channel, and nothing ever reaches them."""
+    ok = np.ones(len(points), np.bool_)
+    for column in points.channel:
+        ok &= np.asarray(column.is_valid())
+    return ok
+
+
+def find_rows(space: Space, points: PointBatch, rows: Rows) -> tuple[Int64Array, Int64Array]:
+    """(index of the point, position of the row) for every current row in the answer of a new point."""
+    reachable = np.flatnonzero(on_some_channel(points))
+    if len(rows) == 0 or len(reachable) == 0:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    if len(reachable) * len(rows.alive) <= _SCAN_CELLS_MAX:
+        found = [(point, _scan(space, points, point, rows)) for point in reachable.tolist()]
+        owner = np.concatenate([np.full(len(at), point, np.int64) for point, at in found])
+        position = np.concatenate([at for _, at in found])
+    else:
+        owner, position = _search(space, points, reachable, rows)
+    return _verify(space, points, owner, position, rows) if space.is_lossy else (owner, position)
+
+
+def _scan(space: Space, points: PointBatch, point: int, rows: Rows) -> Int64Array:
+    mask = rows.alive.copy()
+    texts: list[tuple[str, str]] = []
+    for column, values in zip(space.equalities, points.channel, strict=True):
+        codes, valid = rows.codes(column.name)
+        component = values[point].as_py()
+        if column.type is ColumnType.TEXT:
+            texts.append((column.name, component))
+            component = code_of(ColumnType.TEXT, component)
+        mask &= valid & (codes == component)
+    for i, column in enumerate(space.ranges):
+        codes, valid = rows.codes(column.name)
+        mask &= valid & (codes >= points.coords[point, 2 * i]) & (codes <= points.coords[point, 2 * i + 1])
+    at = np.flatnonzero(mask)
+    for name, text in texts:
+        at = at[[value == text for value in rows.take(at).column(name).to_pylist()]] if len(at) else at
+    return at
+
+
+def _search(space: Space, points: PointBatch, reachable: Int64Array, rows: Rows) -> tuple[Int64Array, Int64Array]:
+    """Many new points at once: index the rows as points and ask for each subscription's box."""
+    mask = rows.alive.copy()
+    coded = [rows.codes(column.name) for column in space.ranges]
+    for _, valid in coded:
+        mask &= valid
+    at = np.flatnonzero(mask)
+    taken = rows.take(at)
+    columns = []
+    usable = np.ones(len(at), np.bool_)
+    for column in space.equalities:
+        components, valid = channel_column(column.type, taken.column(column.name))
+        columns.append(components.fill_null("") if components.null_count else components)
+        usable &= valid
+    group, keys = group_channels(columns, len(at))
+    coords = np.stack([codes[at] for codes, _ in coded], axis=1) if coded else np.empty((len(at), 0), np.int64)
+    forest = PointForest(len(coded))
+    kept = np.flatnonzero(usable)
+    forest.add_many(group[kept], kept.astype(np.int32), coords[kept])
+    known = {key: i for i, key in enumerate(keys)}
+    asked, asked_keys = group_channels([column.take(pa.array(reachable)) for column in points.channel], len(reachable))
+    channel = np.array([known.get(key, -1) for key in asked_keys], np.int64)[asked]
+    ends = points.coords[reachable]
+    starts, slots, _ = forest.stab(
+        channel, ends[:, 0::2], ends[:, 1::2], np.ones(len(reachable), np.uint8), np.arange(len(reachable) + 1)
+    )
+    return np.repeat(reachable, np.diff(starts)), at[slots]
+
+
+def _verify(
+    space: Space, points: PointBatch, owner: Int64Array, position: Int64Array, rows: Rows
+) -> tuple[Int64Array, Int64Array]:
+    taken = rows.take(position)
+    ok = np.ones(len(owner), np.bool_)
+    for i, column in enumerate(space.ranges):
+        if column.type.is_lossy:
+            texts = taken.column(column.name).to_pylist()
+            for k, (point, text) in enumerate(zip(owner.tolist(), texts, strict=True)):
+                bounds = _details.decode(points.details[point].as_py()).texts[i]
+                ok[k] &= bounds is not None and bounds.holds(text)
+    return owner[ok], position[ok]
+
+
+def pack_listeners(space: Space, listeners: Listeners) -> dict[str, object]:
+    keys = list(listeners.counts)
+    return {
+        "channel": channel_columns(space.channel_types, keys),
+        "count": np.array([listeners.counts[key] for key in keys], np.int64),
+    }
+
+
+def unpack_listeners(state: dict[str, object]) -> Listeners:
+    listeners = Listeners()
+    counts: list[int] = state["count"].tolist()  # type: ignore[attr-defined]
+    columns: list[list[str | int]] = [column.to_pylist() for column in state["channel"]]  # type: ignore[attr-defined]
+    keys: list[ChannelKey] = list(zip(*columns, strict=True)) if columns else [()] * len(counts)
+    listeners.counts.update(dict(zip(keys, counts, strict=True)))
+    return listeners

@@ -1,0 +1,33 @@
+"""The definition of a select subscription's answer: every row that satisfies all predicates, cut to the shown columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tidings.sql.constants import Constants, Interval
+from tidings.sql.shape import Shape
+
+
+def answer(shape: Shape, constants: Constants, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The answer over plain rows, as a multiset (a list in any order)."""
+    shown = None if shape.projection is None else [ref.column for ref in shape.projection]
+    matching = (row for row in rows if _satisfies(shape, constants, row))
+    return [dict(row) if shown is None else {name: row[name] for name in shown} for row in matching]
+
+
+def _satisfies(shape: Shape, constants: Constants, row: dict[str, Any]) -> bool:
+    for ref, values in zip(shape.equalities, constants.equalities, strict=True):
+        if row[ref.column] is None or row[ref.column] not in values:
+            return False
+    return all(
+        _holds(interval, row[ref.column]) for ref, interval in zip(shape.ranges, constants.intervals, strict=True)
+    )
+
+
+def _holds(interval: Interval, value: Any) -> bool:
+    if value is None or interval.is_empty:
+        return False
+    if interval.lo is not None and (value < interval.lo or (value == interval.lo and not interval.lo_closed)):
+        return False
+    return not (interval.hi is not None and (value > interval.hi or (value == interval.hi and not interval.hi_closed)))

@@ -1,0 +1,140 @@
+"""Select subscriptions as points: ends of the ranges are coordinates, equality constants are the channel.
+
+A form with range columns a, b has the space (lo a, hi a, lo b, hi b). A query with IN lies on several channels. Two kinds
+of forms need more than the point to decide a delivery, and say so in `details`: those with text ranges (codes of text are
+lossy) and those with IN (a row may move between two channels of one subscription).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+
+import msgspec
+import pyarrow as pa
+
+from tidings.families.base import Form
+from tidings.model.catalog import Catalog, Column, Table
+from tidings.model.channel import ChannelKey, channel_component, channel_type
+from tidings.model.errors import SqlError
+from tidings.model.points import Placement
+from tidings.sql.constants import Constants
+from tidings.sql.shape import Shape
+
+SEVERAL_CHANNELS = "in"
+CHANNELS_MAX = 1_000
+
+
+@dataclass(frozen=True)
+class Space:
+    """A select form resolved against the catalog."""
+
+    key: str
+    table: Table
+    equalities: tuple[Column, ...]
+    ranges: tuple[Column, ...]
+    projection: tuple[str, ...]
+    has_several_channels: bool
+
+    @property
+    def dims(self) -> int:
+        return 2 * len(self.ranges)
+
+    @property
+    def is_lossy(self) -> bool:
+        """True where a region may reach points that the values then exclude."""
+        return any(column.type.is_lossy for column in self.ranges)
+
+    @property
+    def needs_details(self) -> bool:
+        return self.has_several_channels or self.is_lossy
+
+    @property
+    def payload(self) -> tuple[str, ...]:
+        """Columns a message carries: what is shown, and what views must look at to decide."""
+        if not self.needs_details:
+            return self.projection
+        looked_at = (*self.table.key, *(column.name for column in (*self.equalities, *self.ranges)))
+        return tuple(dict.fromkeys((*self.projection, *looked_at)))
+
+    @property
+    def channel_types(self) -> tuple[pa.DataType, ...]:
+        return tuple(channel_type(column.type) for column in self.equalities)
+
+
+class TextRange(msgspec.Struct, array_like=True, frozen=True):
+    """The exact ends of a text range, for verifying ties."""
+
+    lo: str | None
+    hi: str | None
+    lo_closed: bool
+    hi_closed: bool
+
+    def holds(self, text: str) -> bool:
+        if self.lo is not None and (text < self.lo or (text == self.lo and not self.lo_closed)):
+            return False
+        return not (self.hi is not None and (text > self.hi or (text == self.hi and not self.hi_closed)))
+
+
+class Details(msgspec.Struct, array_like=True, frozen=True):
+    """The whole predicate of a subscription whose point does not say all: codes, exact text ends, all channels."""
+
+    intervals: list[tuple[int, int]]
+    texts: list[TextRange | None]
+    channels: list[tuple[str | int, ...]]
+
+
+@lru_cache(maxsize=4096)
+def space_of(form: Form, catalog: Catalog) -> Space:
+    shape = form.shape
+    table = catalog.table(shape.tables[0])
+    shown = table.column_names if shape.projection is None else tuple(ref.column for ref in shape.projection)
+    return Space(
+        form.key,
+        table,
+        tuple(table.column(ref.column) for ref in shape.equalities),
+        tuple(table.column(ref.column) for ref in shape.ranges),
+        shown,
+        form.variant == SEVERAL_CHANNELS,
+    )
+
+
+def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
+    """The form, channels and point of a query."""
+    counts = [len(values) for values in constants.equalities]
+    is_single = all(count == 1 for count in counts)
+    form, space = _form(shape, "" if is_single else SEVERAL_CHANNELS, catalog)
+    components = [
+        [channel_component(column.type, value) for value in values]
+        for column, values in zip(space.equalities, constants.equalities, strict=True)
+    ]
+    channels: tuple[ChannelKey, ...]
+    if is_single:
+        channels = (tuple(values[0] for values in components),)
+    else:
+        channels = tuple(product(*components))
+        if len(channels) > CHANNELS_MAX:
+            hint = f"at most {CHANNELS_MAX:,} combinations are possible; split the subscription"
+            raise SqlError(f"the IN lists combine to {len(channels):,} channels", construct="IN", hint=hint)
+    coords: list[int] = []
+    for interval in constants.intervals:
+        coords.append(interval.lo_code)
+        coords.append(interval.hi_code)
+    details = b""
+    if space.needs_details:
+        texts = [
+            TextRange(interval.lo, interval.hi, interval.lo_closed, interval.hi_closed)
+            if column.type.is_lossy
+            else None
+            for column, interval in zip(space.ranges, constants.intervals, strict=True)
+        ]
+        pairs = [(interval.lo_code, interval.hi_code) for interval in constants.intervals]
+        details = msgspec.msgpack.encode(Details(pairs, texts, list(channels)))
+    return Placement(form.key, channels, tuple(coords), details)
+
+
+@lru_cache(maxsize=4096)
+def _form(shape: Shape, variant: str, catalog: Catalog) -> tuple[Form, Space]:
+    form = Form("select", shape, variant)
+    return form, space_of(form, catalog)

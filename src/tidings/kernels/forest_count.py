@@ -1,0 +1,79 @@
+"""How many points lie in a union of boxes, by the same walk as forest_query; subtrees inside a box are not visited."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tidings.kernels.forest_arrays import CAPACITY, CHUNK, COUNT, I32, I64, IS_LEAF, LEFT, OFFSET, ROOT
+from tidings.kernels.forest_query import open_boxes, push_children, test_chunk
+
+
+@njit(cache=True)
+def count_leaf(
+    nodes: I32, pool: I64, leaf: int, box_lo: I64, box_hi: I64, boxes: I64, masks: I64, misses: I64, outside: I64
+) -> int:
+    """Number of a leaf's points in any of the boxes."""
+    offset = np.int64(nodes[leaf, OFFSET])
+    count = np.int64(nodes[leaf, COUNT])
+    stride = np.int64(nodes[leaf, CAPACITY])
+    found = count
+    for at in range(0, count, CHUNK):
+        outside[:] = 1
+        for b in range(boxes.shape[0]):
+            test_chunk(pool, offset * box_lo.shape[1] + at, stride, box_lo, box_hi, boxes[b], masks[b], misses)
+            for i in range(CHUNK):
+                outside[i] &= misses[i]
+        for i in range(min(CHUNK, count - at)):
+            found -= outside[i]
+    return found
+
+
+@njit(cache=True)
+def count(
+    channels: I32,
+    nodes: I32,
+    bounds: I64,
+    pool: I64,
+    order: I64,
+    query_channels: I64,
+    box_lo: I64,
+    box_hi: I64,
+    box_starts: I64,
+) -> I64:
+    """Number of points per query, int64[q]; the queries are worked on in the given order."""
+    found = np.zeros(query_channels.shape[0], np.int64)
+    stack = np.empty((4 * bounds.shape[2] + 256, 3), np.int64)
+    list_box = np.empty(1024, np.int64)
+    list_mask = np.empty(1024, np.int64)
+    misses = np.empty(CHUNK, np.int64)
+    outside = np.empty(CHUNK, np.int64)
+    for query in order:
+        channel = query_channels[query]
+        if not 0 <= channel < channels.shape[0] or channels[channel, ROOT] < 0:
+            continue
+        begin, end = box_starts[query], box_starts[query + 1]
+        if end - begin > list_box.shape[0]:
+            list_box = np.empty(end - begin, np.int64)
+            list_mask = np.empty(end - begin, np.int64)
+        root = np.int64(channels[channel, ROOT])
+        stack[0, 0], stack[0, 1] = root, 0
+        stack[0, 2] = open_boxes(bounds, root, box_lo, box_hi, begin, end, list_box, list_mask)
+        depth = 1 if stack[0, 2] else 0
+        while depth:
+            depth -= 1
+            node, start, length = stack[depth, 0], stack[depth, 1], stack[depth, 2]
+            boxes = list_box[start : start + length]
+            masks = list_mask[start : start + length]
+            if np.any(masks == 0):
+                found[query] += nodes[node, COUNT]
+            elif nodes[node, LEFT] == IS_LEAF:
+                found[query] += count_leaf(nodes, pool, node, box_lo, box_hi, boxes, masks, misses, outside)
+            else:
+                if start + 3 * length > list_box.shape[0]:
+                    list_box = np.concatenate((list_box, np.empty_like(list_box), np.empty_like(list_box)))
+                    list_mask = np.concatenate((list_mask, np.empty_like(list_mask), np.empty_like(list_mask)))
+                depth = push_children(
+                    nodes, bounds, box_lo, box_hi, node, start, length, list_box, list_mask, stack, depth
+                )
+    return found

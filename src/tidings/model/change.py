@@ -1,0 +1,108 @@
+"""Changes to tables, in columnar batches: as they arrive, and with full before and after images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.model.codes import BoolArray, Int64Array
+
+SEQ_MAX = 2**63 - 2
+SEQ_NEXT = 0
+"""Stands for "the next free sequence number", for sources that order their records but do not number them."""
+
+
+class Op(IntEnum):
+    INSERT = 0
+    UPDATE = 1
+    UPSERT = 2
+    DELETE = 3
+
+
+OP_NAMES = {op.name.lower(): op for op in Op}
+
+
+@dataclass(frozen=True)
+class ChangeBatch:
+    """Typed changes of one table in arrival order; a delete's row may hold the key alone.
+
+    `position` orders records of the whole input; `raw` keeps each record's text for quarantine (None: not kept).
+    """
+
+    table: str
+    position: Int64Array
+    seq: Int64Array
+    op: npt.NDArray[np.int8]
+    rows: pa.RecordBatch
+    raw: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    def take(self, at: Int64Array | BoolArray) -> ChangeBatch:
+        picked = np.flatnonzero(at) if at.dtype == np.bool_ else at
+        if len(picked) == len(self) and (len(picked) == 0 or bool((picked == np.arange(len(picked))).all())):
+            return self
+        chosen = pa.array(picked)
+        raw = None if self.raw is None else self.raw.take(chosen)
+        return ChangeBatch(
+            self.table, self.position[picked], self.seq[picked], self.op[picked], self.rows.take(chosen), raw
+        )
+
+    def slice(self, start: int, stop: int) -> ChangeBatch:
+        raw = None if self.raw is None else self.raw.slice(start, stop - start)
+        rows = self.rows.slice(start, stop - start)
+        return ChangeBatch(
+            self.table, self.position[start:stop], self.seq[start:stop], self.op[start:stop], rows, raw
+        )
+
+    def with_seq(self, seq: Int64Array) -> ChangeBatch:
+        return ChangeBatch(self.table, self.position, seq, self.op, self.rows, self.raw)
+
+    @staticmethod
+    def concat(batches: Sequence[ChangeBatch]) -> ChangeBatch:
+        """Joins batches of one table, in the order given."""
+        if len(batches) == 1:
+            return batches[0]
+        raws = [batch.raw for batch in batches]
+        return ChangeBatch(
+            batches[0].table,
+            np.concatenate([batch.position for batch in batches]),
+            np.concatenate([batch.seq for batch in batches]),
+            np.concatenate([batch.op for batch in batches]),
+            concat_batches([batch.rows for batch in batches]),
+            None if any(raw is None for raw in raws) else pa.concat_arrays(raws),
+        )
+
+
+@dataclass(frozen=True)
+class TableChanges:
+    """Accepted changes of one table in sequence order, each with the row before and the row after.
+
+    Where `had[i]` (`has[i]`) is false there was (is) no row, and the image holds nulls.
+    """
+
+    table: str
+    seq: Int64Array
+    had: BoolArray
+    before: pa.RecordBatch
+    has: BoolArray
+    after: pa.RecordBatch
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+
+def concat_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """One record batch out of several with the same schema."""
+    if len(batches) == 1:
+        return batches[0]
+    schema = batches[0].schema
+    return pa.RecordBatch.from_arrays(
+        [pa.concat_arrays([batch.column(i) for batch in batches]) for i in range(len(schema))], schema=schema
+    )

@@ -1,0 +1,76 @@
+"""Messages: what the server hands to the network. A payload, a region of subscription space, a sequence number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.model.change import concat_batches
+from tidings.model.codes import Int64Array
+from tidings.model.region import Regions
+
+
+@dataclass(frozen=True)
+class MessageBatch:
+    """Messages of one form in sequence order. Everyone on the channel whose point lies in the region gets the payload.
+
+    `channel`: one array per equality column; `payload`: columns of the family's own choice. `target` (None for region
+    messages) names the one subscription a unicast message is for.
+    """
+
+    form: str
+    seq: Int64Array
+    channel: tuple[pa.Array, ...]
+    regions: Regions
+    payload: pa.RecordBatch
+    target: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    def take(self, at: Int64Array) -> MessageBatch:
+        if len(at) == len(self) and bool((at == np.arange(len(at))).all()):
+            return self
+        chosen = pa.array(at)
+        return MessageBatch(
+            self.form,
+            self.seq[at],
+            tuple(column.take(chosen) for column in self.channel),
+            self.regions.take(at),
+            self.payload.take(chosen),
+            None if self.target is None else self.target.take(chosen),
+        )
+
+    @staticmethod
+    def concat(batches: Sequence[MessageBatch]) -> MessageBatch:
+        """Joins batches of one form, in the order given."""
+        if len(batches) == 1:
+            return batches[0]
+        targets = [batch.target for batch in batches]
+        return MessageBatch(
+            batches[0].form,
+            np.concatenate([batch.seq for batch in batches]),
+            tuple(pa.concat_arrays(parts) for parts in zip(*(batch.channel for batch in batches), strict=True)),
+            Regions.concat([batch.regions for batch in batches]),
+            concat_batches([batch.payload for batch in batches]),
+            None if targets[0] is None else pa.concat_arrays(targets),
+        )
+
+
+@dataclass(frozen=True)
+class SnapshotBatch:
+    """Rows of the answers of newly created subscriptions: row i belongs to the snapshot of subscription `target[i]`.
+
+    A snapshot may come in several batches (one per shard); one without rows comes in none.
+    """
+
+    form: str
+    seq: Int64Array
+    target: pa.Array
+    payload: pa.RecordBatch
+
+    def __len__(self) -> int:
+        return len(self.seq)

@@ -1,0 +1,89 @@
+"""Subscription events in columnar batches: points of a form's space that appear and go, each after a sequence number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.model.channel import ChannelKey
+from tidings.model.codes import BoolArray, Int64Array
+
+
+class Event(IntEnum):
+    CREATE = 0
+    DROP = 1
+
+
+class Placement(NamedTuple):
+    """Where a subscription lies: one point on each of its channels.
+
+    `details` is the family's own encoded note that its views need beyond the point; empty where the point says all.
+    """
+
+    form: str
+    channels: tuple[ChannelKey, ...]
+    coords: tuple[int, ...]
+    details: bytes = b""
+
+
+@dataclass(frozen=True)
+class PointBatch:
+    """Events of one form in the order they happened. A subscription on several channels (IN) has a row for each.
+
+    `order` numbers the events of the whole subscription stream; `home` marks the first row of a subscription.
+    coords: (n, dims). `details` is the family's own encoded note per point.
+    """
+
+    form: str
+    event: npt.NDArray[np.int8]
+    after: Int64Array
+    order: Int64Array
+    id: pa.Array
+    channel: tuple[pa.Array, ...]
+    coords: Int64Array
+    home: BoolArray
+    details: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.after)
+
+    def take(self, at: Int64Array | BoolArray) -> PointBatch:
+        picked = np.flatnonzero(at) if at.dtype == np.bool_ else at
+        if len(picked) == len(self) and (len(picked) == 0 or bool((picked == np.arange(len(picked))).all())):
+            return self
+        chosen = pa.array(picked)
+        return PointBatch(
+            self.form,
+            self.event[picked],
+            self.after[picked],
+            self.order[picked],
+            self.id.take(chosen),
+            tuple(column.take(chosen) for column in self.channel),
+            self.coords[picked],
+            self.home[picked],
+            self.details.take(chosen),
+        )
+
+    @staticmethod
+    def concat(batches: Sequence[PointBatch]) -> PointBatch:
+        """Joins batches of one form, sorted by (after, order)."""
+        if len(batches) == 1:
+            return batches[0]
+        joined = PointBatch(
+            batches[0].form,
+            np.concatenate([batch.event for batch in batches]),
+            np.concatenate([batch.after for batch in batches]),
+            np.concatenate([batch.order for batch in batches]),
+            pa.concat_arrays([batch.id for batch in batches]),
+            tuple(pa.concat_arrays(parts) for parts in zip(*(batch.channel for batch in batches), strict=True)),
+            np.concatenate([batch.coords for batch in batches]),
+            np.concatenate([batch.home for batch in batches]),
+            pa.concat_arrays([batch.details for batch in batches]),
+        )
+        return joined.take(np.lexsort((joined.order, joined.after)).astype(np.int64))

@@ -1,0 +1,142 @@
+"""Zones: a kd partition of each form's space into parts with about equal numbers of points, each with one owner.
+
+The channel counts as a dimension of its own (by a hash), and is cut first: a message has one channel, so a cut between
+channels costs no message twice. A message goes to every zone that its region meets; a point lies in exactly one zone.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.model.channel import group_channels
+from tidings.model.codes import CODE_MAX, CODE_MIN, BoolArray, Int64Array
+from tidings.model.message import MessageBatch
+from tidings.model.points import PointBatch
+
+_SPLIT_POINTS_MIN = 256
+"""Forms with fewer points stay whole: cutting them would only multiply messages."""
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Cells of one form: lo, hi (cells, 1 + dims) closed ends, channel hash first; `zone` owns each."""
+
+    lo: Int64Array
+    hi: Int64Array
+    zone: Int64Array
+
+
+class ZoneMap:
+    """Which zone owns which part of every form's space. Total: any point of any form has a zone."""
+
+    def __init__(self, zones: int) -> None:
+        self.zones = zones
+        self.version = 0
+        self._cells: dict[str, _Cells] = {}
+
+    @staticmethod
+    def build(points: Iterable[PointBatch], zones: int) -> ZoneMap:
+        """A map balanced for these points."""
+        zone_map = ZoneMap(zones)
+        for batch in points:
+            zone_map._cells[batch.form] = _partition(batch, zones)
+        zone_map.version = 1
+        return zone_map
+
+    def locate(self, points: PointBatch) -> Int64Array:
+        """The zone of every point."""
+        cells = self._cells_of(points.form, points.coords.shape[1])
+        if len(cells.zone) == 1:
+            return np.full(len(points), cells.zone[0], np.int64)
+        full = np.column_stack([_channel_hashes(points.channel, len(points)), points.coords])
+        zone = np.empty(len(points), np.int64)
+        for lo, hi, owner in zip(cells.lo, cells.hi, cells.zone.tolist(), strict=True):
+            zone[((full >= lo) & (full <= hi)).all(axis=1)] = owner
+        return zone
+
+    def route(self, messages: MessageBatch) -> list[tuple[int, BoolArray]]:
+        """(zone, which messages go there) for every zone that some message meets."""
+        cells = self._cells_of(messages.form, messages.regions.dims)
+        if len(cells.zone) == 1:
+            return [(int(cells.zone[0]), np.ones(len(messages), np.bool_))]
+        hashes = _channel_hashes(messages.channel, len(messages))
+        regions = messages.regions
+        owner = np.repeat(np.arange(len(messages)), np.diff(regions.starts))
+        routed: dict[int, BoolArray] = {}
+        for lo, hi, zone in zip(cells.lo, cells.hi, cells.zone.tolist(), strict=True):
+            meets = (hashes >= lo[0]) & (hashes <= hi[0])
+            if (lo[1:] != CODE_MIN).any() or (hi[1:] != CODE_MAX).any():
+                overlaps = ((regions.lo <= hi[1:]) & (regions.hi >= lo[1:])).all(axis=1)
+                meets = meets & (np.bincount(owner[overlaps], minlength=len(messages)) > 0)
+            routed[zone] = routed[zone] | meets if zone in routed else meets
+        return [(zone, mask) for zone, mask in routed.items() if mask.any()]
+
+    def state(self) -> dict[str, Any]:
+        cells = {form: [c.lo, c.hi, c.zone] for form, c in self._cells.items()}
+        return {"zones": self.zones, "version": self.version, "cells": cells}
+
+    @staticmethod
+    def from_state(state: dict[str, Any]) -> ZoneMap:
+        zone_map = ZoneMap(state["zones"])
+        zone_map.version = state["version"]
+        zone_map._cells = {form: _Cells(*arrays) for form, arrays in state["cells"].items()}
+        return zone_map
+
+    def _cells_of(self, form: str, dims: int) -> _Cells:
+        known = self._cells.get(form)
+        if known is None:
+            known = self._cells[form] = _whole(form, dims, self.zones)
+        return known
+
+
+def _whole(form: str, dims: int, zones: int) -> _Cells:
+    """One cell for all of the space, owned by a zone picked by the form's name."""
+    lo = np.full((1, 1 + dims), CODE_MIN, np.int64)
+    return _Cells(lo, np.full_like(lo, CODE_MAX), np.array([zlib.crc32(form.encode()) % zones], np.int64))
+
+
+def _partition(points: PointBatch, zones: int) -> _Cells:
+    whole = _whole(points.form, points.coords.shape[1], zones)
+    if zones == 1 or len(points) < _SPLIT_POINTS_MIN:
+        return whole
+    full = np.column_stack([_channel_hashes(points.channel, len(points)), points.coords])
+    cells = [(whole.lo[0], whole.hi[0], full)]
+    while len(cells) < zones:
+        heaviest = max(range(len(cells)), key=lambda i: len(cells[i][2]))
+        halves = _split(*cells[heaviest])
+        if halves is None:
+            break
+        cells[heaviest : heaviest + 1] = halves
+    first = int(whole.zone[0])
+    owners = (np.arange(len(cells)) + first) % zones
+    return _Cells(np.array([cell[0] for cell in cells]), np.array([cell[1] for cell in cells]), owners)
+
+
+def _split(lo: Int64Array, hi: Int64Array, points: Int64Array) -> list[tuple[Int64Array, Int64Array, Int64Array]] | None:
+    """Two halves at the median: of the channel if there are several, else of the widest dimension that can be cut."""
+    spread = points.max(axis=0).astype(np.float64) - points.min(axis=0).astype(np.float64)
+    by_width = 1 + np.argsort(-spread[1:], kind="stable")
+    for dim in [0, *by_width.tolist()]:
+        if spread[dim] == 0:
+            continue
+        ordered = np.sort(points[:, dim])
+        cut = ordered[(len(ordered) - 1) // 2]
+        if cut == ordered[-1]:
+            cut = ordered[np.searchsorted(ordered, cut) - 1]
+        left_hi, right_lo = hi.copy(), lo.copy()
+        left_hi[dim], right_lo[dim] = cut, cut + 1
+        is_left = points[:, dim] <= cut
+        return [(lo, left_hi, points[is_left]), (right_lo, hi, points[~is_left])]
+    return None
+
+
+def _channel_hashes(columns: Sequence[pa.Array], length: int) -> Int64Array:
+    group, keys = group_channels(list(columns), length)
+    hashes = np.array([zlib.crc32(repr(key).encode()) for key in keys], np.int64)
+    return hashes[group] if length else np.empty(0, np.int64)

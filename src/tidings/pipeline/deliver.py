@@ -1,0 +1,305 @@
+"""The deliver stage: a gateway holds the points and views of its zones and turns messages into finished notifications."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.families.base import Pairs, Views
+from tidings.families.registry import family_of
+from tidings.kernels.forest import PointForest
+from tidings.model.blob import pack, unpack
+from tidings.model.catalog import Catalog
+from tidings.model.channel import ChannelKey, channel_columns, group_channels
+from tidings.model.codes import Int64Array
+from tidings.model.message import MessageBatch, SnapshotBatch
+from tidings.model.notification import NotificationBatch
+from tidings.model.points import Event, PointBatch
+
+ALIVE = np.int64(2**63 - 1)
+NO_CHANNEL = -1
+
+
+@dataclass
+class GatewayWork:
+    """One micro-batch for one gateway."""
+
+    points: list[PointBatch] = field(default_factory=list)
+    messages: list[MessageBatch] = field(default_factory=list)
+    snapshots: list[SnapshotBatch] = field(default_factory=list)
+
+
+class _FormPoints:
+    """Points and views of one form at the gateway."""
+
+    def __init__(self, key: str, catalog: Catalog) -> None:
+        self.key = key
+        self.family, self.form = family_of(key)
+        self.channel_types = self.family.channel_types(self.form, catalog)
+        self.forest = PointForest(self.family.dims(self.form))
+        self.views: Views = self.family.views(self.form, catalog)
+        self.channels: dict[ChannelKey, int] = {}
+        self.slots: dict[str, tuple[int, ...]] = {}
+        self.details: dict[int, bytes] = {}
+
+    def number_channels(self, columns: Iterable[pa.Array], length: int, *, is_new: bool = False) -> Int64Array:
+        """Channel numbers of rows; unknown channels are added (`is_new`) or give NO_CHANNEL."""
+        group, keys = group_channels(list(columns), length)
+        if is_new:
+            numbers = [
+                NO_CHANNEL if None in key else self.channels.setdefault(key, len(self.channels)) for key in keys
+            ]
+        else:
+            numbers = [self.channels.get(key, NO_CHANNEL) for key in keys]
+        return np.array(numbers, np.int64)[group] if keys else np.empty(0, np.int64)
+
+
+class Gateway:
+    """All subscriptions of one gateway: an index of points per form, and a slot per point.
+
+    A point hears messages with born < seq <= died. Slots of dropped points are reused from the next micro-batch on.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._forms: dict[str, _FormPoints] = {}
+        self._ids: list[str] = []
+        self._free: list[int] = []
+        self._born = np.empty(0, np.int64)
+        self._died = np.empty(0, np.int64)
+        self._channel = np.empty(0, np.int32)
+        self._rank: Int64Array | None = None
+        self.deliveries: Counter[str] = Counter()
+        self.notifications: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return sum(len(form.slots) for form in self._forms.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of index memory: point forests, slots and the table of ids."""
+        ids = sum(len(id) + 49 + 8 for id in self._ids)
+        tables = sum(form.slots.__sizeof__() + 48 * len(form.slots) for form in self._forms.values())
+        return sum(form.forest.nbytes for form in self._forms.values()) + self._born.nbytes * 2 + self._channel.nbytes + ids + tables
+
+    def apply(self, work: GatewayWork) -> tuple[NotificationBatch, bytes]:
+        """Handles a micro-batch; also gives the log entry from which `replay` repeats its effect on state."""
+        created, leaving = self._move(work.points)
+        slots, seqs, tails = self._snapshots(created, work.snapshots)
+        told = [(seqs, slots, np.arange(len(tails)))]
+        snapshot_count = len(tails)
+        for key, homes in created.items():
+            self.notifications[self._forms[key].family.name] += len(homes)
+        for messages in work.messages:
+            form = self._forms.get(messages.form)
+            if form is None or not len(messages):
+                continue
+            pairs = self._pairs(form, messages, leaving, has_moved=bool(work.points))
+            self.deliveries[form.family.name] += len(pairs.slot)
+            new = form.views.tell(messages, pairs)
+            told.append((new.seq, new.slot, new.tail + len(tails)))
+            tails.extend(new.tails)
+            self.notifications[form.family.name] += len(new.seq)
+        notifications = self._ordered(told, tails, snapshot_count)
+        self._forget(leaving)
+        return notifications, pack(work.points)
+
+    def replay(self, entry: bytes) -> None:
+        _, leaving = self._move(unpack(entry))
+        self._forget(leaving)
+
+    def pairs(self, messages: MessageBatch) -> Pairs:
+        """The deliveries of messages, without telling anyone."""
+        form = self._forms.get(messages.form)
+        if form is None:
+            empty = np.empty(0, np.int64)
+            return Pairs(empty, empty, np.empty(0, np.uint8))
+        return self._pairs(form, messages, {}, has_moved=False)
+
+    def dump(self) -> bytes:
+        return pack([self._dump_form(form) for form in self._forms.values() if form.slots])
+
+    def load(self, blob: bytes) -> None:
+        self._move(unpack(blob))
+
+    def _move(self, batches: Iterable[PointBatch]) -> tuple[dict[str, list[int]], dict[str, dict[str, list[int]]]]:
+        """Lets points appear and marks those that go: (form -> home slots created, form -> id -> slots leaving)."""
+        created: dict[str, list[int]] = {}
+        leaving: dict[str, dict[str, list[int]]] = {}
+        for batch in batches:
+            form = self._forms.get(batch.form)
+            if form is None:
+                form = self._forms[batch.form] = _FormPoints(batch.form, self._catalog)
+            runs = np.flatnonzero(np.diff(batch.event, prepend=-1))
+            for start, stop in zip(runs.tolist(), [*runs[1:].tolist(), len(batch)], strict=True):
+                run = batch if stop - start == len(batch) else batch.take(np.arange(start, stop))
+                if run.event[0] == Event.CREATE:
+                    created.setdefault(batch.form, []).extend(self._create(form, run))
+                else:
+                    self._drop(form, run, leaving.setdefault(batch.form, {}))
+        return created, leaving
+
+    def _create(self, form: _FormPoints, points: PointBatch) -> list[int]:
+        slots = self._allocate(len(points))
+        ids: list[str] = points.id.to_pylist()
+        for slot, id in zip(slots.tolist(), ids, strict=True):
+            self._ids[slot] = id
+        self._born[slots] = points.after
+        self._died[slots] = ALIVE
+        self._rank = None
+        if points.home.all():
+            form.slots.update(zip(ids, ((slot,) for slot in slots.tolist()), strict=True))
+        else:
+            for slot, id, is_home in zip(slots.tolist(), ids, points.home.tolist(), strict=True):
+                form.slots[id] = (slot,) if is_home else (*form.slots[id], slot)
+        channel = form.number_channels(points.channel, len(points), is_new=True)
+        self._channel[slots] = channel
+        placed = channel != NO_CHANNEL
+        form.forest.add_many(channel[placed], slots[placed], points.coords[placed])
+        if pc.max(pc.binary_length(points.details)).as_py():
+            form.details.update(zip(slots.tolist(), points.details.to_pylist(), strict=True))
+        form.views.create(slots, points)
+        home: list[int] = slots[points.home].tolist()
+        return home
+
+    def _drop(self, form: _FormPoints, points: PointBatch, leaving: dict[str, list[int]]) -> None:
+        for id, after, is_home in zip(points.id.to_pylist(), points.after.tolist(), points.home.tolist(), strict=True):
+            slots = form.slots.pop(id, ()) if is_home or id in form.slots else ()
+            for slot in slots:
+                self._died[slot] = after
+            leaving.setdefault(id, []).extend(slots)
+
+    def _forget(self, leaving: dict[str, dict[str, list[int]]]) -> None:
+        for key, by_id in leaving.items():
+            form = self._forms[key]
+            slots = np.array([slot for slots in by_id.values() for slot in slots], np.int64)
+            form.forest.remove_many(slots[self._channel[slots] != NO_CHANNEL])
+            form.views.drop(slots)
+            for slot in slots.tolist():
+                form.details.pop(slot, None)
+            self._free.extend(slots.tolist())
+
+    def _allocate(self, count: int) -> Int64Array:
+        reused = [self._free.pop() for _ in range(min(count, len(self._free)))]
+        first = len(self._ids)
+        fresh = count - len(reused)
+        self._ids.extend([""] * fresh)
+        if len(self._ids) > len(self._born):
+            grown = max(len(self._ids), len(self._born) * 3 // 2)
+            self._born = np.resize(self._born, grown)
+            self._died = np.resize(self._died, grown)
+            self._channel = np.resize(self._channel, grown)
+        return np.concatenate([np.array(reused, np.int64), np.arange(first, first + fresh)])
+
+    def _pairs(
+        self, form: _FormPoints, messages: MessageBatch, leaving: dict[str, dict[str, list[int]]], *, has_moved: bool
+    ) -> Pairs:
+        channel = form.number_channels(messages.channel, len(messages))
+        regions = messages.regions
+        if messages.target is None:
+            starts, slots, tags = form.forest.stab(channel, regions.lo, regions.hi, regions.tags, regions.starts)
+            message = np.repeat(np.arange(len(messages)), np.diff(starts))
+            slot = slots.astype(np.int64)
+        else:
+            message, slot = self._resolve(form, messages, channel, leaving.get(form.key, {}))
+            tags = regions.tags[message]
+        if has_moved:
+            seq = messages.seq[message]
+            hears = (self._born[slot] < seq) & (seq <= self._died[slot])
+            message, slot, tags = message[hears], slot[hears], tags[hears]
+        return Pairs(message, slot, tags)
+
+    def _resolve(
+        self, form: _FormPoints, messages: MessageBatch, channel: Int64Array, leaving: dict[str, list[int]]
+    ) -> tuple[Int64Array, Int64Array]:
+        """(message, slot) of messages that name their subscription: the slot on the message's channel."""
+        found: list[tuple[int, int]] = []
+        assert messages.target is not None
+        for at, (id, number) in enumerate(zip(messages.target.to_pylist(), channel.tolist(), strict=True)):
+            slots = [*form.slots.get(id, ()), *leaving.get(id, ())]
+            found.extend((at, slot) for slot in slots if self._channel[slot] == number)
+        pairs = np.array(found, np.int64).reshape(len(found), 2)
+        return pairs[:, 0], pairs[:, 1]
+
+    def _snapshots(
+        self, created: dict[str, list[int]], batches: Iterable[SnapshotBatch]
+    ) -> tuple[Int64Array, Int64Array, list[str]]:
+        """(slot, seq, tail) of the snapshot of every new subscription; a snapshot's rows may come from many shards."""
+        rows: dict[tuple[str, str, int], list[pa.RecordBatch]] = {}
+        for batch in batches:
+            order = pc.sort_indices(batch.target)
+            target, seq, payload = batch.target.take(order), batch.seq[np.asarray(order)], batch.payload.take(order)
+            encoded = target.dictionary_encode()
+            numbers = np.asarray(encoded.indices)
+            cuts = np.flatnonzero((np.diff(numbers, prepend=-1) != 0) | (np.diff(seq, prepend=-1) != 0))
+            for start, stop in zip(cuts.tolist(), [*cuts[1:].tolist(), len(batch)], strict=True):
+                key = (batch.form, target[start].as_py(), int(seq[start]))
+                rows.setdefault(key, []).append(payload.slice(start, stop - start))
+        slots, tails = [], []
+        for key, homes in created.items():
+            form = self._forms[key]
+            for slot in homes:
+                seq = int(self._born[slot])
+                parts = rows.get((key, self._ids[slot], seq))
+                first = None if parts is None else pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
+                slots.append(slot)
+                tails.append(form.views.snapshot(slot, seq, first))
+        at = np.array(slots, np.int64)
+        return at, self._born[at], tails
+
+    def _ordered(
+        self, told: list[tuple[Int64Array, Int64Array, Int64Array]], tails: list[str], snapshot_count: int
+    ) -> NotificationBatch:
+        seq = np.concatenate([part[0] for part in told])
+        slot = np.concatenate([part[1] for part in told])
+        tail = np.concatenate([part[2] for part in told])
+        if len(seq) == 0:
+            return NotificationBatch.empty()
+        order = np.lexsort((tail < snapshot_count, self._ranks(slot), seq))
+        ids = self._ids
+        return NotificationBatch(seq[order], [ids[at] for at in slot[order].tolist()], tail[order], tails)
+
+    def _ranks(self, slot: Int64Array) -> Int64Array:
+        """Numbers that sort like the ids of the slots: of the slots at hand if few, else of all, kept for next time."""
+        if self._rank is not None:
+            return self._rank[slot]
+        distinct, inverse = np.unique(slot, return_inverse=True)
+        if len(distinct) * 4 < len(self._ids):
+            return _dense_ranks([self._ids[at] for at in distinct.tolist()])[inverse]
+        self._rank = _dense_ranks(self._ids)
+        return self._rank[slot]
+
+    def _dump_form(self, form: _FormPoints) -> PointBatch:
+        slots = np.array([slot for slots in form.slots.values() for slot in slots], np.int64)
+        home = np.array([i == 0 for slots in form.slots.values() for i in range(len(slots))], np.bool_)
+        coords = np.zeros((len(self._ids), form.forest.dims), np.int64)
+        _, held, held_coords = form.forest.points()
+        coords[held] = held_coords
+        keys: list[ChannelKey] = [*form.channels, (None,) * len(form.channel_types)]  # type: ignore[list-item]
+        return PointBatch(
+            form.key,
+            np.zeros(len(slots), np.int8),
+            self._born[slots],
+            np.arange(len(slots)),
+            pa.array([self._ids[slot] for slot in slots.tolist()], pa.string()),
+            tuple(channel_columns(form.channel_types, [keys[number] for number in self._channel[slots].tolist()])),
+            coords[slots],
+            home,
+            pa.array([form.details.get(slot, b"") for slot in slots.tolist()], pa.binary()),
+        )
+
+
+def _dense_ranks(ids: list[str]) -> Int64Array:
+    """Rank of each id in ascending order; equal ids have equal ranks."""
+    array = pa.array(ids, pa.string())
+    order = np.asarray(pc.sort_indices(array)).astype(np.int64)
+    ordered = array.take(pa.array(order))
+    is_new = np.asarray(pc.not_equal(ordered.slice(1), ordered.slice(0, len(ids) - 1)))
+    ranks = np.empty(len(ids), np.int64)
+    ranks[order] = np.concatenate([[0], np.cumsum(is_new)])
+    return ranks

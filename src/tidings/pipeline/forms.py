@@ -1,0 +1,165 @@
+"""The forms stage: hosts the families whose work is spread by the values of certain columns (join values, rankings).
+
+Forms that spread over the same columns make a group; a shard of a group gets the changes whose old or new row has its
+values there, with images from the tables stage, and all subscription events of the group's forms.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from tidings.families.base import Partition
+from tidings.families.registry import family_of
+from tidings.model.blob import pack, unpack
+from tidings.model.catalog import Catalog
+from tidings.model.change import TableChanges
+from tidings.model.codes import BoolArray, Int64Array
+from tidings.model.points import PointBatch
+from tidings.pipeline.host import Host, Sent
+
+GroupKey = str
+"""Canonical text of a group's partition columns per table."""
+
+
+def group_of(form_key: str) -> GroupKey:
+    family, form = family_of(form_key)
+    columns = family.partition_columns(form) or {table: () for table in form.shape.tables}
+    return msgspec.json.encode(sorted(columns.items())).decode()
+
+
+def by_value(points: Iterable[PointBatch]) -> list[PointBatch]:
+    """Those events whose forms are served in this stage."""
+    return [batch for batch in points if family_of(batch.form)[0].partition is Partition.VALUE]
+
+
+class Groups:
+    """Which groups there are and which tables they look at."""
+
+    def __init__(self) -> None:
+        self._columns: dict[GroupKey, dict[str, tuple[str, ...]]] = {}
+
+    def add(self, form_key: str) -> None:
+        key = group_of(form_key)
+        if key not in self._columns:
+            pairs = msgspec.json.decode(key, type=list[tuple[str, tuple[str, ...]]])
+            self._columns[key] = dict(pairs)
+
+    def watch(self, table: str) -> bool:
+        return any(table in columns for columns in self._columns.values())
+
+    def dump(self) -> list[GroupKey]:
+        return list(self._columns)
+
+    def load(self, keys: Iterable[GroupKey]) -> None:
+        for key in keys:
+            self._columns[key] = dict(msgspec.json.decode(key, type=list[tuple[str, tuple[str, ...]]]))
+
+    def split(self, changes: TableChanges, shards: int) -> Iterable[tuple[GroupKey, int, TableChanges]]:
+        """(group, shard, changes) for every shard that must see some of the changes."""
+        for key, columns in self._columns.items():
+            if changes.table not in columns:
+                continue
+            names = columns[changes.table]
+            if not names:
+                yield key, 0, changes
+                continue
+            old = shard_of_values(changes.before, names, shards)
+            new = shard_of_values(changes.after, names, shards)
+            for shard in range(shards):
+                wanted = ((old == shard) & changes.had) | ((new == shard) & changes.has)
+                if wanted.any():
+                    yield key, shard, take_changes(changes, wanted)
+
+    def shards(self, key: GroupKey, shards: int) -> range:
+        """Shards of a group: all of them, or only one where the group cannot be spread."""
+        return range(shards if any(self._columns[key].values()) else 1)
+
+
+def shard_of_values(rows: pa.RecordBatch, names: Iterable[str], shards: int) -> Int64Array:
+    """Shard of each row by a hash of its values, the same in every process and for equal values of all types."""
+    columns = [rows.column(name) for name in names]
+    encoded = [column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in columns]
+    values = zip(*(column.to_pylist() for column in encoded), strict=True)
+    return np.array([zlib.crc32(repr(value).encode()) % shards for value in values], np.int64)
+
+
+def take_changes(changes: TableChanges, mask: BoolArray) -> TableChanges:
+    if mask.all():
+        return changes
+    at = np.flatnonzero(mask)
+    chosen = pa.array(at)
+    return TableChanges(
+        changes.table,
+        changes.seq[at],
+        changes.had[at],
+        changes.before.take(chosen),
+        changes.has[at],
+        changes.after.take(chosen),
+    )
+
+
+@dataclass
+class FormsWork:
+    """One micro-batch for one shard of a group."""
+
+    changes: list[TableChanges] = field(default_factory=list)
+    points: list[PointBatch] = field(default_factory=list)
+
+
+class FormShard:
+    """Servers of one shard of a group of forms."""
+
+    def __init__(self, catalog: Catalog, strategies: Mapping[str, str]) -> None:
+        self._host = Host(catalog, Partition.VALUE, strategies)
+
+    def apply(self, work: FormsWork) -> tuple[Sent, bytes]:
+        sent = Sent()
+        self._run(work, sent)
+        return sent, pack({"changes": work.changes, "points": work.points})
+
+    def replay(self, entry: bytes) -> None:
+        state = unpack(entry)
+        self._run(FormsWork(state["changes"], state["points"]), None)
+
+    def dump(self) -> bytes:
+        return pack(self._host.dump())
+
+    def load(self, blob: bytes) -> None:
+        self._host.load(unpack(blob))
+
+    def _run(self, work: FormsWork, sent: Sent | None) -> None:
+        """Changes of all tables and subscription events, strictly in sequence order."""
+        moments = sorted({int(after) for points in work.points for after in np.unique(points.after)})
+        start = -1
+        for moment in [*moments, 2**63 - 1]:
+            for changes in _runs(work.changes, start, moment):
+                self._host.change(changes, sent)
+            for points in work.points:
+                due = points.after == moment
+                if due.any():
+                    self._host.release(points.take(due), {}, sent)
+            start = moment
+
+
+def _runs(batches: list[TableChanges], above: int, up_to: int) -> Iterable[TableChanges]:
+    """Changes with above < seq <= up_to, as runs of one table each, in sequence order over all tables."""
+    parts = [(batch, np.flatnonzero((batch.seq > above) & (batch.seq <= up_to))) for batch in batches]
+    parts = [(batch, at) for batch, at in parts if len(at)]
+    if not parts:
+        return
+    source = np.concatenate([np.full(len(at), i) for i, (_, at) in enumerate(parts)])
+    place = np.concatenate([at for _, at in parts])
+    order = np.argsort(np.concatenate([batch.seq[at] for batch, at in parts]), kind="stable")
+    source, place = source[order], place[order]
+    cuts = np.flatnonzero(np.diff(source, prepend=-1))
+    for start, stop in zip(cuts.tolist(), [*cuts[1:].tolist(), len(source)], strict=True):
+        batch = parts[source[start]][0]
+        mask = np.zeros(len(batch), np.bool_)
+        mask[place[start:stop]] = True
+        yield take_changes(batch, mask)

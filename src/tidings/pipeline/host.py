@@ -1,0 +1,88 @@
+"""Hosts the family servers of one shard: every form with subscriptions has one, made when its first point arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tidings.families.base import Partition, Rows, Server
+from tidings.families.registry import family_of
+from tidings.model.catalog import Catalog
+from tidings.model.change import TableChanges
+from tidings.model.message import MessageBatch, SnapshotBatch
+from tidings.model.points import Event, PointBatch
+
+
+@dataclass
+class Sent:
+    """What servers have sent: messages of changes, and rows of snapshots."""
+
+    messages: list[MessageBatch] = field(default_factory=list)
+    snapshots: list[SnapshotBatch] = field(default_factory=list)
+
+    def merged(self) -> list[MessageBatch]:
+        """One batch of messages per form."""
+        by_form: dict[tuple[str, bool], list[MessageBatch]] = {}
+        for batch in self.messages:
+            by_form.setdefault((batch.form, batch.target is None), []).append(batch)
+        return [MessageBatch.concat(batches) for batches in by_form.values()]
+
+
+class Host:
+    """Servers of all forms whose family is partitioned in the given way."""
+
+    def __init__(self, catalog: Catalog, partition: Partition, strategies: Mapping[str, str]) -> None:
+        self._catalog = catalog
+        self._partition = partition
+        self._strategies = strategies
+        self._servers: dict[str, Server] = {}
+        self._by_table: dict[str, list[Server]] = {}
+
+    def serves(self, form_key: str) -> bool:
+        return family_of(form_key)[0].partition is self._partition
+
+    def remembers(self, table: str) -> bool:
+        """Whether any server must see the table's changes again when state is restored from a log."""
+        return any(server.remembers_changes for server in self._by_table.get(table, ()))
+
+    def change(self, changes: TableChanges, sent: Sent | None) -> None:
+        """Passes changes to the servers; with `sent` None only to those that must remember them."""
+        for server in self._by_table.get(changes.table, ()):
+            if sent is None and not server.remembers_changes:
+                continue
+            messages = server.change(changes)
+            if sent is not None:
+                sent.messages.extend(messages)
+
+    def release(self, points: PointBatch, tables: dict[str, Rows], sent: Sent | None) -> None:
+        """Creates and drops subscriptions; with `sent` None without looking for snapshots."""
+        server = self._server(points.form)
+        creates = points.take(points.event == np.int8(Event.CREATE))
+        drops = points.take(points.event == np.int8(Event.DROP))
+        if len(creates):
+            snapshots = server.create(creates, tables if sent is not None else {})
+            if sent is not None:
+                sent.snapshots.extend(snapshots)
+        if len(drops):
+            server.drop(drops)
+
+    def dump(self) -> dict[str, Any]:
+        return {key: server.dump() for key, server in self._servers.items()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        for key, value in state.items():
+            self._server(key).load(value)
+
+    def _server(self, form_key: str) -> Server:
+        server = self._servers.get(form_key)
+        if server is None:
+            family, form = family_of(form_key)
+            strategy = self._strategies.get(family.name, family.strategies[0])
+            server = self._servers[form_key] = family.server(form, self._catalog, strategy)
+            for table in form.shape.tables:
+                self._by_table.setdefault(table, []).append(server)
+        return server
+

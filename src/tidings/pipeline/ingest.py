@@ -1,0 +1,234 @@
+"""Ingest: raw JSON lines -> typed, validated, columnar changes. What cannot be used is quarantined with a reason.
+
+Records are decoded straight into structs made from the catalog, so that checking types costs no Python code per value.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from tidings.model.catalog import Catalog, Table
+from tidings.model.change import OP_NAMES, SEQ_MAX, SEQ_NEXT, ChangeBatch, Op
+from tidings.model.errors import RecordError
+from tidings.model.quarantine import Quarantined, raw_text
+from tidings.model.types import ColumnType
+
+RECORD_BYTES_MAX = 16 * 2**20
+
+
+class _Record(msgspec.Struct, forbid_unknown_fields=True):
+    """The plain form of a change: what most records are."""
+
+    seq: int
+    table: str
+    op: str
+    row: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _Source(msgspec.Struct):
+    table: str
+    seq: int | None = None
+    lsn: int | None = None
+
+
+class _Envelope(msgspec.Struct):
+    """A Debezium change event."""
+
+    op: str
+    source: _Source
+    before: msgspec.Raw = msgspec.Raw(b"null")
+    after: msgspec.Raw = msgspec.Raw(b"null")
+    seq: int | None = None
+
+
+class _Wrapped(msgspec.Struct):
+    payload: _Envelope
+
+
+class _Seq(msgspec.Struct):
+    seq: int | None = None
+
+
+_DEBEZIUM_OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.UPSERT}
+_record_decoder = msgspec.json.Decoder(_Record)
+_envelope_decoder = msgspec.json.Decoder(_Envelope)
+_wrapped_decoder = msgspec.json.Decoder(_Wrapped)
+_seq_decoder = msgspec.json.Decoder(_Seq)
+
+
+@dataclass
+class Parsed:
+    """What became of some lines: changes by table, each in arrival order, and what was refused."""
+
+    changes: list[ChangeBatch] = field(default_factory=list)
+    refused: list[Quarantined] = field(default_factory=list)
+
+
+@dataclass
+class _Columns:
+    """Accepted records of one table, gathered before they become a batch."""
+
+    position: list[int] = field(default_factory=list)
+    seq: list[int] = field(default_factory=list)
+    op: list[int] = field(default_factory=list)
+    row: list[Any] = field(default_factory=list)
+    raw: list[bytes] = field(default_factory=list)
+
+
+class _RowDecoder:
+    """Decodes one table's rows strictly: every column present (null allowed outside the key), nothing else."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.fields = [f"c{i}" for i in range(len(table.columns))]
+        rename = dict(zip(self.fields, table.column_names, strict=True))
+        full: list[Any] = []
+        partial: list[Any] = []
+        for name, column in zip(self.fields, table.columns, strict=True):
+            if column.name in table.key:
+                full.append((name, column.type.json))
+                partial.append((name, column.type.json))
+            else:
+                full.append((name, column.type.json | None))
+                partial.append((name, column.type.json | None, None))
+        options: dict[str, Any] = {"rename": rename, "forbid_unknown_fields": True, "kw_only": True, "gc": False}
+        self.full = msgspec.json.Decoder(msgspec.defstruct("Row", full, **options))
+        self.key_only = msgspec.json.Decoder(msgspec.defstruct("Key", partial, **options))
+
+    def batch(self, columns: _Columns) -> ChangeBatch:
+        arrays = []
+        for name, column in zip(self.fields, self.table.columns, strict=True):
+            values = [getattr(row, name) for row in columns.row]
+            if column.type is ColumnType.TIMESTAMP:
+                values = [_naive(value) for value in values]
+            arrays.append(pa.array(values, column.type.arrow))
+        return ChangeBatch(
+            self.table.name,
+            np.array(columns.position, np.int64),
+            np.array(columns.seq, np.int64),
+            np.array(columns.op, np.int8),
+            pa.RecordBatch.from_arrays(arrays, schema=self.table.schema),
+            pa.array(columns.raw, pa.binary()),
+        )
+
+
+def _naive(value: dt.datetime | None) -> dt.datetime | None:
+    """Timestamps are kept in UTC without an offset."""
+    if value is None or value.tzinfo is None:
+        return value
+    return value.astimezone(dt.UTC).replace(tzinfo=None)
+
+
+class Ingest:
+    """Parses lines of `changes.jsonl`, plain records and Debezium envelopes alike."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._decoders = {table.name: _RowDecoder(table) for table in catalog.tables if table.rows == "values"}
+
+    def parse(self, lines: Iterable[bytes], first_position: int = 0) -> Parsed:
+        """Parses lines, which stand at consecutive positions of the source. Blank lines are passed over."""
+        gathered: dict[str, _Columns] = defaultdict(_Columns)
+        parsed = Parsed()
+        for position, line in enumerate(lines, first_position):
+            if not line or line.isspace():
+                continue
+            try:
+                table, seq, op, row = self._decode(line)
+            except RecordError as error:
+                parsed.refused.append(Quarantined("changes", position, _read_seq(line), str(error), raw_text(line)))
+                continue
+            columns = gathered[table]
+            columns.position.append(position)
+            columns.seq.append(seq)
+            columns.op.append(op)
+            columns.row.append(row)
+            columns.raw.append(line)
+        parsed.changes = [self._decoders[table].batch(columns) for table, columns in gathered.items()]
+        return parsed
+
+    def _decode(self, line: bytes) -> tuple[str, int, int, Any]:
+        if len(line) > RECORD_BYTES_MAX:
+            raise RecordError(f"record of {len(line):,} bytes is over the limit of {RECORD_BYTES_MAX:,}")
+        try:
+            record = _record_decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            return self._decode_envelope(line, error)
+        op = OP_NAMES.get(record.op)
+        if op is None:
+            raise RecordError(f"unknown op {record.op!r}; ops are {', '.join(OP_NAMES)}")
+        if not 0 < record.seq <= SEQ_MAX:
+            raise RecordError(f"seq must be from 1 to {SEQ_MAX}, not {record.seq}")
+        if not record.row:
+            raise RecordError("the record has no 'row'")
+        return record.table, record.seq, op, self._row(record.table, op, record.row)
+
+    def _decode_envelope(self, line: bytes, error: Exception) -> tuple[str, int, int, Any]:
+        """Tries a record that is not of the plain form as a Debezium event; `error` is why it is not plain."""
+        try:
+            head = msgspec.json.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as broken:
+            raise RecordError(f"not JSON: {broken}") from None
+        if not isinstance(head, dict):
+            raise RecordError("not a JSON object") from None
+        is_wrapped = isinstance(head.get("payload"), dict)
+        body = head["payload"] if is_wrapped else head
+        if "source" not in body and "after" not in body:
+            raise RecordError(_reason(error)) from None
+        try:
+            event = _wrapped_decoder.decode(line).payload if is_wrapped else _envelope_decoder.decode(line)
+        except msgspec.MsgspecError as broken:
+            raise RecordError(f"not a usable Debezium event: {_reason(broken)}") from None
+        op = _DEBEZIUM_OPS.get(event.op)
+        if op is None:
+            raise RecordError(f"Debezium op {event.op!r} is not supported; ops are {', '.join(_DEBEZIUM_OPS)}")
+        table = event.source.table
+        numbers = (event.seq, event.source.seq, event.source.lsn)
+        seq = next((number for number in numbers if number is not None), SEQ_NEXT)
+        if not 0 <= seq <= SEQ_MAX or (seq == 0 and event.seq == 0):
+            raise RecordError(f"seq must be from 1 to {SEQ_MAX}, not {seq}")
+        image = event.before if op is Op.DELETE else event.after
+        row = self._row(table, op, image)
+        if op is Op.UPDATE and bytes(event.before) != b"null":
+            before = self._row(table, Op.DELETE, event.before)
+            decoder = self._decoders[table]
+            for name, column in zip(decoder.fields, decoder.table.columns, strict=True):
+                if column.name in decoder.table.key and getattr(before, name) != getattr(row, name):
+                    raise RecordError("the update changes the primary key; send a delete and an insert instead")
+        return table, seq, op, row
+
+    def _row(self, table: str, op: Op, raw: msgspec.Raw) -> Any:
+        decoder = self._decoders.get(table)
+        if decoder is None:
+            if self._catalog.has_table(table):
+                raise RecordError(f"table {table!r} holds constraints, which no installed family serves")
+            raise RecordError(f"unknown table {table!r}; the catalog has {', '.join(self._decoders) or 'none'}")
+        try:
+            return (decoder.key_only if op is Op.DELETE else decoder.full).decode(raw)
+        except msgspec.ValidationError as error:
+            raise RecordError(f"row of table {table!r}: {_reason(error)}") from None
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise RecordError(f"not JSON: {error}") from None
+
+
+def _reason(error: Exception) -> str:
+    """The decoder's words, with its notation made plain."""
+    text = str(error)
+    text = text.replace("Object contains unknown field", "unknown column or field").replace(" - at `$`", "")
+    return text.replace("Object missing required field", "lacks").replace("`$.", "`")
+
+
+def _read_seq(line: bytes) -> int | None:
+    """The seq of a record that is otherwise unusable, where it can be read."""
+    try:
+        return _seq_decoder.decode(line).seq
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None

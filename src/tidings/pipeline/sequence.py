@@ -1,0 +1,34 @@
+"""Sequence order: which changes may pass, given the highest sequence number that has passed before.
+
+Every shard runs this on the same (position, seq) pairs, so that all agree without talking to each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.model.change import SEQ_NEXT
+from tidings.model.codes import BoolArray, Int64Array
+
+
+def admit(seq: Int64Array, passed: int) -> tuple[BoolArray, Int64Array]:
+    """Which of the records, in order of position, pass: those above every one before. Also gives final seqs.
+
+    Refused records do not move the mark. A record without a number (SEQ_NEXT) gets the next one.
+    """
+    if len(seq) and bool((seq == SEQ_NEXT).any()):
+        return _admit_unnumbered(seq, passed)
+    mark = np.maximum.accumulate(np.concatenate([[passed], seq[:-1]])) if len(seq) else seq
+    return seq > mark, seq
+
+
+def _admit_unnumbered(seq: Int64Array, passed: int) -> tuple[BoolArray, Int64Array]:
+    final = seq.copy()
+    admitted = np.zeros(len(seq), np.bool_)
+    for i, number in enumerate(seq.tolist()):
+        if number == SEQ_NEXT:
+            final[i] = number = passed + 1
+        if number > passed:
+            admitted[i] = True
+            passed = number
+    return admitted, final

@@ -1,0 +1,181 @@
+"""A table's current rows, columnar: gives every change its before image and refuses what contradicts the rows.
+
+Rows are appended and never overwritten: position -> row, key -> position. A before image is a gather of positions, so a
+whole batch of changes, also several to one key, is handled without a Python object per value. Dead rows are swept out
+when they outnumber the living.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.model.catalog import Table
+from tidings.model.change import ChangeBatch, Op, TableChanges, concat_batches
+from tidings.model.codes import BoolArray, Int64Array, codes_of
+
+_SWEEP_DEAD_MIN = 65_536
+
+
+class TableStore:
+    """Current rows of one table (or of one shard of it)."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self._chunks: list[pa.RecordBatch] = []
+        self._starts: list[int] = []
+        self._total = 0
+        self._alive = np.zeros(1024, np.bool_)
+        self._index: dict[Hashable, int] = {}
+        self._codes: dict[str, tuple[Int64Array, BoolArray]] = {}
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def alive(self) -> BoolArray:
+        """Which positions hold a current row."""
+        return self._alive[: self._total]
+
+    def apply(self, changes: ChangeBatch) -> tuple[TableChanges, list[tuple[int, str]]]:
+        """Applies changes in order. Gives those accepted, with images, and (place in the batch, reason) of the refused."""
+        before, refused = self._enter(changes)
+        images = self._images(changes, before, {i for i, _ in refused})
+        self._sweep()
+        return images, refused
+
+    def replay(self, changes: ChangeBatch) -> None:
+        """Applies changes for their effect only."""
+        self._enter(changes)
+        self._sweep()
+
+    def _enter(self, changes: ChangeBatch) -> tuple[Int64Array, list[tuple[int, str]]]:
+        """Enters changes into the store: the position of each one's old row (or -1), and the refused."""
+        keys = self._keys(changes.rows)
+        base = self._total
+        before = np.full(len(changes), -1, np.int64)
+        refused: list[tuple[int, str]] = []
+        index = self._index
+        insert, update, delete = int(Op.INSERT), int(Op.UPDATE), int(Op.DELETE)
+        dead: list[int] = []
+        for i, (op, key) in enumerate(zip(changes.op.tolist(), keys, strict=True)):
+            at = index.get(key, -1)
+            if at >= 0:
+                if op == insert:
+                    refused.append((i, f"insert of key {key!r}, which table {self.table.name!r} has already"))
+                    continue
+                before[i] = at
+                dead.append(at)
+                if op == delete:
+                    del index[key]
+                else:
+                    index[key] = base + i
+            elif op in (update, delete):
+                word = "update" if op == update else "delete"
+                refused.append((i, f"{word} of key {key!r}, which table {self.table.name!r} does not have"))
+            else:
+                index[key] = base + i
+        self._append(changes.rows)
+        self._alive[base : base + len(changes)] = changes.op != delete
+        self._alive[[base + i for i, _ in refused]] = False
+        self._alive[dead] = False
+        return before, refused
+
+    def take(self, positions: Int64Array) -> pa.RecordBatch:
+        """Rows at the positions; a negative position gives a row of nulls."""
+        if not self._chunks:
+            return self.table.schema.empty_table().to_batches()[0] if len(positions) == 0 else self._nulls(positions)
+        if len(self._chunks) == 1:
+            return self._chunks[0].take(pa.array(positions, mask=positions < 0))
+        chunk_of = np.searchsorted(np.array(self._starts), positions, "right") - 1
+        order = np.argsort(chunk_of, kind="stable")
+        parts = []
+        bounds = np.searchsorted(chunk_of[order], np.arange(-1, len(self._chunks) + 1))
+        if bounds[1] > bounds[0]:
+            parts.append(self._nulls(positions[order[bounds[0] : bounds[1]]]))
+        for chunk in range(len(self._chunks)):
+            chosen = order[bounds[chunk + 1] : bounds[chunk + 2]]
+            if len(chosen):
+                parts.append(self._chunks[chunk].take(pa.array(positions[chosen] - self._starts[chunk])))
+        if not parts:
+            return self._chunks[0].slice(0, 0)
+        gathered = concat_batches(parts)
+        inverse = np.empty(len(order), np.int64)
+        inverse[order] = np.arange(len(order))
+        return gathered.take(pa.array(inverse))
+
+    def codes(self, column: str) -> tuple[Int64Array, BoolArray]:
+        """Codes and validity of a column at every position; extended, not remade, as rows are added."""
+        known, valid = self._codes.get(column, (np.empty(0, np.int64), np.empty(0, np.bool_)))
+        if len(known) < self._total:
+            fresh = self.take(np.arange(len(known), self._total)).column(column)
+            more, more_valid = codes_of(self.table.column(column).type, fresh)
+            known, valid = np.concatenate([known, more]), np.concatenate([valid, more_valid])
+            self._codes[column] = (known, valid)
+        return known, valid
+
+    def rows(self) -> pa.RecordBatch:
+        """All current rows."""
+        return self.take(np.flatnonzero(self.alive))
+
+    def load(self, rows: pa.RecordBatch) -> None:
+        """Replaces the contents by these rows."""
+        self._chunks, self._starts, self._total = [], [], 0
+        self._codes.clear()
+        self._reserve(rows.num_rows)
+        self._alive[: rows.num_rows] = True
+        self._index = {key: i for i, key in enumerate(self._keys(rows))}
+        self._append(rows)
+
+    def _keys(self, rows: pa.RecordBatch) -> Sequence[Hashable]:
+        columns = [_plain(rows.column(name)) for name in self.table.key]
+        return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+    def _nulls(self, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
+        arrays = [pa.nulls(len(positions), field.type) for field in self.table.schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.table.schema)
+
+    def _images(self, changes: ChangeBatch, before: Int64Array, refused: set[int]) -> TableChanges:
+        after, seq, has = changes.rows, changes.seq, changes.op != Op.DELETE
+        if refused or not has.all():
+            kept = np.array([i for i in range(len(changes)) if i not in refused], np.int64)
+            before, has, seq = before[kept], has[kept], seq[kept]
+            after = after.take(pa.array(kept, mask=~has))
+        return TableChanges(self.table.name, seq, before >= 0, self.take(before), has, after)
+
+    def _reserve(self, total: int) -> None:
+        if total > len(self._alive):
+            grown = np.zeros(max(total, 2 * len(self._alive)), np.bool_)
+            grown[: self._total] = self._alive[: self._total]
+            self._alive = grown
+
+    def _append(self, rows: pa.RecordBatch) -> None:
+        """Adds a chunk, merging small ones so that their number stays logarithmic."""
+        if rows.num_rows == 0:
+            return
+        self._reserve(self._total + rows.num_rows)
+        self._chunks.append(rows)
+        self._starts.append(self._total)
+        self._total += rows.num_rows
+        while len(self._chunks) > 1 and self._chunks[-1].num_rows * 2 > self._chunks[-2].num_rows:
+            last = self._chunks.pop()
+            self._starts.pop()
+            self._chunks[-1] = concat_batches([self._chunks[-1], last])
+
+    def _sweep(self) -> None:
+        dead = self._total - len(self._index)
+        if dead > max(_SWEEP_DEAD_MIN, len(self._index)):
+            self.load(self.rows())
+
+
+def _plain(column: pa.Array) -> list[Hashable]:
+    """Key values as cheap hashable objects: numbers and texts (dates and timestamps as their integers)."""
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    elif pa.types.is_date(column.type):
+        column = column.cast(pa.int32())
+    values: list[Hashable] = column.to_pylist()
+    return values

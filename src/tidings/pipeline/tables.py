@@ -1,0 +1,207 @@
+"""The tables stage: admits changes in sequence order, keeps current rows, gives each change its images, and hosts the
+families whose work needs no more than that. One object per shard of primary keys.
+
+Every shard sees the (position, seq) pairs of all records and all subscription events, so all shards release a
+subscription at the same point of the sequence without talking to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tidings.families.base import Partition, Rows
+from tidings.model.blob import pack, unpack
+from tidings.model.catalog import Catalog
+from tidings.model.change import SEQ_NEXT, ChangeBatch, TableChanges
+from tidings.model.codes import Int64Array
+from tidings.model.points import PointBatch
+from tidings.model.quarantine import Quarantined, raw_text
+from tidings.model.render import render_rows
+from tidings.pipeline.forms import Groups
+from tidings.pipeline.host import Host, Sent
+from tidings.pipeline.sequence import admit
+from tidings.pipeline.store import TableStore
+
+NO_NUMBERS = np.empty(0, np.int64)
+
+
+@dataclass
+class TablesWork:
+    """One micro-batch for one shard: its own changes, the order of everybody's, and new subscription events."""
+
+    changes: list[ChangeBatch] = field(default_factory=list)
+    positions: Int64Array = field(default_factory=lambda: NO_NUMBERS)
+    seqs: Int64Array = field(default_factory=lambda: NO_NUMBERS)
+    points: list[PointBatch] = field(default_factory=list)
+    is_end: bool = False
+
+    @staticmethod
+    def of(changes: list[ChangeBatch], points: list[PointBatch]) -> TablesWork:
+        """Work for the only shard there is."""
+        positions = np.concatenate([NO_NUMBERS, *(batch.position for batch in changes)])
+        seqs = np.concatenate([NO_NUMBERS, *(batch.seq for batch in changes)])
+        return TablesWork(changes, positions, seqs, points)
+
+
+@dataclass
+class TablesResult:
+    sent: Sent = field(default_factory=Sent)
+    released: list[PointBatch] = field(default_factory=list)
+    images: list[TableChanges] = field(default_factory=list)
+    """Changes of tables that forms of the next stage look at."""
+    refused: list[Quarantined] = field(default_factory=list)
+    accepted: int = 0
+    passed: int = 0
+
+
+class TableShard:
+    """Rows of one shard, pending subscription events, and the servers that live with the rows."""
+
+    def __init__(self, catalog: Catalog, strategies: Mapping[str, str]) -> None:
+        self._stores = {table.name: TableStore(table) for table in catalog.tables if table.rows == "values"}
+        self._host = Host(catalog, Partition.ROW, strategies)
+        self._pending: dict[str, PointBatch] = {}
+        self._passed = 0
+        self.groups = Groups()
+        """Forms of the next stage seen so far, by how their work is spread."""
+
+    def apply(self, work: TablesWork) -> tuple[TablesResult, bytes]:
+        """Handles a micro-batch; also gives the log entry from which `replay` repeats its effect on state."""
+        result = TablesResult()
+        changes = self._admit(work, result)
+        logged = [ChangeBatch(c.table, c.position, c.seq, c.op, c.rows) for c in changes]
+        entry = {"changes": logged, "points": work.points, "passed": result.passed, "is_end": work.is_end}
+        self._run(changes, work.points, result.passed, work.is_end, result)
+        return result, pack(entry)
+
+    def replay(self, entry: bytes) -> None:
+        state = unpack(entry)
+        self._run(state["changes"], state["points"], state["passed"], state["is_end"], None)
+
+    def dump(self) -> bytes:
+        rows = {name: store.rows() for name, store in self._stores.items() if len(store)}
+        state = {"rows": rows, "pending": list(self._pending.values()), "passed": self._passed}
+        return pack({**state, "servers": self._host.dump(), "groups": self.groups.dump()})
+
+    def load(self, blob: bytes) -> None:
+        state = unpack(blob)
+        for name, rows in state["rows"].items():
+            self._stores[name].load(rows)
+        self._pending = {points.form: points for points in state["pending"]}
+        self._passed = state["passed"]
+        self._host.load(state["servers"])
+        self.groups.load(state["groups"])
+
+    def _admit(self, work: TablesWork, result: TablesResult) -> list[ChangeBatch]:
+        """Own changes that are in sequence, one batch per table, sorted by seq."""
+        order = np.argsort(work.positions, kind="stable")
+        positions = work.positions[order]
+        admitted, seqs = admit(work.seqs[order], self._passed)
+        result.passed = max(self._passed, int(seqs[admitted].max())) if admitted.any() else self._passed
+        by_table: dict[str, list[ChangeBatch]] = {}
+        for batch in work.changes:
+            if not admitted.all() or (batch.seq == SEQ_NEXT).any():
+                at = np.searchsorted(positions, batch.position)
+                batch = batch.with_seq(seqs[at])
+                kept = admitted[at]
+                result.refused.extend(_out_of_order(batch.take(~kept)))
+                batch = batch.take(kept)
+            by_table.setdefault(batch.table, []).append(batch)
+        joined = [ChangeBatch.concat(batches) for batches in by_table.values()]
+        return [batch.take(np.argsort(batch.seq, kind="stable").astype(np.int64)) for batch in joined if len(batch)]
+
+    def _run(
+        self,
+        changes: Sequence[ChangeBatch],
+        points: Iterable[PointBatch],
+        passed: int,
+        is_end: bool,
+        result: TablesResult | None,
+    ) -> None:
+        """Interleaves changes and subscription events in sequence order. Without `result`: for their effect only."""
+        for batch in points:
+            # An event for a moment that is over happens now.
+            timely = replace(batch, after=np.maximum(batch.after, self._passed))
+            known = self._pending.get(batch.form, timely.take(NO_NUMBERS))
+            self._pending[batch.form] = PointBatch.concat([known, timely])
+        cursors = dict.fromkeys((batch.table for batch in changes), 0)
+        for moment in self._due(passed, is_end):
+            self._advance(changes, cursors, moment, result)
+            self._release(moment, result)
+        self._advance(changes, cursors, passed, result)
+        self._passed = passed
+
+    def _due(self, passed: int, is_end: bool) -> list[int]:
+        """Moments (distinct `after`) of the pending events whose time has come, ascending."""
+        moments: set[int] = set()
+        for points in self._pending.values():
+            moments.update(np.unique(points.after if is_end else points.after[points.after <= passed]).tolist())
+        return sorted(moments)
+
+    def _advance(
+        self, changes: Sequence[ChangeBatch], cursors: dict[str, int], to: int, result: TablesResult | None
+    ) -> None:
+        """Applies every change up to the sequence number that has not been applied yet."""
+        for batch in changes:
+            start = cursors[batch.table]
+            stop = int(np.searchsorted(batch.seq, to, "right"))
+            if stop > start:
+                cursors[batch.table] = stop
+                self._change(batch.slice(start, stop), result)
+
+    def _change(self, batch: ChangeBatch, result: TablesResult | None) -> None:
+        store = self._stores[batch.table]
+        if result is None and not self._host.remembers(batch.table):
+            store.replay(batch)
+            return
+        images, refused = store.apply(batch)
+        if result is None:
+            self._host.change(images, None)
+            return
+        result.accepted += len(images)
+        result.refused.extend(_refusals(batch, refused))
+        if len(images):
+            self._host.change(images, result.sent)
+            if self.groups.watch(batch.table):
+                result.images.append(images)
+
+    def _release(self, moment: int, result: TablesResult | None) -> None:
+        tables: dict[str, Rows] = dict(self._stores)
+        for form, points in list(self._pending.items()):
+            due = points.after <= moment
+            if not due.any():
+                continue
+            self._pending[form] = points.take(~due)
+            if not len(self._pending[form]):
+                del self._pending[form]
+            released = points.take(due)
+            if self._host.serves(form):
+                self._host.release(released, tables, None if result is None else result.sent)
+            else:
+                self.groups.add(form)
+            if result is not None:
+                result.released.append(released)
+
+
+def _out_of_order(batch: ChangeBatch) -> list[Quarantined]:
+    reasons = [f"seq {seq} is out of order: it is not above every seq before it" for seq in batch.seq.tolist()]
+    return _refusals(batch, list(enumerate(reasons)))
+
+
+def _refusals(batch: ChangeBatch, refused: list[tuple[int, str]]) -> list[Quarantined]:
+    return [
+        Quarantined("changes", int(batch.position[i]), int(batch.seq[i]), reason, _raw(batch, i))
+        for i, reason in refused
+    ]
+
+
+def _raw(batch: ChangeBatch, at: int) -> str:
+    if batch.raw is not None:
+        return raw_text(batch.raw[at].as_py())
+    row = batch.rows.slice(at, 1)
+    return render_rows(batch.rows.schema.names, row.columns, 1)[0]
+
+

@@ -1,0 +1,199 @@
+"""Comparisons with a constant as typed bounds: `x > 1.5` on an integer column is the closed lower bound 2, and so on.
+
+A bound is (code, value, closed): the closed int64 code, and the typed value with its closedness as written. Bounds that
+exclude everything get a code just outside int64, so that the interval they end comes out empty with no further test.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from tidings.model.codes import CODE_MAX, CODE_MIN, code_of
+from tidings.model.types import ColumnType
+from tidings.sql.literals import Reader
+
+Bound = tuple[int, Any, bool]
+BoundReader = Callable[[str], Bound]
+ValueReader = Callable[[str], Any]
+
+NO_LOWER: Bound = (CODE_MIN, None, False)
+NO_UPPER: Bound = (CODE_MAX, None, False)
+NOTHING_ABOVE: Bound = (CODE_MAX + 1, None, False)
+NOTHING_BELOW: Bound = (CODE_MIN - 1, None, False)
+
+_LIMITS = {ColumnType.BIGINT: (-(2**63), 2**63 - 1), ColumnType.INT: (-(2**31), 2**31 - 1)}
+_DAY = dt.timedelta(days=1)
+_pack = struct.Struct("<d").pack
+_unpack = struct.Struct("<q").unpack
+_MIRROR = 2**63 - 1
+
+
+def lower(type: ColumnType, read: Reader, closed: bool) -> BoundReader:
+    """Reader of the bound of `>=` (closed) and `>`."""
+    if type in _LIMITS:
+        return _integer_lower(read, closed, *_LIMITS[type])
+    if type is ColumnType.DOUBLE:
+        return _double_lower(read, closed)
+    if type is ColumnType.TEXT:
+        return lambda text: (code_of(type, value := read(text)), value, closed)
+    if type is ColumnType.DATE:
+        return _date_lower(read, closed)
+    step = 0 if closed else 1
+    return lambda text: (code_of(type, value := read(text)) + step, value, closed)
+
+
+def upper(type: ColumnType, read: Reader, closed: bool) -> BoundReader:
+    """Reader of the bound of `<=` (closed) and `<`."""
+    if type in _LIMITS:
+        return _integer_upper(read, closed, *_LIMITS[type])
+    if type is ColumnType.DOUBLE:
+        return _double_upper(read, closed)
+    if type is ColumnType.TEXT:
+        return _text_upper(read, closed)
+    if type is ColumnType.DATE:
+        return _date_upper(read, closed)
+    step = 0 if closed else 1
+    return lambda text: (code_of(type, value := read(text)) - step, value, closed)
+
+
+def equal(type: ColumnType, read: Reader) -> ValueReader:
+    """Reader of the value of `=`: None where no value of the column's type equals the constant."""
+    if type in _LIMITS:
+        low, high = _LIMITS[type]
+
+        def integer(text: str) -> Any:
+            value = read(text)
+            return value if value.__class__ is int and low <= value <= high else None
+
+        return integer
+    if type is ColumnType.DOUBLE:
+
+        def double(text: str) -> Any:
+            value = read(text) + 0.0  # -0.0 and 0.0 are the same constant
+            return value if math.isfinite(value) else None
+
+        return double
+    if type is ColumnType.DATE:
+
+        def date(text: str) -> Any:
+            value = read(text)
+            if value.__class__ is dt.datetime:
+                return value.date() if value.time() == dt.time() else None
+            return value
+
+        return date
+    return read
+
+
+def double_code(value: float) -> int:
+    """`code_of` for a double, without its dispatch: this is the hottest line of binding."""
+    bits: int = _unpack(_pack(value + 0.0))[0]
+    return bits if bits >= 0 else bits ^ _MIRROR
+
+
+def _integer_lower(read: Reader, closed: bool, low: int, high: int) -> BoundReader:
+    step = 0 if closed else 1
+
+    def bound(text: str) -> Bound:
+        value = read(text)
+        if value > high:
+            return NOTHING_ABOVE
+        if value < low:
+            return NO_LOWER
+        if value.__class__ is Decimal:
+            value = math.ceil(value)
+            return value, value, True
+        return value + step, value, closed
+
+    return bound
+
+
+def _integer_upper(read: Reader, closed: bool, low: int, high: int) -> BoundReader:
+    step = 0 if closed else 1
+
+    def bound(text: str) -> Bound:
+        value = read(text)
+        if value < low:
+            return NOTHING_BELOW
+        if value > high:
+            return NO_UPPER
+        if value.__class__ is Decimal:
+            value = math.floor(value)
+            return value, value, True
+        return value - step, value, closed
+
+    return bound
+
+
+def _double_lower(read: Reader, closed: bool) -> BoundReader:
+    step = 0 if closed else 1
+
+    def bound(text: str) -> Bound:
+        value = read(text)
+        if value - value != 0.0:  # infinite: the literal is beyond all doubles
+            return NOTHING_ABOVE if value > 0 else NO_LOWER
+        bits = _unpack(_pack(value + 0.0))[0]
+        return (bits if bits >= 0 else bits ^ _MIRROR) + step, value, closed
+
+    return bound
+
+
+def _double_upper(read: Reader, closed: bool) -> BoundReader:
+    step = 0 if closed else 1
+
+    def bound(text: str) -> Bound:
+        value = read(text)
+        if value - value != 0.0:
+            return NO_UPPER if value > 0 else NOTHING_BELOW
+        bits = _unpack(_pack(value + 0.0))[0]
+        return (bits if bits >= 0 else bits ^ _MIRROR) - step, value, closed
+
+    return bound
+
+
+def _text_upper(read: Reader, closed: bool) -> BoundReader:
+    def bound(text: str) -> Bound:
+        value = read(text)
+        if not value and not closed:  # no text is less than the empty one
+            return NOTHING_BELOW
+        return code_of(ColumnType.TEXT, value), value, closed
+
+    return bound
+
+
+def _date_lower(read: Reader, closed: bool) -> BoundReader:
+    step = 0 if closed else 1
+
+    def bound(text: str) -> Bound:
+        value = read(text)
+        if value.__class__ is dt.datetime:
+            day = value.date()
+            if value.time() != dt.time():  # within the day: the next midnight is the first that qualifies
+                if day == dt.date.max:
+                    return NOTHING_ABOVE
+                day += _DAY
+                return code_of(ColumnType.DATE, day), day, True
+            value = day
+        return code_of(ColumnType.DATE, value) + step, value, closed
+
+    return bound
+
+
+def _date_upper(read: Reader, closed: bool) -> BoundReader:
+    step = 0 if closed else 1
+
+    def bound(text: str) -> Bound:
+        value = read(text)
+        if value.__class__ is dt.datetime:
+            within_day = value.time() != dt.time()
+            value = value.date()
+            if within_day:
+                return code_of(ColumnType.DATE, value), value, True
+        return code_of(ColumnType.DATE, value) - step, value, closed
+
+    return bound

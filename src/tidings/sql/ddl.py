@@ -1,0 +1,261 @@
+"""`catalog.sql` to a Catalog: CREATE TABLE statements, read token by token.
+
+The grammar is small and everything accepted must be honoured, so it is read by hand: what is not expected is refused at
+the very token, with what would work.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tidings.model.catalog import Catalog, Column, Table
+from tidings.model.errors import CatalogError, SqlError
+from tidings.model.types import ColumnType
+from tidings.sql.ddl_words import HINTS, KEY_TYPES, TYPES, UNSUPPORTED_TYPES
+from tidings.sql.parse import tokenize
+from tidings.sql.source import place_at
+
+CATALOG_LENGTH_MAX = 4 * 1024 * 1024
+FORM = "write CREATE TABLE name (column TYPE PRIMARY KEY, column TYPE, ..);"
+
+
+def parse_catalog(text: str) -> Catalog:
+    """The tables that the text creates; CatalogError, and nothing else, for text that cannot be honoured."""
+    try:
+        tokens = tokenize(text, CATALOG_LENGTH_MAX)
+    except SqlError as error:
+        raise CatalogError(str(error)) from None
+    reader = _Reader(text, tokens)
+    tables: list[Table] = []
+    while reader.skip_semicolons():
+        at = reader.position
+        table = reader.table()
+        if any(table.name.lower() == other.name.lower() for other in tables):
+            reader.position = at + 2
+            reader.fail(f"table {table.name!r} is created twice", "give each table its own name")
+        tables.append(table)
+    if not tables:
+        raise CatalogError(f"the catalog has no tables; {FORM}")
+    return Catalog(tuple(tables))
+
+
+class _Column:
+    """A column definition while its table is still being read."""
+
+    def __init__(self, name: str, type: ColumnType, position: int) -> None:
+        self.name = name
+        self.type = type
+        self.position = position
+        self.not_null_position = -1
+
+
+class _Reader:
+    """Walks over the tokens; `position` is the next one."""
+
+    def __init__(self, text: str, tokens: list[Token]) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.position = 0
+
+    def fail(self, problem: str, hint: str) -> NoReturn:
+        """Refuse the token at the current position."""
+        if self.position < len(self.tokens):
+            token = self.tokens[self.position]
+            place = place_at(self.text, token.start, token.end + 1)
+            problem = f"{problem} near {place.text!r}"
+        else:
+            place = place_at(self.text, len(self.text), len(self.text))
+            problem = f"{problem} at the end of the text"
+        raise CatalogError(f"{problem} at line {place.line}, column {place.column}; {hint}")
+
+    def word(self) -> str:
+        """The next token's text in capitals, with single spaces; empty for quoted text and at the end."""
+        if self.position >= len(self.tokens):
+            return ""
+        token = self.tokens[self.position]
+        if token.token_type in (TokenType.IDENTIFIER, TokenType.STRING):
+            return ""
+        return " ".join(token.text.upper().split())
+
+    def accept(self, word: str) -> bool:
+        if self.word() != word:
+            return False
+        self.position += 1
+        return True
+
+    def expect(self, word: str, hint: str = FORM) -> None:
+        if not self.accept(word):
+            self.unexpected(f"{word} is expected", hint)
+
+    def unexpected(self, problem: str, hint: str) -> NoReturn:
+        """Refuse the next token, by what is known of it or else as not what was expected."""
+        known = HINTS.get(self.word())
+        if known is not None:
+            self.fail(f"{self.word()} is not supported", known)
+        self.fail(problem, hint)
+
+    def skip_semicolons(self) -> bool:
+        """True when a statement follows."""
+        while self.accept(";"):
+            pass
+        return self.position < len(self.tokens)
+
+    def name(self, what: str) -> str:
+        """An identifier, quoted or not."""
+        token = self.tokens[self.position] if self.position < len(self.tokens) else None
+        if token is None or not _is_name(token):
+            self.fail(f"the name of a {what} is expected", FORM)
+        self.position += 1
+        return token.text
+
+    def table(self) -> Table:
+        self.expect("CREATE")
+        self.expect("TABLE")
+        at = self.position
+        name = self.name("table")
+        if self.word() == "NOT":
+            self._fail_at(at, "IF NOT EXISTS is not supported", FORM)
+        if self.word() == ".":
+            self.fail("schemas are not supported", "name the table alone")
+        self.expect("(")
+        columns: list[_Column] = []
+        keys: list[tuple[int, tuple[str, ...]]] = []
+        while True:
+            if self.word() in ("PRIMARY KEY", "PRIMARY"):
+                keys.append((self.position, self._key_list()))
+            else:
+                self._column(columns, keys)
+            if not self.accept(","):
+                break
+        self.expect(")")
+        rows = self._options()
+        if self.position < len(self.tokens) and self.word() != ";":
+            self.unexpected("; is expected after a table", FORM)
+        end = self.position
+        key = self._check(name, at, columns, keys, rows)
+        self.position = end
+        return Table(name, tuple(Column(column.name, column.type) for column in columns), key, rows)
+
+    def _primary_key(self) -> None:
+        if not self.accept("PRIMARY KEY"):
+            self.expect("PRIMARY")
+            self.expect("KEY")
+
+    def _key_list(self) -> tuple[str, ...]:
+        self._primary_key()
+        self.expect("(", "write PRIMARY KEY (column, ..)")
+        names = [self.name("key column")]
+        while self.accept(","):
+            names.append(self.name("key column"))
+        self.expect(")", "write PRIMARY KEY (column, ..)")
+        return tuple(names)
+
+    def _column(self, columns: list[_Column], keys: list[tuple[int, tuple[str, ...]]]) -> None:
+        at = self.position
+        if self.word() in HINTS and not self._is_type(at + 1):
+            self.unexpected("", "")
+        name = self.name("column")
+        if any(name.lower() == other.name.lower() for other in columns):
+            self.position = at
+            self.fail(f"column {name!r} is defined twice", "give each column its own name")
+        column = _Column(name, self._type(), at)
+        columns.append(column)
+        while self.word() not in (",", ")"):
+            if self.word() in ("PRIMARY KEY", "PRIMARY"):
+                keys.append((self.position, (name,)))
+                self._primary_key()
+            elif self.word() == "NOT":
+                column.not_null_position = self.position
+                self.position += 1
+                self.expect("NULL")
+            else:
+                self.unexpected(", or ) is expected after a column", FORM)
+
+    def _is_type(self, position: int) -> bool:
+        """True when a type stands at the position, so that the word before it is a column's name after all."""
+        return position < len(self.tokens) and " ".join(self.tokens[position].text.upper().split()) in TYPES
+
+    def _type(self) -> ColumnType:
+        word = self.word()
+        found = TYPES.get(word)
+        if found is None:
+            hint = UNSUPPORTED_TYPES.get(word, f"use {', '.join(type.value for type in ColumnType)}")
+            self.fail("unknown type", hint)
+        self.position += 1
+        if word == "DOUBLE":
+            self.accept("PRECISION")
+        if word == "VARCHAR" and self.accept("("):
+            if self.position >= len(self.tokens) or self.tokens[self.position].token_type is not TokenType.NUMBER:
+                self.fail("a length is expected", "write TEXT")
+            self.position += 1
+            self.expect(")", "write TEXT")
+        return found
+
+    def _options(self) -> str:
+        """`WITH (rows = 'constraints')`, the only option there is."""
+        if not self.accept("WITH"):
+            return "values"
+        usage = "the only option is WITH (rows = 'constraints')"
+        self.expect("(", usage)
+        self.expect("ROWS", usage)
+        self.expect("=", usage)
+        token = self.tokens[self.position] if self.position < len(self.tokens) else None
+        if token is None or token.token_type is not TokenType.STRING or token.text != "constraints":
+            self.fail("unknown kind of rows", usage)
+        self.position += 1
+        self.expect(")", usage)
+        return "constraints"
+
+    def _check(
+        self, name: str, at: int, columns: list[_Column], keys: list[tuple[int, tuple[str, ...]]], rows: str
+    ) -> tuple[str, ...]:
+        """The key, after all that can only be checked once the whole table is known."""
+        if not columns:
+            self._fail_at(at, f"table {name!r} has no columns", FORM)
+        if rows == "constraints" and keys:
+            hint = "leave the key out: rows that are constraints are known by their id"
+            self._fail_at(keys[0][0], "a table of constraints has no primary key", hint)
+        if rows == "values":
+            if not keys:
+                self._fail_at(at, f"table {name!r} has no primary key", "add PRIMARY KEY to a column")
+            for column in columns:
+                if column.type.is_geometric:
+                    hint = "geometric columns need WITH (rows = 'constraints')"
+                    self._fail_at(column.position, f"column {column.name!r} is {column.type.value}", hint)
+        if len(keys) > 1:
+            self._fail_at(keys[1][0], "there is more than one primary key", "write PRIMARY KEY (column, column) once")
+        key = self._key_columns(columns, *keys[0]) if keys else ()
+        for column in columns:
+            if column.not_null_position >= 0 and column.name not in key:
+                hint = "leave it out: only key columns are never null"
+                self._fail_at(column.not_null_position, "NOT NULL is not supported", hint)
+        return key
+
+    def _key_columns(self, columns: list[_Column], at: int, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The key's columns by their names as defined."""
+        by_lower = {column.name.lower(): column for column in columns}
+        key: list[str] = []
+        for name in names:
+            column = by_lower.get(name.lower())
+            if column is None:
+                known = ", ".join(column.name for column in columns)
+                self._fail_at(at, f"the key names an unknown column {name!r}", f"known are {known}")
+            if column.name in key:
+                self._fail_at(at, f"the key names column {name!r} twice", "name each column once")
+            if column.type not in KEY_TYPES:
+                hint = f"use a column of type {', '.join(type.value for type in KEY_TYPES)}"
+                self._fail_at(at, f"column {name!r} is {column.type.value} and cannot be in a key", hint)
+            key.append(column.name)
+        return tuple(key)
+
+    def _fail_at(self, position: int, problem: str, hint: str) -> NoReturn:
+        self.position = position
+        self.fail(problem, hint)
+
+
+def _is_name(token: Token) -> bool:
+    if token.token_type is TokenType.IDENTIFIER:
+        return bool(token.text)
+    return token.token_type is not TokenType.STRING and token.text.isidentifier()

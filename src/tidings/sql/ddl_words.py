@@ -1,0 +1,85 @@
+"""The words of the catalog's language: types by their names, and advice on what other databases allow here."""
+
+from __future__ import annotations
+
+from tidings.model.types import ColumnType
+
+TYPES: dict[str, ColumnType] = {
+    "BIGINT": ColumnType.BIGINT,
+    "INT": ColumnType.INT,
+    "INTEGER": ColumnType.INT,
+    "DOUBLE": ColumnType.DOUBLE,
+    "DOUBLE PRECISION": ColumnType.DOUBLE,
+    "TEXT": ColumnType.TEXT,
+    "VARCHAR": ColumnType.TEXT,
+    "STRING": ColumnType.TEXT,
+    "BOOLEAN": ColumnType.BOOLEAN,
+    "DATE": ColumnType.DATE,
+    "TIMESTAMP": ColumnType.TIMESTAMP,
+    "BINARY": ColumnType.BINARY,
+    "BLOB": ColumnType.BINARY,
+    "BYTEA": ColumnType.BINARY,
+    "POINT": ColumnType.POINT,
+    "BOX": ColumnType.BOX,
+}
+
+KEY_TYPES = (
+    ColumnType.BIGINT,
+    ColumnType.INT,
+    ColumnType.TEXT,
+    ColumnType.BOOLEAN,
+    ColumnType.DATE,
+    ColumnType.TIMESTAMP,
+)
+
+_DOUBLE = "use DOUBLE, which is what values are kept as"
+_NO_DECIMALS = "use DOUBLE, or BIGINT with values in the smallest unit"
+_INTEGER = "use INT or BIGINT"
+_UTC = "use TIMESTAMP, in UTC"
+
+UNSUPPORTED_TYPES: dict[str, str] = {
+    "REAL": _DOUBLE,
+    "FLOAT": _DOUBLE,
+    "FLOAT4": _DOUBLE,
+    "FLOAT8": _DOUBLE,
+    "DECIMAL": _NO_DECIMALS,
+    "NUMERIC": _NO_DECIMALS,
+    "SMALLINT": _INTEGER,
+    "TINYINT": _INTEGER,
+    "SERIAL": _INTEGER,
+    "BIGSERIAL": _INTEGER,
+    "CHAR": "use TEXT",
+    "UUID": "use TEXT",
+    "JSON": "use TEXT",
+    "BOOL": "use BOOLEAN",
+    "VARBINARY": "use BINARY",
+    "TIMESTAMPTZ": _UTC,
+    "DATETIME": _UTC,
+}
+
+_KEY_ONLY = "the only constraint is PRIMARY KEY"
+
+HINTS: dict[str, str] = {
+    "DEFAULT": "leave it out: changes carry whole rows",
+    "CHECK": _KEY_ONLY,
+    "FOREIGN KEY": _KEY_ONLY,
+    "FOREIGN": _KEY_ONLY,
+    "REFERENCES": _KEY_ONLY,
+    "UNIQUE": _KEY_ONLY,
+    "CONSTRAINT": _KEY_ONLY,
+    "AUTO_INCREMENT": "leave it out: changes carry their keys",
+    "AUTOINCREMENT": "leave it out: changes carry their keys",
+    "GENERATED": "leave it out: changes carry whole rows",
+    "IDENTITY": "leave it out: changes carry their keys",
+    "COLLATE": "leave it out: text is ordered by its UTF-8 bytes",
+    "COMMENT": "use a -- comment",
+    "NULL": "leave it out: columns outside the key may be null",
+    "INDEX": "leave it out: indexes follow the subscriptions",
+    "OR": "write CREATE TABLE name (..)",
+    "TEMP": "write CREATE TABLE name (..)",
+    "TEMPORARY": "write CREATE TABLE name (..)",
+    "IF": "write CREATE TABLE name (..)",
+    "VIEW": "only tables are declared; a view is a subscription",
+    "AS": "list the columns",
+    "LIKE": "list the columns",
+}

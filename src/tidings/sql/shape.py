@@ -1,0 +1,106 @@
+"""The shape of a subscription: everything about its query except the constants.
+
+Subscriptions of one shape form a family and differ only in their `Constants`; a shape is therefore the key under which
+families are found, hashed once and compared often.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+MovementKind = Literal["moved", "moved_percent", "moved_ratio"]
+MovementForm = Literal["at_least", "between"]
+
+
+class ColumnRef(NamedTuple):
+    """A column of one of the query's tables, both by their catalog names (aliases are gone)."""
+
+    table: str
+    column: str
+
+
+class JoinEdge(NamedTuple):
+    """An inner equijoin of two tables; the columns pair up. `using`: written with USING, so each pair is shown once."""
+
+    left: str
+    left_columns: tuple[str, ...]
+    right: str
+    right_columns: tuple[str, ...]
+    using: bool
+
+
+class Order(NamedTuple):
+    """ORDER BY one column with its LIMIT: a top-k query. The limit is structural, k belongs to the family."""
+
+    column: ColumnRef
+    descending: bool
+    limit: int
+
+
+class Movement(NamedTuple):
+    """`moved(column) >= r` and its relatives: tell the row again only when the column has moved that far."""
+
+    column: ColumnRef
+    kind: MovementKind
+    form: MovementForm
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What subscriptions of one family share.
+
+    `equalities` are the columns pinned by `=` or IN, `ranges` those bounded only by `<`, `<=`, `>`, `>=` or BETWEEN;
+    both in the order of FROM, then of the table's columns. `projection` is None for all columns.
+    """
+
+    tables: tuple[str, ...]
+    joins: tuple[JoinEdge, ...] = ()
+    equalities: tuple[ColumnRef, ...] = ()
+    ranges: tuple[ColumnRef, ...] = ()
+    projection: tuple[ColumnRef, ...] | None = None
+    order: Order | None = None
+    movement: Movement | None = None
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.tables, self.joins, self.equalities, self.ranges, self.projection, self.order, self.movement))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # The cached hash must not travel: hashes of text differ between processes.
+        fields = (self.tables, self.joins, self.equalities, self.ranges, self.projection, self.order, self.movement)
+        return (Shape, fields)
+
+    def describe(self) -> str:
+        """One canonical line, as in `stocks: = sector; range per, risk; all columns`."""
+        parts: list[str] = []
+        for edge in self.joins:
+            parts.append("join " + self._edge(edge))
+        if self.equalities:
+            parts.append("= " + self._names(self.equalities))
+        if self.ranges:
+            parts.append("range " + self._names(self.ranges))
+        if self.movement is not None:
+            sign = ">=" if self.movement.form == "at_least" else "between"
+            parts.append(f"{self.movement.kind}({self._name(self.movement.column)}) {sign}")
+        if self.order is not None:
+            direction = "descending" if self.order.descending else "ascending"
+            parts.append(f"first {self.order.limit} by {self._name(self.order.column)} {direction}")
+        parts.append("all columns" if self.projection is None else "columns " + self._names(self.projection))
+        return f"{', '.join(self.tables)}: {'; '.join(parts)}"
+
+    def _edge(self, edge: JoinEdge) -> str:
+        if edge.using:
+            return f"{edge.left}-{edge.right} using {', '.join(edge.right_columns)}"
+        pairs = zip(edge.left_columns, edge.right_columns, strict=True)
+        return " and ".join(f"{edge.left}.{left} = {edge.right}.{right}" for left, right in pairs)
+
+    def _names(self, columns: tuple[ColumnRef, ...]) -> str:
+        return ", ".join(self._name(column) for column in columns)
+
+    def _name(self, ref: ColumnRef) -> str:
+        return ref.column if len(self.tables) == 1 else f"{ref.table}.{ref.column}"

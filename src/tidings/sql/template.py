@@ -1,0 +1,149 @@
+"""A template: one parsed statement with its literals taken out, ready to bind the literals of others like it."""
+
+from __future__ import annotations
+
+from tidings.model.catalog import Catalog, Column
+from tidings.model.errors import SqlError
+from tidings.sql.bind import (
+    EqualityBinder,
+    IntervalBinder,
+    Literals,
+    MovementBinder,
+    Slots,
+    equality_binder,
+    interval_binder,
+    movement_binder,
+)
+from tidings.sql.constants import Constants
+from tidings.sql.fingerprint import is_number
+from tidings.sql.literals import LiteralError
+from tidings.sql.predicate import MovementPredicate, Predicate
+from tidings.sql.query import Query, read_query
+from tidings.sql.scope import Scope
+from tidings.sql.shape import ColumnRef, Movement, Shape
+from tidings.sql.source import Source
+
+# Lets the binders of TRUE and FALSE, which read no literal, take the first one in any case.
+_NONE = ("",)
+
+_new = tuple.__new__  # half the time of calling Constants
+
+
+class Template:
+    """Shape of a statement and the binders that turn its literals, as source text in order, into constants."""
+
+    __slots__ = ("_equalities", "_intervals", "_movement", "literal_count", "shape")
+
+    def __init__(
+        self,
+        shape: Shape,
+        literal_count: int,
+        equalities: list[EqualityBinder],
+        intervals: list[IntervalBinder],
+        movement: MovementBinder | None,
+    ) -> None:
+        self.shape = shape
+        self.literal_count = literal_count
+        self._equalities = equalities
+        self._intervals = intervals
+        self._movement = movement
+
+    def bind(self, literals: Literals) -> Constants:
+        """The constants for these literals; LiteralError if one does not fit."""
+        literals = literals or _NONE
+        equalities = tuple([bind(literals) for bind in self._equalities])
+        intervals = tuple([bind(literals) for bind in self._intervals])
+        movement = self._movement(literals) if self._movement is not None else ()
+        return _new(Constants, (equalities, intervals, movement))
+
+
+class Draft:
+    """A template in the making, with the source it came from: still knows where everything stands."""
+
+    def __init__(self, sql: str, catalog: Catalog) -> None:
+        self.query: Query = read_query(sql, catalog)
+        self.source: Source = self.query.scope.source
+        spans = [span for start, span in self.source.literal_spans.items() if start != self.query.limit_start]
+        self.spans = sorted(spans)
+        self.literals = [sql[start:end] for start, end in self.spans]
+        self.slots: Slots = {start: index for index, (start, _) in enumerate(self.spans)}
+        self._check_literals()
+        self.template = self._template()
+
+    def bind(self) -> Constants:
+        """Constants of the drafted statement itself; SqlError that points at the literal which does not fit."""
+        try:
+            return self.template.bind(self.literals)
+        except LiteralError:
+            raise self._explanation() from None
+
+    def _check_literals(self) -> None:
+        """Every literal must be used exactly as an operand, and every number be well-formed."""
+        used = {operand.start for predicate in self.query.predicates for operand in predicate.operands}
+        if self.query.movement is not None:
+            used |= {operand.start for operand in self.query.movement.operands}
+        for start, end in self.spans:
+            if start not in used:
+                raise self.source.error_at("a literal stands where none is expected", start, end, "remove it")
+            text = self.source.text[start:end]
+            if text[0] != "'" and not is_number(text):
+                raise self.source.error_at("the number is malformed", start, end, "write 12, 1.5 or 1e6")
+
+    def _template(self) -> Template:
+        query = self.query
+        by_column = _by_column(query.predicates, query.scope)
+        pinned = [entry for entry in by_column if any(predicate.comparison == "=" for predicate in entry[2])]
+        ranged = [entry for entry in by_column if all(predicate.comparison != "=" for predicate in entry[2])]
+        movement = query.movement
+        shape = Shape(
+            tables=tuple(table.name for table in query.scope.tables.values()),
+            joins=query.joins,
+            equalities=tuple(ref for ref, _, _ in pinned),
+            ranges=tuple(ref for ref, _, _ in ranged),
+            projection=query.projection,
+            order=query.order,
+            movement=Movement(movement.ref, movement.kind, movement.form) if movement is not None else None,
+        )
+        return Template(
+            shape,
+            len(self.spans),
+            [equality_binder(column.type, predicates, self.slots) for _, column, predicates in pinned],
+            [interval_binder(column.type, predicates, self.slots) for _, column, predicates in ranged],
+            movement_binder(movement, self.slots) if movement is not None else None,
+        )
+
+    def _explanation(self) -> SqlError:
+        """Find the literal that does not fit by binding every operand on its own."""
+        for predicate in self.query.predicates:
+            for operand in predicate.operands:
+                alone = predicate._replace(operands=(operand,), comparison="=")
+                try:
+                    equality_binder(predicate.column.type, [alone], self.slots)(self.literals)
+                except LiteralError as error:
+                    column = predicate.column
+                    start, end = self.source.literal_spans[operand.start]
+                    problem = f"column {column.name!r} is {column.type.value}: the literal does not fit"
+                    return self.source.error_at(problem, start, end, str(error))
+        return self._movement_explanation(self.query.movement)
+
+    def _movement_explanation(self, movement: MovementPredicate | None) -> SqlError:
+        if movement is not None:
+            try:
+                movement_binder(movement, self.slots)(self.literals)
+            except LiteralError as error:
+                start, end = self.source.literal_spans[movement.operands[0].start]
+                return self.source.error_at("this movement can never be meant", start, end, str(error))
+        return SqlError("a literal does not fit its column")
+
+
+def _by_column(predicates: list[Predicate], scope: Scope) -> list[tuple[ColumnRef, Column, list[Predicate]]]:
+    """Predicates grouped by column, in the order of FROM and then of the table's columns."""
+    grouped: dict[ColumnRef, list[Predicate]] = {}
+    for predicate in predicates:
+        grouped.setdefault(predicate.ref, []).append(predicate)
+    return [
+        (ref, column, grouped[ref])
+        for table in scope.tables.values()
+        for column in table.columns
+        if (ref := ColumnRef(table.name, column.name)) in grouped
+    ]

@@ -1,0 +1,233 @@
+"""PointForest against plain search: any interleaving of updates and queries, then the shapes that break kd-trees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from forest_reference import Box, Point, Reference, check_invariants
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tidings.kernels import PointForest
+from tidings.kernels.forest_arrays import INT64_MAX, INT64_MIN, LEAF_MAX
+
+CHANNELS = 3
+# Few values, so that ties and equal points abound.
+COORDINATES = st.sampled_from([INT64_MIN, INT64_MIN + 1, -2, -1, 0, 1, 2, 7, INT64_MAX - 1, INT64_MAX])
+
+
+def boxes(dims: int) -> st.SearchStrategy[list[Box]]:
+    corner = st.tuples(*[COORDINATES] * dims)
+    return st.lists(st.tuples(corner, corner, st.integers(0, 255)), max_size=4)
+
+
+def compare(forest: PointForest, reference: Reference, queries: list[tuple[int, list[Box]]]) -> None:
+    dims = forest.dims
+    flat = [box for _, listed in queries for box in listed]
+    channels = [channel for channel, _ in queries]
+    lo = np.array([box[0] for box in flat], np.int64).reshape(len(flat), dims)
+    hi = np.array([box[1] for box in flat], np.int64).reshape(len(flat), dims)
+    tags = np.array([box[2] for box in flat], np.int64)
+    box_starts = np.concatenate(([0], np.cumsum([len(listed) for _, listed in queries]))).astype(np.int64)
+
+    starts, slots, found_tags = forest.stab(channels, lo, hi, tags, box_starts)
+    counts = forest.count(channels, lo, hi, box_starts)
+    assert (starts.dtype, slots.dtype, found_tags.dtype) == (np.int64, np.int32, np.uint8)
+    assert starts[0] == 0
+    assert starts[-1] == len(slots) == len(found_tags)
+    for i, (channel, listed) in enumerate(queries):
+        part = slice(starts[i], starts[i + 1])
+        expected = reference.stab(channel, listed)
+        assert starts[i + 1] - starts[i] == len(expected) == counts[i]
+        assert dict(zip(slots[part].tolist(), found_tags[part].tolist(), strict=True)) == expected
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(st.data())
+def test_any_interleaving_agrees_with_plain_search(data: st.DataObject) -> None:
+    dims = data.draw(st.sampled_from([0, 1, 2, 4]), label="dims")
+    forest = PointForest(dims)
+    reference = Reference()
+    unused = 0
+    for _ in range(data.draw(st.integers(1, 8), label="steps")):
+        action = data.draw(st.sampled_from(["add", "add_many", "grow", "remove", "remove_many", "thin"]))
+        if action == "add":
+            for _ in range(data.draw(st.integers(1, 5))):
+                channel, point = data.draw(st.integers(0, CHANNELS - 1)), data.draw(st.tuples(*[COORDINATES] * dims))
+                forest.add(channel, unused, point)
+                reference.points[unused] = (channel, point)
+                unused += 1
+        elif action in ("add_many", "grow"):
+            n = data.draw(st.integers(0, 10) if action == "add_many" else st.integers(50, 400), label="n")
+            rng = np.random.default_rng(data.draw(st.integers(0, 2**32), label="seed"))
+            values = np.array(data.draw(st.lists(COORDINATES, min_size=1, max_size=10), label="values"), np.int64)
+            channels = rng.integers(0, CHANNELS, n)
+            coords = rng.choice(values, (n, dims))
+            slots = unused + rng.permutation(n)
+            if data.draw(st.booleans(), label="one by one"):
+                for channel, slot, point in zip(channels.tolist(), slots.tolist(), coords, strict=True):
+                    forest.add(channel, slot, point)
+            else:
+                forest.add_many(channels, slots, coords)
+            for channel, slot, point in zip(channels.tolist(), slots.tolist(), coords.tolist(), strict=True):
+                reference.points[slot] = (channel, tuple(point))
+            unused += n
+        elif reference.points:
+            held = sorted(reference.points)
+            share = 1.0 if action == "remove" else data.draw(st.sampled_from([0.1, 0.5, 0.95, 1.0]), label="share")
+            rng = np.random.default_rng(data.draw(st.integers(0, 2**32), label="seed"))
+            gone = rng.permutation(held)[: max(1, int(share * len(held)))] if action != "remove" else held[:1]
+            if action == "remove_many":
+                forest.remove_many(gone)
+            for slot in map(int, gone):
+                if action != "remove_many":
+                    forest.remove(slot)
+                del reference.points[slot]
+        check_invariants(forest)
+        compare(forest, reference, data.draw(st.lists(st.tuples(st.integers(-1, CHANNELS), boxes(dims)), max_size=4)))
+    channels, slots, coords = forest.points()
+    dumped = zip(channels.tolist(), slots.tolist(), coords.tolist(), strict=True)
+    assert {slot: (channel, tuple(point)) for channel, slot, point in dumped} == reference.points
+
+
+def test_churn_keeps_every_invariant() -> None:
+    rng = np.random.default_rng(5)
+    forest = PointForest(2)
+    reference = Reference()
+    for round_ in range(12):
+        n = 600
+        channels, coords = rng.integers(0, 4, n), rng.integers(0, 30 if round_ % 2 else 10**6, (n, 2))
+        slots = np.setdiff1d(np.arange(4000), list(reference.points))[:n]
+        forest.add_many(channels, slots, coords)
+        for channel, slot, point in zip(channels.tolist(), slots.tolist(), coords.tolist(), strict=True):
+            reference.points[slot] = (channel, tuple(point))
+        gone = rng.permutation(sorted(reference.points))[: n if round_ < 9 else 2 * n // 3]
+        forest.remove_many(gone)
+        for slot in gone.tolist():
+            del reference.points[slot]
+        check_invariants(forest)
+        cut = int(rng.integers(0, 30))
+        compare(forest, reference, [(c, [((0, 0), (cut, 10**6), 1), ((5, 5), (10**5, cut), 2)]) for c in range(5)])
+
+
+@pytest.mark.parametrize("one_by_one", [True, False])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_sorted_input_gives_logarithmic_height(one_by_one: bool, sign: int) -> None:
+    n = 20_000
+    forest = PointForest(2)
+    coords = sign * np.stack((np.arange(n), np.arange(n) // 3), axis=1)
+    if one_by_one:
+        forest._cover(0, n)
+        forest._insert(np.zeros(n, np.int64), np.arange(n, dtype=np.int32), coords)
+    else:
+        forest.add_many(np.zeros(n, np.int64), np.arange(n), coords)
+    height = check_invariants(forest)
+    assert height <= (2.5 * np.log2(n) + 12 if one_by_one else np.log2(n / LEAF_MAX) + 2)
+
+
+def test_points_that_differ_from_the_crowd_in_one_dimension_each() -> None:
+    """Every cut takes a single point off: the height must not pass the bound in the number of dimensions."""
+    dims = 16
+    forest = PointForest(dims)
+    coords = np.zeros((1000, dims), np.int64)
+    coords[np.arange(2 * dims), np.arange(2 * dims) % dims] = np.repeat([1, -1], dims)
+    for slot in range(len(coords)):
+        forest.add(0, slot, coords[slot])
+    check_invariants(forest)
+    bulk = PointForest(dims)
+    bulk.add_many(np.zeros(1000, np.int64), np.arange(1000), coords)
+    check_invariants(bulk)
+    for index in (forest, bulk):
+        starts, slots, _ = index.stab([0], np.ones((1, dims)) * -1, np.zeros((1, dims)), [1], [0, 1])
+        assert sorted(slots.tolist()) == list(range(dims, 1000))
+        assert starts.tolist() == [0, 1000 - dims]
+
+
+def test_a_million_equal_points() -> None:
+    n = 1_000_000
+    forest = PointForest(4)
+    forest.add_many(np.zeros(n, np.int32), np.arange(n), np.full((n, 4), 7))
+    forest.add(0, n, (7, 7, 7, 8))
+    forest.add(0, n + 1, (7, 7, 6, 7))
+    forest.add(0, n + 2, (7, 7, 7, 7))
+    everywhere: Any = ([[INT64_MIN] * 4], [[INT64_MAX] * 4])
+    exactly: Any = ([[7] * 4], [[7] * 4])
+    assert forest.count([0], *everywhere, [0, 1]).tolist() == [n + 3]
+    assert forest.count([0], *exactly, [0, 1]).tolist() == [n + 1]
+    assert len(forest.stab([0], *exactly, [1], [0, 1])[1]) == n + 1
+    assert forest.stab([0], [[6] * 4], [[6, 7, 7, 8]], [1], [0, 1])[1].tolist() == []
+    held = forest.nbytes
+    forest.remove_many(np.random.default_rng(1).permutation(n + 3)[: n - 100])
+    check_invariants(forest)
+    assert len(forest) == 103
+    forest.add_many(np.arange(n) % 1000, np.arange(n + 3, 2 * n + 3), np.arange(4 * n).reshape(n, 4))
+    assert len(forest) == n + 103
+    assert forest.nbytes < 1.6 * held
+
+
+def test_room_of_removed_points_is_used_again() -> None:
+    rng = np.random.default_rng(3)
+    n = 20_000
+    forest = PointForest(4)
+    sizes = []
+    for round_ in range(6):
+        # Tiny channels and large ones in turn: blocks of one kind are useless to the other until gaps are closed.
+        channels = rng.permutation(n) if round_ % 2 else np.zeros(n, np.int64)
+        forest.add_many(channels, np.arange(n), rng.integers(0, 1000, (n, 4)))
+        sizes.append(forest.nbytes)
+        forest.remove_many(rng.permutation(n))
+        assert len(forest) == 0
+    check_invariants(forest)
+    assert sizes[-1] <= sizes[1] * 1.3
+
+
+def test_memory_of_tiny_channels_and_of_large_ones() -> None:
+    n = 100_000
+    tiny = PointForest(4)
+    tiny.add_many(np.arange(n), np.arange(n), np.arange(4 * n).reshape(n, 4))
+    assert tiny.nbytes / n < 160
+    large = PointForest(4)
+    rng = np.random.default_rng(2)
+    large.add_many(np.arange(n) % 10, np.arange(n), rng.integers(0, 10**9, (n, 4)))
+    assert large.nbytes / n < 90
+
+
+def test_a_query_of_many_boxes() -> None:
+    rng = np.random.default_rng(8)
+    forest, reference = PointForest(1), Reference()
+    values: list[Point] = [(int(x),) for x in rng.integers(0, 5000, 3000)]
+    forest.add_many(np.zeros(3000), np.arange(3000), np.array(values))
+    reference.points = {slot: (0, point) for slot, point in enumerate(values)}
+    many: list[Box] = [((x,), (x + x % 7 - 1,), x % 256) for x in range(0, 5000, 2)]
+    compare(forest, reference, [(0, many), (0, many[:1]), (0, [])])
+
+
+def test_misuse_is_refused_and_changes_nothing() -> None:
+    forest = PointForest(2)
+    forest.add_many(np.zeros(100), np.arange(100), np.zeros((100, 2)))
+    with pytest.raises(ValueError, match="slot 3 is taken"):
+        forest.add(0, 3, (1, 1))
+    with pytest.raises(ValueError, match="slot 99 is taken"):
+        forest.add_many([0, 0], [100, 99], [[1, 1], [1, 1]])
+    with pytest.raises(ValueError, match="slot 100 is taken"):
+        forest.add_many([0, 0], [100, 100], [[1, 1], [1, 1]])
+    with pytest.raises(ValueError, match="negative"):
+        forest.add(-1, 200, (1, 1))
+    with pytest.raises(ValueError, match="2 coordinates"):
+        forest.add(0, 200, (1,))
+    with pytest.raises(KeyError, match="slot 100 "):
+        forest.remove(100)
+    with pytest.raises(KeyError, match="slot 5000 "):
+        forest.remove(5000)
+    with pytest.raises(KeyError, match="slot 7 "):
+        forest.remove_many([7, 8, 7])
+    with pytest.raises(ValueError, match="box"):
+        forest.stab([0], [[0]], [[0]], [1], [0, 1])
+    with pytest.raises(ValueError, match="box_starts"):
+        forest.count([0], [[0, 0]], [[0, 0]], [0, 2])
+    with pytest.raises(ValueError, match="dims"):
+        PointForest(-1)
+    check_invariants(forest)
+    assert len(forest) == 100
