@@ -79,6 +79,11 @@ class Engine:
         self._gateway = Gateway(catalog)
         self._position = 0
 
+    def refuse(self, refused: list[Quarantined]) -> list[Quarantined]:
+        """Counts records that were refused at the door."""
+        self.stats.quarantined += len(refused)
+        return refused
+
     def feed(self, lines: Iterable[bytes]) -> BatchResult:
         """One micro-batch of raw change records."""
         records = list(lines)

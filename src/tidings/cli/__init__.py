@@ -1,0 +1,1 @@
+"""The `tidings` command, one file a subcommand. Heavy imports happen inside the commands, so that `--help` is instant."""

@@ -115,6 +115,9 @@ class Pairs:
 class Views(ABC):
     """The held state of all subscriptions of one form at one gateway; subscriptions are known by slot."""
 
+    wants_order: ClassVar[bool] = False
+    """True where messages must be applied in sequence order; else batches of several shards are told one by one."""
+
     @abstractmethod
     def create(self, slots: Int64Array, points: PointBatch) -> None:
         """Starts views for new points."""

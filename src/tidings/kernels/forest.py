@@ -12,6 +12,7 @@ from tidings.kernels import forest_build, forest_count, forest_plan, forest_quer
 from tidings.kernels.forest_arrays import (
     BAD_SLOT,
     CHUNK,
+    CLASS_SIZES,
     COUNT,
     DONE,
     FREE_LISTS,
@@ -150,9 +151,7 @@ class PointForest:
         query_channels, lo, hi, starts = self._queries(channels, box_lo, box_hi, box_starts)
         a = self._arrays
         order = np.argsort(query_channels)
-        found: I64 = forest_count.count(
-            a.channels, a.nodes, a.bounds, a.pool, order, query_channels, lo, hi, starts
-        )
+        found: I64 = forest_count.count(a.channels, a.nodes, a.bounds, a.pool, order, query_channels, lo, hi, starts)
         return found
 
     def points(self) -> tuple[I64, I32, I64]:
@@ -219,9 +218,7 @@ class PointForest:
 
     def _rebuild(self, old_nodes: I64, links: I64, starts: I64, order: I64, slots: I32, coords: I64) -> None:
         """Build trees from the points below old nodes and new points; see `forest_build.gather` and `.build`."""
-        tree_starts, all_slots, points = forest_build.gather(
-            *self._arrays, old_nodes, starts, order, slots, coords
-        )
+        tree_starts, all_slots, points = forest_build.gather(*self._arrays, old_nodes, starts, order, slots, coords)
         rows, steps, cuts = forest_plan.plan_trees(points, tree_starts)
         made = np.empty(len(steps), np.int64)
         at = -1
@@ -229,8 +226,9 @@ class PointForest:
             *self._arrays, old_nodes, links, rows, steps, cuts, all_slots, points, made, at
         ):
             at = int(self._head[PROGRESS])
-            last = steps[at:]
-            self._make_room(len(last), int((last[:, 1] - last[:, 0])[last[:, 2] < 0].sum()) * 5 // 4)
+            missing = steps[at:]
+            leaf_sizes = (missing[:, 1] - missing[:, 0])[missing[:, 2] < 0]
+            self._make_room(len(missing), int(CLASS_SIZES[np.searchsorted(CLASS_SIZES, leaf_sizes)].sum()))
 
     def _cover(self, channel: int, slot: int) -> None:
         """Make the arrays long enough for a channel and a slot."""

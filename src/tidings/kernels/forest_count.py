@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from tidings.kernels.forest_arrays import CAPACITY, CHUNK, COUNT, I32, I64, IS_LEAF, LEFT, OFFSET, ROOT
-from tidings.kernels.forest_query import open_boxes, push_children, test_chunk
+from tidings.kernels.forest_query import new_stack, open_boxes, push_children, test_chunk
 
 
 @njit(cache=True)
@@ -43,9 +43,7 @@ def count(
 ) -> I64:
     """Number of points per query, int64[q]; the queries are worked on in the given order."""
     found = np.zeros(query_channels.shape[0], np.int64)
-    stack = np.empty((4 * bounds.shape[2] + 256, 3), np.int64)
-    list_box = np.empty(1024, np.int64)
-    list_mask = np.empty(1024, np.int64)
+    stack, list_box, list_mask = new_stack(bounds.shape[2], box_starts)
     misses = np.empty(CHUNK, np.int64)
     outside = np.empty(CHUNK, np.int64)
     for query in order:
@@ -53,27 +51,21 @@ def count(
         if not 0 <= channel < channels.shape[0] or channels[channel, ROOT] < 0:
             continue
         begin, end = box_starts[query], box_starts[query + 1]
-        if end - begin > list_box.shape[0]:
-            list_box = np.empty(end - begin, np.int64)
-            list_mask = np.empty(end - begin, np.int64)
         root = np.int64(channels[channel, ROOT])
         stack[0, 0], stack[0, 1] = root, 0
         stack[0, 2] = open_boxes(bounds, root, box_lo, box_hi, begin, end, list_box, list_mask)
         depth = 1 if stack[0, 2] else 0
         while depth:
             depth -= 1
-            node, start, length = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-            boxes = list_box[start : start + length]
-            masks = list_mask[start : start + length]
+            node, start, end = stack[depth, 0], stack[depth, 1], stack[depth, 1] + stack[depth, 2]
+            boxes = list_box[start:end]
+            masks = list_mask[start:end]
             if np.any(masks == 0):
                 found[query] += nodes[node, COUNT]
             elif nodes[node, LEFT] == IS_LEAF:
                 found[query] += count_leaf(nodes, pool, node, box_lo, box_hi, boxes, masks, misses, outside)
             else:
-                if start + 3 * length > list_box.shape[0]:
-                    list_box = np.concatenate((list_box, np.empty_like(list_box), np.empty_like(list_box)))
-                    list_mask = np.concatenate((list_mask, np.empty_like(list_mask), np.empty_like(list_mask)))
                 depth = push_children(
-                    nodes, bounds, box_lo, box_hi, node, start, length, list_box, list_mask, stack, depth
+                    nodes, bounds, box_lo, box_hi, node, start, end, list_box, list_mask, stack, depth
                 )
     return found

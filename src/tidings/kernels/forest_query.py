@@ -11,13 +11,35 @@ leaf is visited once, no point is reported twice however the boxes overlap. The 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from tidings.kernels.forest_arrays import CAPACITY, CHUNK, COUNT, I32, I64, IS_LEAF, LEFT, OFFSET, RIGHT, ROOT, U8
 
 HIT = 256
 """Set beside the tag bits of a point that is in some box: tags may be 0."""
+
+
+@njit(cache=True)
+def new_stack(dims: int, box_starts: I64) -> tuple[I64, I64, I64]:
+    """A stack and lists that no walk outgrows: heights are limited (see forest_update), and so are lists per level."""
+    boxes = 1
+    for query in range(box_starts.shape[0] - 1):
+        boxes = max(boxes, box_starts[query + 1] - box_starts[query])
+    height = 4 * dims + 256
+    lists = (2 * height + 1) * boxes
+    return np.empty((height, 3), np.int64), np.empty(lists, np.int64), np.empty(lists, np.int64)
+
+
+@njit(cache=True)
+def extended(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
+    """A longer copy; memory beyond `used` is not touched, so a generous size costs nothing."""
+    longer = np.empty(size, array.dtype)
+    longer[:used] = array[:used]
+    return longer
 
 
 @njit(cache=True)
@@ -53,7 +75,7 @@ def open_boxes(
     return size
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def push_children(
     nodes: I32,
     bounds: I64,
@@ -61,18 +83,18 @@ def push_children(
     box_hi: I64,
     node: int,
     start: int,
-    size: int,
+    end: int,
     list_box: I64,
     list_mask: I64,
     stack: I64,
     depth: int,
 ) -> int:
-    """Push those children of a node that meet a box of its list, which is on top; returns the new depth."""
-    top = start + size
+    """Push those children of a node that meet a box of its list start:end, which is on top; returns the new depth."""
+    top = end
     for side in (RIGHT, LEFT):
         child = np.int64(nodes[node, side])
         first = top
-        for i in range(start, start + size):
+        for i in range(start, end):
             mask = narrow(bounds, child, box_lo, box_hi, list_box[i], list_mask[i])
             if mask >= 0:
                 list_box[top] = list_box[i]
@@ -86,7 +108,7 @@ def push_children(
     return depth
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def test_chunk(pool: I64, at: int, stride: int, box_lo: I64, box_hi: I64, box: int, mask: int, misses: I64) -> None:
     """Set misses[i], for the CHUNK points from pool[at] on, to 0 if point i is in the box and to 1 if not."""
     for i in range(CHUNK):
@@ -95,12 +117,14 @@ def test_chunk(pool: I64, at: int, stride: int, box_lo: I64, box_hi: I64, box: i
         if (mask >> d) & 1:
             lo = box_lo[box, d]
             hi = box_hi[box, d]
-            column = pool[at + d * stride : at + d * stride + CHUNK]
+            # Unsigned, because the check for an index from the end would keep the loop from being vectorised.
+            column = np.uint64(at + d * stride)
             for i in range(CHUNK):
-                misses[i] |= (column[i] < lo) | (column[i] > hi)
+                x = pool[column + np.uint64(i)]
+                misses[i] |= (x < lo) | (x > hi)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def report_one(
     nodes: I32,
     pool: I64,
@@ -108,33 +132,33 @@ def report_one(
     leaf: int,
     box_lo: I64,
     box_hi: I64,
+    box_tags: U8,
     box: int,
     mask: int,
-    tag: int,
     misses: I64,
     slots: I32,
     tags: U8,
     size: int,
 ) -> int:
     """Append the leaf's points in the one box that matters there; returns the new size."""
-    offset = np.int64(nodes[leaf, OFFSET])
+    offset = np.uint64(nodes[leaf, OFFSET])
     count = np.int64(nodes[leaf, COUNT])
     first = size
     if mask == 0:
-        source = pool_slot[offset : offset + count]
-        target = slots[size : size + count]
         for i in range(count):
-            target[i] = source[i]
+            slots[np.uint64(size) + np.uint64(i)] = pool_slot[offset + np.uint64(i)]
         size += count
     else:
         stride = np.int64(nodes[leaf, CAPACITY])
+        base = np.int64(nodes[leaf, OFFSET]) * box_lo.shape[1]
         for at in range(0, count, CHUNK):
-            test_chunk(pool, offset * box_lo.shape[1] + at, stride, box_lo, box_hi, box, mask, misses)
-            source = pool_slot[offset + at : offset + count]
+            test_chunk(pool, base + at, stride, box_lo, box_hi, box, mask, misses)
+            source = offset + np.uint64(at)
             for i in range(min(CHUNK, count - at)):
-                slots[size] = source[i]
+                slots[np.uint64(size)] = pool_slot[source + np.uint64(i)]
                 size += 1 - misses[i]
-    tags[first:size] = tag
+    for i in range(first, size):
+        tags[np.uint64(i)] = box_tags[box]
     return size
 
 
@@ -149,36 +173,125 @@ def report_union(
     box_tags: U8,
     list_box: I64,
     list_mask: I64,
+    start: int,
+    end: int,
     misses: I64,
     marks: I64,
     slots: I32,
     tags: U8,
     size: int,
 ) -> int:
-    """Append the leaf's points in any of the listed boxes, tags joined; returns the new size."""
+    """Append the leaf's points in any of the boxes listed in start:end, tags joined; returns the new size."""
     offset = np.int64(nodes[leaf, OFFSET])
     count = np.int64(nodes[leaf, COUNT])
     stride = np.int64(nodes[leaf, CAPACITY])
     always = 0
-    for b in range(list_box.shape[0]):
+    for b in range(start, end):
         if list_mask[b] == 0:
             always |= box_tags[list_box[b]] | HIT
     for at in range(0, count, CHUNK):
         for i in range(CHUNK):
             marks[i] = always
-        for b in range(list_box.shape[0]):
+        for b in range(start, end):
             if list_mask[b]:
                 base = offset * box_lo.shape[1] + at
                 test_chunk(pool, base, stride, box_lo, box_hi, list_box[b], list_mask[b], misses)
                 tag = np.int64(box_tags[list_box[b]]) | HIT
                 for i in range(CHUNK):
-                    marks[i] |= tag * (1 - misses[i])
-        source = pool_slot[offset + at : offset + count]
+                    marks[i] |= tag & (misses[i] - 1)
+        source = np.uint64(offset + at)
         for i in range(min(CHUNK, count - at)):
-            slots[size] = source[i]
-            tags[size] = marks[i] & (HIT - 1)
+            slots[np.uint64(size)] = pool_slot[source + np.uint64(i)]
+            tags[np.uint64(size)] = marks[i] & (HIT - 1)
             size += marks[i] >> 8
     return size
+
+
+@njit(cache=True)
+def walk(
+    channels: I32,
+    nodes: I32,
+    bounds: I64,
+    pool: I64,
+    pool_slot: I32,
+    order: I64,
+    at: int,
+    query_channels: I64,
+    box_lo: I64,
+    box_hi: I64,
+    box_tags: U8,
+    box_starts: I64,
+    stack: I64,
+    list_box: I64,
+    list_mask: I64,
+    sizes: I64,
+    slots: I32,
+    tags: U8,
+    size: int,
+) -> tuple[int, int]:
+    """Answer the queries order[at:] as far as there is room for the answers; returns where to go on, and the size."""
+    misses = np.empty(CHUNK, np.int64)
+    marks = np.empty(CHUNK, np.int64)
+    while at < order.shape[0]:
+        query = order[at]
+        channel = query_channels[query]
+        root = np.int64(channels[channel, ROOT]) if 0 <= channel < channels.shape[0] else np.int64(-1)
+        first = size
+        depth = 0
+        if root >= 0:
+            if size + nodes[root, COUNT] + CHUNK > slots.shape[0]:
+                break
+            stack[0, 0] = root
+            stack[0, 1] = 0
+            stack[0, 2] = open_boxes(
+                bounds, root, box_lo, box_hi, box_starts[query], box_starts[query + 1], list_box, list_mask
+            )
+            depth = 1 if stack[0, 2] else 0
+        while depth:
+            depth -= 1
+            node, start, end = stack[depth, 0], stack[depth, 1], stack[depth, 1] + stack[depth, 2]
+            if nodes[node, LEFT] != IS_LEAF:
+                depth = push_children(
+                    nodes, bounds, box_lo, box_hi, node, start, end, list_box, list_mask, stack, depth
+                )
+            elif end == start + 1:
+                size = report_one(
+                    nodes,
+                    pool,
+                    pool_slot,
+                    node,
+                    box_lo,
+                    box_hi,
+                    box_tags,
+                    list_box[start],
+                    list_mask[start],
+                    misses,
+                    slots,
+                    tags,
+                    size,
+                )
+            else:
+                size = report_union(
+                    nodes,
+                    pool,
+                    pool_slot,
+                    node,
+                    box_lo,
+                    box_hi,
+                    box_tags,
+                    list_box,
+                    list_mask,
+                    start,
+                    end,
+                    misses,
+                    marks,
+                    slots,
+                    tags,
+                    size,
+                )
+        sizes[query] = size - first
+        at += 1
+    return at, size
 
 
 @njit(cache=True)
@@ -197,61 +310,38 @@ def stab(
 ) -> tuple[I64, I32, U8]:
     """Answer the queries in the given order; returns sizes int64[q] by query, and slots and tags in that order."""
     sizes = np.zeros(query_channels.shape[0], np.int64)
-    slots = np.empty(1024, np.int32)
-    tags = np.empty(1024, np.uint8)
+    slots = np.empty(4096, np.int32)
+    tags = np.empty(4096, np.uint8)
+    stack, list_box, list_mask = new_stack(bounds.shape[2], box_starts)
     size = 0
-    stack = np.empty((4 * bounds.shape[2] + 256, 3), np.int64)
-    list_box = np.empty(1024, np.int64)
-    list_mask = np.empty(1024, np.int64)
-    misses = np.empty(CHUNK, np.int64)
-    marks = np.empty(CHUNK, np.int64)
-    for query in order:
-        channel = query_channels[query]
-        first = size
-        depth = 0
-        if 0 <= channel < channels.shape[0] and channels[channel, ROOT] >= 0:
-            begin, end = box_starts[query], box_starts[query + 1]
-            if end - begin > list_box.shape[0]:
-                list_box = np.empty(end - begin, np.int64)
-                list_mask = np.empty(end - begin, np.int64)
-            root = np.int64(channels[channel, ROOT])
-            opened = open_boxes(bounds, root, box_lo, box_hi, begin, end, list_box, list_mask)
-            if opened:
-                stack[0, 0], stack[0, 1], stack[0, 2] = root, 0, opened
-                depth = 1
-        while depth:
-            depth -= 1
-            node, start, length = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-            if nodes[node, LEFT] != IS_LEAF:
-                if start + 3 * length > list_box.shape[0]:
-                    list_box = np.concatenate((list_box, np.empty_like(list_box), np.empty_like(list_box)))
-                    list_mask = np.concatenate((list_mask, np.empty_like(list_mask), np.empty_like(list_mask)))
-                depth = push_children(
-                    nodes, bounds, box_lo, box_hi, node, start, length, list_box, list_mask, stack, depth
-                )
-                continue
-            room = size + nodes[node, COUNT] + CHUNK
-            if room > slots.shape[0]:
-                grown_slots = np.empty(2 * room, np.int32)
-                grown_slots[:size] = slots[:size]
-                slots = grown_slots
-                grown_tags = np.empty(2 * room, np.uint8)
-                grown_tags[:size] = tags[:size]
-                tags = grown_tags
-            if length == 1:
-                box, mask = list_box[start], list_mask[start]
-                tag = box_tags[box]
-                size = report_one(
-                    nodes, pool, pool_slot, node, box_lo, box_hi, box, mask, tag, misses, slots, tags, size
-                )
-            else:
-                boxes = list_box[start : start + length]
-                masks = list_mask[start : start + length]
-                size = report_union(
-                    nodes, pool, pool_slot, node, box_lo, box_hi, box_tags, boxes, masks, misses, marks, slots, tags, size
-                )
-        sizes[query] = size - first
-    return sizes, slots[:size], tags[:size]
+    at = 0
+    while True:
+        at, size = walk(
+            channels,
+            nodes,
+            bounds,
+            pool,
+            pool_slot,
+            order,
+            at,
+            query_channels,
+            box_lo,
+            box_hi,
+            box_tags,
+            box_starts,
+            stack,
+            list_box,
+            list_mask,
+            sizes,
+            slots,
+            tags,
+            size,
+        )
+        if at == order.shape[0]:
+            return sizes, slots[:size], tags[:size]
+        room = 2 * (size + nodes[channels[query_channels[order[at]], ROOT], COUNT] + CHUNK)
+        slots = extended(slots, size, room)
+        tags = extended(tags, size, room)
 
 
 @njit(cache=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,12 +17,12 @@ from tidings.model.region import Regions
 _KINDS: dict[str, type[Any]] = {
     kind.__name__: kind for kind in (ChangeBatch, TableChanges, MessageBatch, SnapshotBatch, PointBatch, Regions)
 }
-T = TypeVar("T")
+_NUMPY, _RECORD_BATCH, _ARRAY, _BATCH = 1, 2, 3, 4
 
 
 def pack(value: object) -> bytes:
     """A batch (or a nest of dicts, lists and tuples of batches, arrays and plain values) as self-describing bytes."""
-    return msgspec.msgpack.encode(value, enc_hook=_encode)
+    return msgspec.msgpack.encode(_encode(value))
 
 
 def unpack(blob: bytes) -> Any:
@@ -30,35 +30,42 @@ def unpack(blob: bytes) -> Any:
     return msgspec.msgpack.decode(blob, ext_hook=_decode)
 
 
-def _encode(value: object) -> object:
+def _encode(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _encode(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        is_plain = bool(value) and isinstance(value[0], str | int | bytes)
+        return value if is_plain else [_encode(part) for part in value]
     if isinstance(value, np.ndarray):
-        contiguous = np.ascontiguousarray(value)
         head = msgspec.msgpack.encode((value.dtype.str, value.shape))
-        return msgspec.msgpack.Ext(1, len(head).to_bytes(4, "little") + head + contiguous.tobytes())
+        data = np.ascontiguousarray(value).tobytes()
+        return msgspec.msgpack.Ext(_NUMPY, len(head).to_bytes(4, "little") + head + data)
     if isinstance(value, pa.RecordBatch):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, value.schema) as writer:
-            writer.write_batch(value)
-        return msgspec.msgpack.Ext(2, sink.getvalue().to_pybytes())
+        return msgspec.msgpack.Ext(_RECORD_BATCH, _stream(value))
     if isinstance(value, pa.Array):
-        if value.offset:
-            value = pa.concat_arrays([value])
-        return msgspec.msgpack.Ext(3, bytes(_encode(pa.RecordBatch.from_arrays([value], ["a"])).data))  # type: ignore[attr-defined]
+        return msgspec.msgpack.Ext(_ARRAY, _stream(pa.RecordBatch.from_arrays([value], ["values"])))
     if type(value).__name__ in _KINDS:
-        state = {field.name: getattr(value, field.name) for field in fields(value)}  # type: ignore[arg-type]
-        return msgspec.msgpack.Ext(4, msgspec.msgpack.encode((type(value).__name__, state), enc_hook=_encode))
-    raise TypeError(f"cannot pack a {type(value).__name__}")
+        state = {field.name: _encode(getattr(value, field.name)) for field in fields(value)}
+        return msgspec.msgpack.Ext(_BATCH, msgspec.msgpack.encode((type(value).__name__, state)))
+    return value
+
+
+def _stream(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
 
 
 def _decode(code: int, data: memoryview) -> object:
-    if code == 1:
+    if code == _NUMPY:
         length = int.from_bytes(data[:4], "little")
         dtype, shape = msgspec.msgpack.decode(data[4 : 4 + length])
         # A copy, because kernels want aligned, writable memory.
         return np.frombuffer(data, np.dtype(dtype), offset=4 + length).reshape(shape).copy()
-    if code in (2, 3):
+    if code in (_RECORD_BATCH, _ARRAY):
         batch = next(iter(pa.ipc.open_stream(pa.py_buffer(data))))
-        return batch if code == 2 else batch.column(0)
+        return batch if code == _RECORD_BATCH else batch.column(0)
     name, state = msgspec.msgpack.decode(data, ext_hook=_decode)
     if "channel" in state:
         state["channel"] = tuple(state["channel"])

@@ -47,11 +47,9 @@ def group_channels(columns: Sequence[pa.Array], length: int) -> tuple[Int64Array
 
 
 def _encode(column: pa.Array) -> tuple[Int64Array, list[str | int]]:
-    if pa.types.is_string(column.type):
-        encoded = column.dictionary_encode()
-        return np.asarray(encoded.indices).astype(np.int64), encoded.dictionary.to_pylist()
-    distinct, inverse = np.unique(np.asarray(column), return_inverse=True)
-    return inverse.astype(np.int64), distinct.tolist()
+    """Number of each row's component in a list of the distinct ones; null counts as one of them (None)."""
+    encoded = column.dictionary_encode(null_encoding="encode")
+    return np.asarray(encoded.indices).astype(np.int64), encoded.dictionary.to_pylist()
 
 
 def channel_columns(types: Sequence[pa.DataType], keys: Iterable[ChannelKey]) -> list[pa.Array]:

@@ -8,7 +8,7 @@ from json.encoder import encode_basestring
 
 import numpy as np
 
-from tidings.model.codes import Int64Array
+from tidings.model.codes import BoolArray, Int64Array
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class NotificationBatch:
     ids: list[str]
     tail: Int64Array
     tails: list[str]
+    is_snapshot: BoolArray
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -32,7 +33,7 @@ class NotificationBatch:
 
     @staticmethod
     def empty() -> NotificationBatch:
-        return NotificationBatch(np.empty(0, np.int64), [], np.empty(0, np.int64), [])
+        return NotificationBatch(np.empty(0, np.int64), [], np.empty(0, np.int64), [], np.empty(0, np.bool_))
 
 
 def line_head(id: str) -> str:

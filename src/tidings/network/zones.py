@@ -19,7 +19,7 @@ from tidings.model.codes import CODE_MAX, CODE_MIN, BoolArray, Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 
-_SPLIT_POINTS_MIN = 256
+SPLIT_POINTS_MIN = 256
 """Forms with fewer points stay whole: cutting them would only multiply messages."""
 
 
@@ -41,11 +41,11 @@ class ZoneMap:
         self._cells: dict[str, _Cells] = {}
 
     @staticmethod
-    def build(points: Iterable[PointBatch], zones: int) -> ZoneMap:
+    def build(points: Iterable[PointBatch], zones: int, *, split_points_min: int = SPLIT_POINTS_MIN) -> ZoneMap:
         """A map balanced for these points."""
         zone_map = ZoneMap(zones)
         for batch in points:
-            zone_map._cells[batch.form] = _partition(batch, zones)
+            zone_map._cells[batch.form] = _partition(batch, zones, split_points_min)
         zone_map.version = 1
         return zone_map
 
@@ -101,9 +101,9 @@ def _whole(form: str, dims: int, zones: int) -> _Cells:
     return _Cells(lo, np.full_like(lo, CODE_MAX), np.array([zlib.crc32(form.encode()) % zones], np.int64))
 
 
-def _partition(points: PointBatch, zones: int) -> _Cells:
+def _partition(points: PointBatch, zones: int, split_points_min: int) -> _Cells:
     whole = _whole(points.form, points.coords.shape[1], zones)
-    if zones == 1 or len(points) < _SPLIT_POINTS_MIN:
+    if zones == 1 or len(points) < split_points_min:
         return whole
     full = np.column_stack([_channel_hashes(points.channel, len(points)), points.coords])
     cells = [(whole.lo[0], whole.hi[0], full)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -95,10 +95,7 @@ class Gateway:
         snapshot_count = len(tails)
         for key, homes in created.items():
             self.notifications[self._forms[key].family.name] += len(homes)
-        for messages in work.messages:
-            form = self._forms.get(messages.form)
-            if form is None or not len(messages):
-                continue
+        for form, messages in self._by_form(work.messages):
             pairs = self._pairs(form, messages, leaving, has_moved=bool(work.points))
             self.deliveries[form.family.name] += len(pairs.slot)
             new = form.views.tell(messages, pairs)
@@ -131,7 +128,10 @@ class Gateway:
         """Lets points appear and marks those that go: (form -> home slots created, form -> id -> slots leaving)."""
         created: dict[str, list[int]] = {}
         leaving: dict[str, dict[str, list[int]]] = {}
+        by_form: dict[str, list[PointBatch]] = {}
         for batch in batches:
+            by_form.setdefault(batch.form, []).append(batch)
+        for batch in map(PointBatch.concat, by_form.values()):
             form = self._forms.get(batch.form)
             if form is None:
                 form = self._forms[batch.form] = _FormPoints(batch.form, self._catalog)
@@ -156,7 +156,7 @@ class Gateway:
             form.slots.update(zip(ids, ((slot,) for slot in slots.tolist()), strict=True))
         else:
             for slot, id, is_home in zip(slots.tolist(), ids, points.home.tolist(), strict=True):
-                form.slots[id] = (slot,) if is_home else (*form.slots[id], slot)
+                form.slots[id] = (slot,) if is_home else (*form.slots.get(id, ()), slot)
         channel = form.number_channels(points.channel, len(points), is_new=True)
         self._channel[slots] = channel
         placed = channel != NO_CHANNEL
@@ -168,8 +168,9 @@ class Gateway:
         return home
 
     def _drop(self, form: _FormPoints, points: PointBatch, leaving: dict[str, list[int]]) -> None:
-        for id, after, is_home in zip(points.id.to_pylist(), points.after.tolist(), points.home.tolist(), strict=True):
-            slots = form.slots.pop(id, ()) if is_home or id in form.slots else ()
+        for id, after in zip(points.id.to_pylist(), points.after.tolist(), strict=True):
+            # A subscription on several channels is dropped with its first row; the others find nothing left.
+            slots = form.slots.pop(id, ())
             for slot in slots:
                 self._died[slot] = after
             leaving.setdefault(id, []).extend(slots)
@@ -195,6 +196,21 @@ class Gateway:
             self._died = np.resize(self._died, grown)
             self._channel = np.resize(self._channel, grown)
         return np.concatenate([np.array(reused, np.int64), np.arange(first, first + fresh)])
+
+    def _by_form(self, batches: Iterable[MessageBatch]) -> Iterator[tuple[_FormPoints, MessageBatch]]:
+        """Messages of forms with subscriptions here; in one batch, sorted by seq, for views that must see them so."""
+        ordered: dict[str, list[MessageBatch]] = {}
+        for messages in batches:
+            form = self._forms.get(messages.form)
+            if form is None or not len(messages):
+                continue
+            if form.views.wants_order:
+                ordered.setdefault(messages.form, []).append(messages)
+            else:
+                yield form, messages
+        for key, parts in ordered.items():
+            joined = MessageBatch.concat(parts)
+            yield self._forms[key], joined.take(np.argsort(joined.seq, kind="stable").astype(np.int64))
 
     def _pairs(
         self, form: _FormPoints, messages: MessageBatch, leaving: dict[str, dict[str, list[int]]], *, has_moved: bool
@@ -260,9 +276,10 @@ class Gateway:
         tail = np.concatenate([part[2] for part in told])
         if len(seq) == 0:
             return NotificationBatch.empty()
-        order = np.lexsort((tail < snapshot_count, self._ranks(slot), seq))
-        ids = self._ids
-        return NotificationBatch(seq[order], [ids[at] for at in slot[order].tolist()], tail[order], tails)
+        is_snapshot = tail < snapshot_count
+        order = np.lexsort((is_snapshot, self._ranks(slot), seq))
+        ids = [self._ids[at] for at in slot[order].tolist()]
+        return NotificationBatch(seq[order], ids, tail[order], tails, is_snapshot[order])
 
     def _ranks(self, slot: Int64Array) -> Int64Array:
         """Numbers that sort like the ids of the slots: of the slots at hand if few, else of all, kept for next time."""

@@ -7,6 +7,7 @@ their own; everything else goes through the general one, which intersects.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -16,6 +17,8 @@ from tidings.sql.bounds import NO_LOWER, NO_UPPER, Bound, BoundReader, ValueRead
 from tidings.sql.constants import EMPTY_INTERVAL, Interval
 from tidings.sql.literals import LiteralError, reader
 from tidings.sql.predicate import MovementPredicate, Operand, Predicate
+
+_INFINITE = code_of(ColumnType.DOUBLE, float("inf"))
 
 Literals = Sequence[str]
 EqualityBinder = Callable[[Literals], tuple[Any, ...]]
@@ -54,14 +57,23 @@ def interval_binder(type: ColumnType, predicates: list[Predicate], slots: Slots)
     """Binder of a column that is only compared by order."""
     lowers = [_bound(type, predicate, slots) for predicate in predicates if predicate.comparison[0] == ">"]
     uppers = [_bound(type, predicate, slots) for predicate in predicates if predicate.comparison[0] == "<"]
-    if len(lowers) == 1 and len(uppers) == 1 and not type.is_lossy:
-        return _usual_interval_binder(*lowers[0], *uppers[0])
+    if len(lowers) <= 1 and len(uppers) <= 1 and not type.is_lossy:
+        low, high = lowers or [(0, _constant(NO_LOWER))], uppers or [(0, _constant(NO_UPPER))]
+        usual = _usual_interval_binder(*low[0], *high[0])
+        if (
+            type is ColumnType.DOUBLE
+            and lowers
+            and uppers
+            and not any(predicate.operands[0].negative for predicate in predicates)
+        ):
+            return _double_interval_binder(predicates, slots, usual)
+        return usual
     lower_rank, upper_rank = _ranks(type)
 
     def bind(literals: Literals) -> Interval:
-        low = max([read(literals[slot]) for slot, read in lowers], key=lower_rank) if lowers else NO_LOWER
-        high = min([read(literals[slot]) for slot, read in uppers], key=upper_rank) if uppers else NO_UPPER
-        return _interval(low, high, type.is_lossy)
+        lowest = max([read(literals[slot]) for slot, read in lowers], key=lower_rank) if lowers else NO_LOWER
+        highest = min([read(literals[slot]) for slot, read in uppers], key=upper_rank) if uppers else NO_UPPER
+        return _interval(lowest, highest, type.is_lossy)
 
     return bind
 
@@ -69,7 +81,7 @@ def interval_binder(type: ColumnType, predicates: list[Predicate], slots: Slots)
 def _usual_interval_binder(
     low_slot: int, read_low: BoundReader, high_slot: int, read_high: BoundReader
 ) -> IntervalBinder:
-    """One lower and one upper bound on an exact type: what most subscriptions have."""
+    """At most one lower and one upper bound on an exact type: what most subscriptions have."""
     new = tuple.__new__  # half the time of calling Interval
 
     def bind(literals: Literals) -> Interval:
@@ -78,6 +90,34 @@ def _usual_interval_binder(
         if lo_code > hi_code:
             return EMPTY_INTERVAL
         return new(Interval, (lo_code, hi_code, lo, hi, lo_closed, hi_closed))
+
+    return bind
+
+
+def _double_interval_binder(predicates: list[Predicate], slots: Slots, usual: IntervalBinder) -> IntervalBinder:
+    """The same for two unsigned literals on a DOUBLE column, both codes at once: most of all, so worth the lines.
+
+    Codes of non-negative doubles are their bits, those of the infinite ones (which `usual` understands) the greatest.
+    """
+    low, high = sorted(predicates, key=lambda predicate: predicate.comparison, reverse=True)
+    low_slot, high_slot = slots[low.operands[0].start], slots[high.operands[0].start]
+    low_closed, high_closed = low.comparison == ">=", high.comparison == "<="
+    low_step, high_step = 1 - low_closed, 1 - high_closed
+    pack, unpack, new = struct.Struct("<2d").pack, struct.Struct("<2q").unpack, tuple.__new__
+
+    def bind(literals: Literals) -> Interval:
+        try:
+            lo, hi = float(literals[low_slot]), float(literals[high_slot])
+        except ValueError:
+            raise LiteralError("a number is needed") from None
+        lo_code, hi_code = unpack(pack(lo, hi))
+        if lo_code >= _INFINITE or hi_code >= _INFINITE:
+            return usual(literals)
+        lo_code += low_step
+        hi_code -= high_step
+        if lo_code > hi_code:
+            return EMPTY_INTERVAL
+        return new(Interval, (lo_code, hi_code, lo, hi, low_closed, high_closed))
 
     return bind
 

@@ -17,7 +17,10 @@ _STRING = r"'[^']*(?:''[^']*)*'"
 # The look-behind comes after the first character, so that the scanner can jump from candidate to candidate.
 _AFTER_NAME = r"[\w.$@#?:\\\"`')\]]"
 _TAIL = r"(?:[eE][+-]?[0-9]+)?(?![\w.$@#?:\\\"`'(\[])"
-_NUMBER = rf"[0-9](?<!{_AFTER_NAME}[0-9])[0-9]*(?:\.[0-9]*)?{_TAIL}|\.(?<!{_AFTER_NAME}\.)[0-9]+{_TAIL}"
+# LIMIT's number belongs to the shape, so it stays in the skeleton. (Spaced more widely it is cut, and then no template
+# is made, since it is no operand.)
+_NO_LIMIT = r"(?<!(?i:limit)\s[0-9])(?<!(?i:limit)\s\s[0-9])"
+_NUMBER = rf"[0-9](?<!{_AFTER_NAME}[0-9]){_NO_LIMIT}[0-9]*(?:\.[0-9]*)?{_TAIL}|\.(?<!{_AFTER_NAME}\.)[0-9]+{_TAIL}"
 _SPLIT = re.compile(rf"({_STRING}|{_NUMBER})").split
 _COMMENT = r"--[^\n\r]*|/\*.*?\*/"
 _QUOTED_NAME = r'"[^"]*(?:""[^"]*)*"'
@@ -25,7 +28,6 @@ _CAREFUL = re.compile(rf"(?P<literal>{_STRING}|{_NUMBER})|(?P<comment>{_COMMENT}
 _NUMBER_TEXT = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 # Skeletons with any other character are parsed afresh each time: placeholders and the like are never shared.
 _PLAIN = re.compile(r"[\w\s.,*()=<>+\-;\"\0]*")
-_LIMIT_AT_END = re.compile(r"\blimit\s*\Z", re.I)
 
 # Stands in the skeleton where a literal was taken out; text that contains it is never cut.
 HOLE = "\0"
@@ -43,9 +45,6 @@ def fast_cut(sql: str) -> tuple[str, list[str]]:
     pieces = _SPLIT(sql)
     literals = pieces[1::2]
     del pieces[1::2]
-    # LIMIT's number belongs to the shape, so it goes back into the skeleton.
-    if len(pieces) > 1 and pieces[-2].rstrip()[-5:].lower() == "limit":
-        pieces[-2:] = [pieces[-2] + literals.pop() + pieces[-1]]
     return HOLE.join(pieces), literals
 
 
@@ -79,12 +78,9 @@ def careful_cut(sql: str) -> tuple[Cut, list[tuple[int, int]]] | None:
         end = match.end()
         text = match.group()
         if match.lastgroup == "literal":
-            if _LIMIT_AT_END.search(parts[-1]):
-                parts.append(text)
-            else:
-                parts.append(HOLE)
-                literals.append(text)
-                spans.append(match.span())
+            parts.append(HOLE)
+            literals.append(text)
+            spans.append(match.span())
         elif match.lastgroup == "comment":
             if text.startswith("/*+") or text.find("/*", 2) >= 0:
                 return None

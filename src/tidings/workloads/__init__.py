@@ -1,0 +1,43 @@
+"""Seeded workloads in the file contract: realistic data for demos, tests and experiments.
+
+A workload is one module with a function `(seed, rows, subscriptions, changes) -> Workload`, and an entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+
+from tidings.model.errors import UsageError
+from tidings.workloads.workload import Generator, Workload
+
+__all__ = ["WORKLOADS", "Entry", "Workload", "find"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A workload's place in the registry; its module is imported only when it is wanted."""
+
+    description: str
+    function: str
+    """`module:function`"""
+
+    def load(self) -> Generator:
+        module, _, name = self.function.partition(":")
+        generator: Generator = getattr(import_module(module), name)
+        return generator
+
+
+WORKLOADS: Mapping[str, Entry] = {
+    "market": Entry(
+        "stocks, reviews and analysts with skewed popularity; screens, alerts and watchlists as subscriptions",
+        "tidings.workloads.market:market",
+    ),
+}
+
+
+def find(name: str) -> Entry:
+    if name not in WORKLOADS:
+        raise UsageError(f"unknown workload {name!r}; there are: {', '.join(WORKLOADS)}")
+    return WORKLOADS[name]

@@ -1,0 +1,69 @@
+"""Reading and writing the files of the contract, with errors a user can act on."""
+
+from __future__ import annotations
+
+import json
+import resource
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from tidings.model.catalog import Catalog
+from tidings.model.errors import UsageError
+
+
+def read_catalog(path: Path) -> Catalog:
+    from tidings.sql import parse_catalog
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read the catalog {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"the catalog {path} is not UTF-8 text") from None
+    return parse_catalog(text)
+
+
+def open_input(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+
+
+def read_lines(source: IO[bytes]) -> Iterator[bytes]:
+    """Lines without their ends."""
+    for line in source:
+        yield line.rstrip(b"\r\n")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[str]]:
+    """A text file that appears under its name only when it is complete."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        sink = partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+    with sink:
+        yield sink
+    partial.replace(path)
+
+
+def write_lines(sink: IO[str], lines: Iterable[str]) -> None:
+    sink.writelines(line + "\n" for line in lines)
+
+
+def write_json(path: Path, value: Any) -> None:
+    with replacing(path) as sink:
+        json.dump(value, sink, indent=2)
+        sink.write("\n")
+
+
+def peak_rss_mb() -> float:
+    """Highest memory of this process and of its largest child so far."""
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return (own + children) / 1024

@@ -1,0 +1,59 @@
+"""Entry point of the `tidings` command."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from tidings import __version__
+from tidings.cli import bench, demo, explain, replay, workload
+
+app = typer.Typer(
+    name="tidings",
+    help="Live queries for millions: every subscriber is told exactly the changes to its own answer.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+for command in (demo, replay, explain, workload, bench):
+    command.add_to(app)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tidings {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", help="Show the version.", callback=_show_version, is_eager=True),
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Runs the command; mistakes of the user end with one line and exit code 2, bugs with exit code 1."""
+    from tidings.model.errors import TidingsError
+
+    try:
+        app()
+    except TidingsError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader of our output has gone (as in `| head`): nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        if os.environ.get("TIDINGS_DEBUG"):
+            raise
+        sys.stderr.write(f"failed: {type(error).__name__}: {error}\n(set TIDINGS_DEBUG=1 for the full trace)\n")
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""`tidings replay`: recorded changes through an engine, to the notifications every subscriber would have got."""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tidings.model.catalog import Catalog
+
+DEFAULT_BATCH = {"inline": 10_000, "spark": 50_000}
+
+
+class EngineName(StrEnum):
+    inline = "inline"
+    spark = "spark"
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(replay)
+
+
+def replay(
+    catalog: Path = typer.Option(..., help="Tables: CREATE TABLE statements (catalog.sql)."),
+    subscriptions: Path = typer.Option(..., help="Subscriptions, one JSON object a line (subscriptions.jsonl)."),
+    changes: Path = typer.Option(..., help="Changes, one JSON object a line (changes.jsonl)."),
+    out: Path = typer.Option(..., help="Where the notifications go (out.jsonl)."),
+    engine: EngineName = typer.Option(EngineName.inline, help="In this process, or on Spark."),
+    batch: int = typer.Option(0, min=0, help="Changes per micro-batch (0: the engine's default)."),
+    strategy: list[str] = typer.Option([], metavar="FAMILY=NAME", help="How a family makes messages; repeatable."),
+    quarantine: Path | None = typer.Option(None, help="Where refused records go (default: OUT.quarantine.jsonl)."),
+    stats: Path | None = typer.Option(None, help="Write counts and times as JSON."),
+    master: str = typer.Option("local[*]", help="Spark master, with --engine spark."),
+) -> None:
+    """Replay changes through an engine and write every notification.
+
+    Refused records never stop the run: they go to the quarantine file, each with the reason. A run on Spark that was
+    interrupted goes on where it stopped when the same command is given again.
+
+    Example: tidings replay --catalog catalog.sql --subscriptions subscriptions.jsonl --changes changes.jsonl --out out.jsonl
+    """
+    from tidings.cli.files import open_input, read_catalog
+    from tidings.cli.terminal import console, warm_kernels
+    from tidings.families.registry import parse_strategies
+
+    tables = read_catalog(catalog)
+    strategies = parse_strategies(strategy)
+    for path in (subscriptions, changes):
+        open_input(path).close()
+    warm_kernels()
+    size = batch or DEFAULT_BATCH[engine.value]
+    quarantine_path = quarantine or out.with_name(out.name + ".quarantine.jsonl")
+    if engine is EngineName.spark:
+        from tidings.spark.replay import replay_on_spark
+
+        run = replay_on_spark(catalog, subscriptions, changes, out, quarantine_path, size, strategies, master)
+    else:
+        run = _replay_inline(tables, subscriptions, changes, out, quarantine_path, size, strategies)
+    if quarantine is None and run["quarantined"] == 0:
+        quarantine_path.unlink(missing_ok=True)
+    if stats is not None:
+        from tidings.cli.files import write_json
+
+        write_json(stats, run)
+    summary = f"{run['changes']:,} changes, {run['messages']:,} messages, {run['notifications']:,} notifications"
+    refused = f"; {run['quarantined']:,} records refused, see {quarantine_path}" if run["quarantined"] else ""
+    console().print(f"{summary} in {run['seconds']:.1f} s{refused}", soft_wrap=True, highlight=False)
+
+
+def _replay_inline(
+    catalog: Catalog,
+    subscriptions: Path,
+    changes: Path,
+    out: Path,
+    quarantine: Path,
+    batch: int,
+    strategies: dict[str, str],
+) -> dict[str, Any]:
+    from itertools import islice
+
+    from tidings.cli.files import open_input, peak_rss_mb, read_lines, replacing, write_lines
+    from tidings.cli.terminal import progress
+    from tidings.engine import Engine
+
+    engine = Engine(catalog, strategies)
+    with replacing(out) as sink, replacing(quarantine) as refused, progress() as display:
+        task = display.add_task("subscriptions", total=None)
+        with open_input(subscriptions) as source:
+            for entry in engine.refuse(engine.door.read(read_lines(source), lambda n: display.update(task, completed=n))):
+                refused.write(entry.line() + "\n")
+        task = display.add_task("bytes of changes", total=changes.stat().st_size)
+        with open_input(changes) as source:
+            lines = read_lines(source)
+            while chunk := list(islice(lines, batch)):
+                result = engine.feed(chunk)
+                write_lines(sink, result.notifications.lines())
+                write_lines(refused, (entry.line() for entry in result.refused))
+                display.update(task, completed=source.tell() if source.seekable() else None)
+        write_lines(sink, engine.finish().notifications.lines())
+    return engine.stats.summary(time.monotonic() - engine.started, peak_rss_mb())

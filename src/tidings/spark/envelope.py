@@ -1,0 +1,74 @@
+"""Envelopes: the rows that travel between the stages of the Spark job. Few and large: each carries a columnar batch.
+
+`key` names the shard an envelope is for, `kind` what it holds, `blob` the packed batch.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SCHEMA = "key string, kind string, blob binary"
+SOURCE_SCHEMA = "kind string, position long, value binary"
+
+LINES, POINTS, CHANGES, SEQUENCE, END = "lines", "points", "changes", "sequence", "end"
+MESSAGES, SNAPSHOTS, NOTIFICATIONS, REFUSED, METRICS = "messages", "snapshots", "notifications", "refused", "metrics"
+
+
+class Envelope(NamedTuple):
+    key: str
+    kind: str
+    blob: bytes
+
+
+class Keys:
+    """Names of shards, chosen so that they spread evenly over the shuffle's partitions."""
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = partitions
+        self._names: dict[str, str] = {}
+
+    def table(self, shard: int) -> str:
+        return self._name(f"table/{shard}", shard)
+
+    def zone(self, zone: int) -> str:
+        return self._name(f"zone/{zone}", zone)
+
+    def group(self, group: str, shard: int) -> str:
+        return self._name(f"group/{group}/{shard}", shard)
+
+    def _name(self, stem: str, number: int) -> str:
+        name = self._names.get(stem)
+        if name is None:
+            salts = (f"{stem}#{salt}" for salt in range(10_000))
+            wanted = number % self._partitions
+            name = next(salted for salted in salts if spark_hash(salted) % self._partitions == wanted)
+            self._names[stem] = name
+        return name
+
+
+def spark_hash(text: str) -> int:
+    """Spark's hash of a string (Murmur3 over whole words, then over single bytes), by which it picks a partition."""
+    data = text.encode()
+    state = 42
+    whole = len(data) - len(data) % 4
+    for at in range(0, whole, 4):
+        state = _mix_state(state, _mix_word(int.from_bytes(data[at : at + 4], "little")))
+    for byte in data[whole:]:
+        state = _mix_state(state, _mix_word(byte if byte < 128 else byte - 256 + 2**32))
+    state ^= len(data)
+    state = (state ^ (state >> 16)) * 0x85EBCA6B % 2**32
+    state = (state ^ (state >> 13)) * 0xC2B2AE35 % 2**32
+    state ^= state >> 16
+    return state if state < 2**31 else state - 2**32
+
+
+def _mix_word(word: int) -> int:
+    word = word * 0xCC9E2D51 % 2**32
+    word = (word << 15 | word >> 17) % 2**32
+    return word * 0x1B873593 % 2**32
+
+
+def _mix_state(state: int, word: int) -> int:
+    state ^= word
+    state = (state << 13 | state >> 19) % 2**32
+    return (state * 5 + 0xE6546B64) % 2**32

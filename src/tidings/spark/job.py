@@ -1,0 +1,38 @@
+"""The job: source -> ingest -> tables -> (forms ->) deliver, as one Structured Streaming query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from tidings.families.base import Partition
+from tidings.families.registry import families
+from tidings.spark.envelope import SCHEMA
+from tidings.spark.processor import ShardProcessor, Stage
+from tidings.spark.stages import DeliverStage, FormsStage, Plan, TablesStage, ingest_batches
+
+
+def routed_messages(source: DataFrame, plan: Plan) -> DataFrame:
+    """Input blocks -> envelopes for zones: messages routed to every zone they meet, subscription events, metrics."""
+    envelopes = source.mapInArrow(partial(_ingest, plan), SCHEMA)
+    envelopes = _stateful(envelopes, TablesStage(plan))
+    if any(family.partition is Partition.VALUE for family in families()):
+        envelopes = _stateful(envelopes, FormsStage(plan))
+    return envelopes
+
+
+def notifications(source: DataFrame, plan: Plan) -> DataFrame:
+    """Input blocks -> envelopes with finished notifications, refused records and metrics."""
+    return _stateful(routed_messages(source, plan), DeliverStage(plan))
+
+
+def _ingest(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return ingest_batches(plan, batches)
+
+
+def _stateful(envelopes: DataFrame, stage: Stage) -> DataFrame:
+    processor = ShardProcessor(stage)
+    return envelopes.groupBy("key").transformWithStateInPandas(processor, SCHEMA, "append", "none")

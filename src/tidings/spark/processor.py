@@ -1,0 +1,166 @@
+"""The shard processor: one stateful Spark operator for all stages. It gives a plain Python object durable state.
+
+The object lives in the Python worker between batches. Spark's state store holds what makes it again: a base (the object's
+own dump, in pieces) and a log with one entry per batch. Every entry bears a version and a random nonce; the object in
+memory bears those of the last entry it has seen, so a worker can tell whether its object is current, behind (it plays the
+missing entries) or from an attempt that failed (it starts again from the base).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pandas as pd
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+from tidings.spark.envelope import METRICS, Envelope
+from tidings.model.blob import pack
+
+_PIECE_BYTES = 4 * 2**20
+_FOLD_BYTES_MIN = 1 * 2**20
+_FOLD_ENTRIES = 64
+_ENTRIES_KEPT = 16
+"""Log entries kept behind a fold, so that a worker that is a few batches behind can still catch up."""
+
+
+class Shard(Protocol):
+    """What the processor wraps: handles envelopes, and can be dumped, loaded and brought forward by log entries."""
+
+    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], bytes]: ...
+    def replay(self, entry: bytes) -> None: ...
+    def dump(self) -> bytes: ...
+    def load(self, blob: bytes) -> None: ...
+
+
+class Stage(Protocol):
+    """Makes the shards of one stage; pickled into the job."""
+
+    name: str
+    job: str
+
+    def owns(self, key: str) -> bool:
+        """False for envelopes that only pass through on their way to a later stage."""
+        ...
+
+    def shard(self, key: str) -> Shard: ...
+
+
+@dataclass
+class _Held:
+    """An object in the worker's memory, and the log entry it has seen last."""
+
+    shard: Shard
+    version: int
+    nonce: str
+
+
+_held: dict[tuple[str, str, str], _Held] = {}
+
+
+class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
+    """Runs one stage's shards as a Spark stateful operator."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._stamp = handle.getValueState(
+            "stamp", "version long, nonce string, base long, pieces int, base_bytes long, log_bytes long, oldest long"
+        )
+        self._blobs = handle.getMapState("blobs", "name string", "nonce string, blob binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+        name = key[0]
+        inputs = [
+            Envelope(name, kind, blob)
+            for frame in rows
+            for kind, blob in zip(frame["kind"].tolist(), frame["blob"].tolist(), strict=True)
+        ]
+        if not self._stage.owns(name):
+            yield _frame(inputs)
+            return
+        stamp = _Stamp(*self._stamp.get()) if self._stamp.exists() else _Stamp()
+        held, how = self._current(name, stamp)
+        outputs, entry = held.shard.handle(inputs)
+        self._log(held, stamp, entry)
+        # Only now: an object that failed half-way must not be found again.
+        _held[self._stage.job, self._stage.name, name] = held
+        metrics = {"stage": self._stage.name, how: 1}
+        yield _frame([*outputs, Envelope(outputs[0].key if outputs else name, METRICS, pack(metrics))])
+
+    def close(self) -> None:
+        pass
+
+    def _current(self, name: str, stamp: _Stamp) -> tuple[_Held, str]:
+        """The shard's object as of the stamp, and how it was come by."""
+        held = _held.pop((self._stage.job, self._stage.name, name), None)
+        if held is not None and (held.version, held.nonce) == (stamp.version, stamp.nonce):
+            return held, "cache_hits"
+        if held is not None and held.version < stamp.version and self._nonce(held.version, stamp) == held.nonce:
+            self._play(held, stamp)
+            return held, "cache_catch_ups"
+        held = _Held(self._stage.shard(name), stamp.base, "")
+        if stamp.pieces:
+            held.shard.load(b"".join(self._blob(f"base/{i}")[1] for i in range(stamp.pieces)))
+        self._play(held, stamp)
+        return held, "cache_rebuilds"
+
+    def _play(self, held: _Held, stamp: _Stamp) -> None:
+        for version in range(held.version + 1, stamp.version + 1):
+            held.nonce, entry = self._blob(f"log/{version}")
+            held.shard.replay(entry)
+        held.version = stamp.version
+
+    def _nonce(self, version: int, stamp: _Stamp) -> str | None:
+        return self._blob(f"log/{version}")[0] if version >= stamp.oldest > 0 else None
+
+    def _blob(self, name: str) -> tuple[str, bytes]:
+        nonce, blob = self._blobs.getValue((name,))
+        return nonce, bytes(blob)
+
+    def _log(self, held: _Held, stamp: _Stamp, entry: bytes) -> None:
+        """Writes the batch's log entry, and a new base when the log has grown out of proportion."""
+        held.version, held.nonce = stamp.version + 1, uuid.uuid4().hex
+        self._blobs.updateValue((f"log/{held.version}",), (held.nonce, entry))
+        stamp.version, stamp.nonce = held.version, held.nonce
+        stamp.oldest = stamp.oldest or held.version
+        stamp.log_bytes += len(entry)
+        is_long = stamp.version - stamp.base >= _FOLD_ENTRIES
+        if is_long or stamp.log_bytes > max(_FOLD_BYTES_MIN, stamp.base_bytes):
+            self._fold(held, stamp)
+        self._stamp.update(
+            (stamp.version, stamp.nonce, stamp.base, stamp.pieces, stamp.base_bytes, stamp.log_bytes, stamp.oldest)
+        )
+
+    def _fold(self, held: _Held, stamp: _Stamp) -> None:
+        blob = held.shard.dump()
+        pieces = [blob[at : at + _PIECE_BYTES] for at in range(0, len(blob), _PIECE_BYTES)]
+        for i, piece in enumerate(pieces):
+            self._blobs.updateValue((f"base/{i}",), ("", piece))
+        for i in range(len(pieces), stamp.pieces):
+            self._blobs.removeKey((f"base/{i}",))
+        keep_from = max(stamp.oldest, stamp.version - _ENTRIES_KEPT + 1)
+        for version in range(stamp.oldest, keep_from):
+            self._blobs.removeKey((f"log/{version}",))
+        stamp.base, stamp.pieces, stamp.base_bytes = stamp.version, len(pieces), len(blob)
+        stamp.log_bytes, stamp.oldest = 0, keep_from
+
+
+@dataclass
+class _Stamp:
+    """Where the durable state stands. `oldest` is the first log entry still kept."""
+
+    version: int = 0
+    nonce: str = ""
+    base: int = 0
+    pieces: int = 0
+    base_bytes: int = 0
+    log_bytes: int = 0
+    oldest: int = 0
+
+
+def _frame(envelopes: list[Envelope]) -> pd.DataFrame:
+    return pd.DataFrame(envelopes, columns=["key", "kind", "blob"])

@@ -1,0 +1,188 @@
+"""Replay on Spark: recorded files through the streaming job, resumable after any crash.
+
+All that a run knows is in a work folder beside the output: compiled subscriptions, Spark's checkpoint, finished parts. The
+same command given again finds the folder and goes on; with other input it starts afresh. At the end the parts become the
+output and the folder goes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from tidings.cli.files import open_input, peak_rss_mb, read_lines
+from tidings.cli.terminal import console, progress
+from tidings.engine import Stats
+from tidings.model.blob import pack
+from tidings.network.zones import ZoneMap
+from tidings.pipeline.door import Door
+from tidings.spark.job import notifications
+from tidings.spark.session import local_cores, spark_session
+from tidings.spark.sink import PartsSink, family_counter
+from tidings.spark.source import RecordedSource
+from tidings.spark.stages import Plan
+from tidings.sql import parse_catalog
+
+_ORPHAN_SECONDS = 20.0
+
+
+def replay_on_spark(
+    catalog: Path,
+    subscriptions: Path,
+    changes: Path,
+    out: Path,
+    quarantine: Path,
+    batch: int,
+    strategies: Mapping[str, str],
+    master: str,
+) -> dict[str, Any]:
+    """Runs the replay to its end, or on from where it was stopped; gives the statistics."""
+    started = time.monotonic()
+    work = out.with_name(out.name + ".work")
+    settings = {"batch": batch, "strategies": dict(strategies), "master": master}
+    _prepare_folder(work, _fingerprint([catalog, subscriptions, changes], settings))
+    plan, refused = _plan(work, catalog, subscriptions, strategies, local_cores(master))
+    sink = PartsSink(work / "parts")
+    if sink.batches():
+        console().print(f"going on after micro-batch {sink.batches()[-1]}")
+    if not sink.metrics().get("is_end"):
+        with spark_session("tidings replay", master, work / "spark.log") as spark:
+            _note_java(spark, work)
+            _run(spark, plan, sink, work, changes, batch)
+    _assemble(sink, out, quarantine, refused)
+    metrics = sink.metrics()
+    stats = Stats(metrics.get("changes", 0))
+    for name in ("messages", "message_bytes", "deliveries", "notifications"):
+        setattr(stats, name, family_counter(metrics, name))
+    stats.quarantined = metrics.get("quarantined", 0) + len(refused)
+    shutil.rmtree(work)
+    summary = stats.summary(time.monotonic() - started, peak_rss_mb())
+    caches = {name: metrics.get(name, 0) for name in ("cache_hits", "cache_catch_ups", "cache_rebuilds")}
+    return {**summary, "state": caches}
+
+
+def _run(spark: SparkSession, plan: Plan, sink: PartsSink, work: Path, changes: Path, batch: int) -> None:
+    spark.dataSource.register(RecordedSource)
+    options = {"changes": str(changes.resolve()), "points": str(work / "points"), "batch": str(batch)}
+    reader = spark.readStream.format(RecordedSource.name()).options(**options, partitions=str(plan.partitions))
+    is_over = threading.Event()
+    with progress() as display:
+        task = display.add_task("changes", total=None)
+
+        def write(frame: DataFrame, batch_id: int) -> None:
+            metrics = sink.write(batch_id, frame.collect())
+            display.update(task, advance=metrics.get("changes", 0))
+            if metrics.get("is_end"):
+                is_over.set()
+
+        query = (
+            notifications(reader.load(), plan)
+            .writeStream.foreachBatch(write)
+            .option("checkpointLocation", str(work / "checkpoint"))
+            .start()
+        )
+        _wait(query, is_over)
+
+
+def _wait(query: StreamingQuery, is_over: threading.Event) -> None:
+    while not is_over.wait(0.1):
+        if not query.isActive:
+            error = query.exception()
+            raise RuntimeError(f"the Spark query stopped: {error}")
+    if os.environ.get("TIDINGS_DEBUG"):
+        for entry in query.recentProgress:
+            console().print(entry["batchId"], entry["durationMs"])
+    query.stop()
+
+
+def _plan(
+    work: Path, catalog: Path, subscriptions: Path, strategies: Mapping[str, str], partitions: int
+) -> tuple[Plan, list[str]]:
+    """The job's plan, with subscriptions compiled once and kept for runs that go on; also the refused lines."""
+    catalog_sql = catalog.read_text(encoding="utf-8")
+    ready = work / "ready.json"
+    if not ready.exists():
+        door = Door(parse_catalog(catalog_sql))
+        with progress() as display, open_input(subscriptions) as source:
+            task = display.add_task("subscriptions", total=None)
+            refused = door.read(read_lines(source), lambda n: display.update(task, completed=n))
+        points = door.take()
+        (work / "points").write_bytes(pack(points))
+        (work / "zones").write_bytes(pack(ZoneMap.build(points, partitions).state()))
+        _write_json(ready, [entry.line() for entry in refused])
+    plan = Plan(
+        job=hashlib.sha256(str(work.resolve()).encode() + (work / "fingerprint").read_bytes()).hexdigest(),
+        catalog_sql=catalog_sql,
+        strategies=strategies,
+        shards=partitions,
+        partitions=partitions,
+        zone_state=(work / "zones").read_bytes(),
+    )
+    return plan, json.loads(ready.read_text())
+
+
+def _fingerprint(files: list[Path], settings: dict[str, Any]) -> str:
+    described = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return json.dumps([described, settings])
+
+
+def _prepare_folder(work: Path, fingerprint: str) -> None:
+    """An empty work folder, or the one of an interrupted run of the same input."""
+    mark = work / "fingerprint"
+    if work.exists():
+        _await_orphan(work)
+        if not mark.exists() or mark.read_text() != fingerprint:
+            shutil.rmtree(work)
+    if not work.exists():
+        work.mkdir(parents=True)
+        mark.write_text(fingerprint)
+
+
+def _note_java(spark: SparkSession, work: Path) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    _write_json(work / "java.json", {"pid": jvm.java.lang.ProcessHandle.current().pid()})
+
+
+def _await_orphan(work: Path) -> None:
+    """A killed run leaves its Java process behind for a moment; it must be gone before its checkpoint is used again."""
+    try:
+        pid = int(json.loads((work / "java.json").read_text())["pid"])
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (OSError, ValueError, KeyError):
+        return
+    if b"org.apache.spark" not in command:
+        return
+    deadline = time.monotonic() + _ORPHAN_SECONDS
+    with suppress(ProcessLookupError):
+        while time.monotonic() < deadline:
+            os.kill(pid, 0)
+            time.sleep(0.1)
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(0.5)
+
+
+def _assemble(sink: PartsSink, out: Path, quarantine: Path, refused: list[str]) -> None:
+    for path, kind, first in ((out, "out", []), (quarantine, "quarantine", refused)):
+        partial = path.with_name(path.name + ".partial")
+        with partial.open("wb") as target:
+            target.writelines(line.encode() + b"\n" for line in first)
+            sink.copy(kind, target)
+        partial.replace(path)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(json.dumps(value))
+    partial.replace(path)

@@ -1,0 +1,76 @@
+"""Spark sessions set up for this pipeline: RocksDB state, quiet logs, the same Python everywhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tidings.spark.java import java_home
+
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+_CONFIG = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "4g",
+    "spark.driver.maxResultSize": "0",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.streaming.stateStore.providerClass": f"{_STREAMING}.state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Plain renames: a fifth to a third off each batch on local disks.
+    "spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.python.worker.reuse": "true",
+}
+
+
+@contextmanager
+def spark_session(
+    name: str, master: str = "local[*]", log: Path | None = None, config: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A session that is stopped at the end. What Java and the workers say goes to `log` (None: nowhere)."""
+    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    quiet = Path(__file__).with_name("log4j2.properties")
+    settings = {**_CONFIG, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet.as_uri()}", **(config or {})}
+    if master.startswith("local"):
+        settings.setdefault("spark.sql.shuffle.partitions", str(local_cores(master)))
+    builder = SparkSession.builder.appName(name).master(master)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    with _stderr_to(log or Path(os.devnull)):
+        session = builder.getOrCreate()
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+@contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """Lets processes started meanwhile (Java, and through it the workers) inherit a file as their stderr."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with log.open("ab") as target:
+        os.dup2(target.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def local_cores(master: str) -> int:
+    """Cores of a local master; 2 where the master's name does not tell."""
+    inside = master.removeprefix("local").strip("[]").split(",")[0]
+    if inside == "*":
+        return os.cpu_count() or 2
+    return int(inside) if inside.isdigit() else 2

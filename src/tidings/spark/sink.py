@@ -1,0 +1,101 @@
+"""The sink of a replay: one set of files per micro-batch, idempotent by batch id, put together at the end.
+
+Files are written under temporary names and renamed; a batch counts only when its manifest is there, and the manifest is
+the last to be renamed. A batch that is run again after a crash writes the same contents over its own files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from tidings.model.blob import unpack
+from tidings.model.notification import NotificationBatch
+from tidings.spark import envelope as kinds
+from tidings.spark.stages import read_metrics
+
+
+class PartsSink:
+    """Writes micro-batches into a folder and reads them back in order."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def write(self, batch_id: int, rows: Iterable[Any]) -> dict[str, Any]:
+        """Writes one micro-batch of envelopes (rows with kind and blob); gives its metrics."""
+        notifications: list[NotificationBatch] = []
+        refused: list[tuple[int, str]] = []
+        metrics: dict[str, Any] = {}
+        for row in rows:
+            if row["kind"] == kinds.NOTIFICATIONS:
+                notifications.append(NotificationBatch(**unpack(bytes(row["blob"]))))
+            elif row["kind"] == kinds.REFUSED:
+                refused.extend((position, line) for position, line in unpack(bytes(row["blob"])))
+            elif row["kind"] == kinds.METRICS:
+                add_metrics(metrics, read_metrics(bytes(row["blob"])))
+        metrics["quarantined"] = len(refused)
+        self._replace(f"out-{batch_id:08d}.jsonl", merged_lines(notifications))
+        self._replace(f"quarantine-{batch_id:08d}.jsonl", (line for _, line in sorted(refused)))
+        self._replace(f"manifest-{batch_id:08d}.json", [json.dumps(metrics)])
+        return metrics
+
+    def batches(self) -> list[int]:
+        """Ids of the complete batches, in order."""
+        return sorted(int(path.stem.partition("-")[2]) for path in self._folder.glob("manifest-*.json"))
+
+    def metrics(self) -> dict[str, Any]:
+        """Metrics of all complete batches together."""
+        total: dict[str, Any] = {}
+        for batch_id in self.batches():
+            add_metrics(total, json.loads((self._folder / f"manifest-{batch_id:08d}.json").read_text()))
+        return total
+
+    def copy(self, kind: str, sink: IO[bytes]) -> None:
+        """Appends all complete batches of a kind (`out` or `quarantine`) to a file."""
+        for batch_id in self.batches():
+            with (self._folder / f"{kind}-{batch_id:08d}.jsonl").open("rb") as part:
+                shutil.copyfileobj(part, sink, 1 << 20)
+
+    def _replace(self, name: str, lines: Iterable[str]) -> None:
+        partial = self._folder / f".{name}.{os.getpid()}"
+        with partial.open("w", encoding="utf-8", newline="\n") as sink:
+            sink.writelines(line + "\n" for line in lines)
+            sink.flush()
+            os.fsync(sink.fileno())
+        partial.replace(self._folder / name)
+
+
+def merged_lines(batches: list[NotificationBatch]) -> Iterator[str]:
+    """Lines of all zones' notifications by (seq, id), a change before a snapshot."""
+    if len(batches) == 1:
+        yield from batches[0].lines()
+        return
+    entries: list[tuple[int, str, bool, str]] = []
+    for batch in batches:
+        entries.extend(zip(batch.seq.tolist(), batch.ids, batch.is_snapshot.tolist(), batch.lines(), strict=True))
+    entries.sort()
+    for entry in entries:
+        yield entry[3]
+
+
+def add_metrics(total: dict[str, Any], more: dict[str, Any]) -> None:
+    """Adds counts up, nested ones too; marks (`passed`, `is_end`) keep their highest value."""
+    for name, value in more.items():
+        if isinstance(value, dict):
+            add_metrics(total.setdefault(name, {}), value)
+        elif name in ("passed", "is_end"):
+            total[name] = max(total.get(name, value), value)
+        elif isinstance(value, int | float | np.integer) and not isinstance(value, bool):
+            total[name] = total.get(name, 0) + value
+
+
+def family_counter(metrics: dict[str, Any], name: str) -> Counter[str]:
+    return Counter(metrics.get(name, {}))

@@ -1,0 +1,31 @@
+"""Contract checks and workload strategies for tests: of the families in the package, and of a user's own.
+
+    from tidings.testing import check_family, select_workloads
+
+    def test_select():
+        check_family("select", select_workloads())
+
+Needs hypothesis.
+"""
+
+from tidings.testing.checks import CHECKS, Case
+from tidings.testing.engines import RunEngine, run_inline
+from tidings.testing.oracle import Expected, oracle_lines, recompute
+from tidings.testing.strategies import select_workloads, workload_strategy
+from tidings.testing.suite import ENGINE_CHECKS, check_family
+from tidings.testing.workload import Workload
+
+__all__ = [
+    "CHECKS",
+    "ENGINE_CHECKS",
+    "Case",
+    "Expected",
+    "RunEngine",
+    "Workload",
+    "check_family",
+    "oracle_lines",
+    "recompute",
+    "run_inline",
+    "select_workloads",
+    "workload_strategy",
+]

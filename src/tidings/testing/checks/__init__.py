@@ -1,0 +1,23 @@
+"""The checks of the contract suite, one promise a file. Each takes a `Case` and raises AssertionError where it is broken."""
+
+from tidings.testing.checks.affected import check_only_affected_are_told
+from tidings.testing.checks.agreement import check_batches_do_not_matter, check_strategies_agree
+from tidings.testing.checks.case import Case
+from tidings.testing.checks.exact import check_exact
+from tidings.testing.checks.regions import check_regions
+from tidings.testing.checks.restart import check_restart
+from tidings.testing.checks.sharding import check_sharding
+from tidings.testing.checks.wire import check_wire
+
+CHECKS = (
+    check_exact,
+    check_only_affected_are_told,
+    check_strategies_agree,
+    check_batches_do_not_matter,
+    check_restart,
+    check_sharding,
+    check_regions,
+    check_wire,
+)
+
+__all__ = ["CHECKS", "Case", *(check.__name__ for check in CHECKS)]

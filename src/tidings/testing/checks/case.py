@@ -1,0 +1,53 @@
+"""A case: one workload for one family, and everything a check may want to run it with."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tidings.families.base import Family
+from tidings.model.catalog import Catalog
+from tidings.sql.shape import Shape
+from tidings.testing.engines import RunEngine, run_inline
+from tidings.testing.oracle import Expected, recompute
+from tidings.testing.workload import Workload, random_sizes
+
+
+def _is_exact(shape: Shape, catalog: Catalog) -> bool:
+    """Regions are exact where codes are: for every type but text."""
+    return not any(catalog.table(ref.table).column(ref.column).type.is_lossy for ref in shape.ranges)
+
+
+@dataclass
+class Case:
+    """`seed` decides all that is random in a check: micro-batches, crashes, numbers of shards."""
+
+    family: Family
+    workload: Workload
+    seed: int = 0
+    engine: RunEngine = run_inline
+    oracle: Callable[[Workload], list[Expected]] = recompute
+    has_exact_regions: Callable[[Shape, Catalog], bool] = _is_exact
+    rng: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+
+    def sizes(self) -> list[int]:
+        return random_sizes(len(self.workload.changes), self.rng)
+
+    def strategy(self, name: str | None = None) -> dict[str, str]:
+        """Options that choose the strategy; without a name, one at random."""
+        return {self.family.name: name or self.rng.choice(self.family.strategies)}
+
+    def lines(self, strategy: dict[str, str], sizes: list[int] | None = None) -> list[str]:
+        """The engine's lines for the workload."""
+        workload = self.workload
+        return self.engine(
+            workload.catalog_sql,
+            workload.subscription_lines(),
+            workload.change_lines(),
+            [len(workload.changes)] if sizes is None else sizes,
+            strategy,
+        )

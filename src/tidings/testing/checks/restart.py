@@ -1,0 +1,24 @@
+"""Restart: objects made again from blob and log, at any moment and in any stage, carry on as if nothing had happened."""
+
+from __future__ import annotations
+
+from tidings.testing.checks.case import Case
+from tidings.testing.deployment import Layout, deploy
+from tidings.testing.workload import chunks
+
+
+def check_restart(case: Case) -> None:
+    strategy = case.strategy()
+    layout = Layout(tables=case.rng.choice([1, 2]), forms=case.rng.choice([1, 2]), zones=case.rng.choice([1, 2]))
+    deployment = deploy(case.workload, strategy, layout)
+    lines: list[str] = []
+    for chunk in chunks(case.workload.change_lines(), case.sizes()):
+        lines.extend(deployment.feed(chunk).lines)
+        for durable in deployment.stages:
+            event = case.rng.choice(["nothing", "fold", "crash", "crash", "fold and crash"])
+            if "fold" in event:
+                durable.fold()
+            if "crash" in event:
+                durable.crash()
+    lines.extend(deployment.finish().lines)
+    assert lines == case.lines(strategy), "lines change when stages are restarted"

@@ -1,0 +1,42 @@
+"""Engines as the checks see them: files in, lines out."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tidings.engine import Engine
+from tidings.sql import parse_catalog
+from tidings.testing.workload import chunks
+
+
+class RunEngine(Protocol):
+    """Runs a whole workload through an engine.
+
+    `batch_sizes` are changes per micro-batch, as far as the engine can honour them; `strategy` maps families to names.
+    """
+
+    def __call__(
+        self,
+        catalog_sql: str,
+        subscription_lines: list[bytes],
+        change_lines: list[bytes],
+        batch_sizes: list[int],
+        strategy: dict[str, str],
+    ) -> list[str]: ...
+
+
+def run_inline(
+    catalog_sql: str,
+    subscription_lines: list[bytes],
+    change_lines: list[bytes],
+    batch_sizes: list[int],
+    strategy: dict[str, str],
+) -> list[str]:
+    """The inline engine's lines."""
+    engine = Engine(parse_catalog(catalog_sql), strategy)
+    engine.door.read(subscription_lines)
+    lines: list[str] = []
+    for chunk in chunks(change_lines, batch_sizes):
+        lines.extend(engine.feed(chunk).notifications.lines())
+    lines.extend(engine.finish().notifications.lines())
+    return lines

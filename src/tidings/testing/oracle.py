@@ -1,0 +1,134 @@
+"""The oracle: every answer recomputed from scratch after every change, and the notifications that follow from it.
+
+It shares nothing with the pipeline but the SQL compiler and `Family.answer`, the definition of what is right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidings.families.registry import classify
+from tidings.model.catalog import Catalog
+from tidings.sql import Compiler, Statement
+from tidings.testing.plain import Answer, answer_of, read_row
+from tidings.testing.workload import Record, Workload
+
+Tables = dict[str, dict[Any, dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A notification that must come: the answer of the subscription before and after."""
+
+    id: str
+    seq: int
+    is_snapshot: bool
+    before: Answer
+    after: Answer
+
+    @property
+    def place(self) -> tuple[int, str, bool]:
+        """Where its line stands: by seq, then id; a change before the snapshot of a subscription created again."""
+        return self.seq, self.id, self.is_snapshot
+
+
+@dataclass
+class _Subscription:
+    statement: Statement
+    answer: Answer = field(default_factory=Counter)
+
+
+class Recomputation:
+    """Plain tables and live subscriptions; recomputes all answers at every step."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.tables: Tables = {table.name: {} for table in catalog.tables}
+        self.live: dict[str, _Subscription] = {}
+        self.expected: list[Expected] = []
+        self._compiler = Compiler(catalog)
+        self._passed = 0
+
+    def answer(self, statement: Statement) -> Answer:
+        family = classify(statement, self.catalog)
+        return answer_of(family.answer(statement.shape, statement.constants, self.catalog, self.tables))
+
+    def register(self, record: Record) -> None:
+        """A creation or a drop; one that contradicts the live subscriptions is passed over."""
+        id = record["id"]
+        if record.get("drop"):
+            self.live.pop(id, None)
+        elif id not in self.live:
+            statement = self._compiler.compile(record["sql"])
+            created = self.live[id] = _Subscription(statement, self.answer(statement))
+            self.expected.append(Expected(id, record.get("after", 0), True, Counter(), created.answer))
+
+    def change(self, record: Record) -> bool:
+        """Applies a change and compares answers; False where it is out of order or contradicts the rows."""
+        if record["seq"] <= self._passed:
+            return False
+        self._passed = record["seq"]
+        if not self._apply(record):
+            return False
+        for id, subscription in self.live.items():
+            answer = self.answer(subscription.statement)
+            if answer != subscription.answer:
+                self.expected.append(Expected(id, record["seq"], False, subscription.answer, answer))
+                subscription.answer = answer
+        return True
+
+    def _apply(self, record: Record) -> bool:
+        table = self.catalog.table(record["table"])
+        row = read_row(table, record["row"])
+        rows = self.tables[table.name]
+        key = tuple(row[name] for name in table.key)
+        if record["op"] in ("update", "delete") and key not in rows or record["op"] == "insert" and key in rows:
+            return False
+        if record["op"] == "delete":
+            del rows[key]
+        else:
+            rows[key] = row
+        return True
+
+
+def walk(workload: Workload, recomputation: Recomputation) -> None:
+    """Plays subscriptions and changes in sequence order: what happens `after` n comes behind change n."""
+    events = sorted(workload.subscriptions, key=lambda record: int(record.get("after", 0)))
+    done = 0
+    for change in workload.changes:
+        while done < len(events) and events[done].get("after", 0) < change["seq"]:
+            recomputation.register(events[done])
+            done += 1
+        recomputation.change(change)
+    for event in events[done:]:
+        recomputation.register(event)
+
+
+def recompute(workload: Workload) -> list[Expected]:
+    """All notifications that must come, in the order of `out.jsonl`."""
+    recomputation = Recomputation(workload.catalog)
+    walk(workload, recomputation)
+    return sorted(recomputation.expected, key=lambda expected: expected.place)
+
+
+def oracle_lines(workload: Workload) -> list[str]:
+    """The very lines of `out.jsonl`, for families whose answers change by at most one old and one new row a change."""
+    return [_line(expected) for expected in recompute(workload)]
+
+
+def _line(expected: Expected) -> str:
+    gone, come = list((expected.before - expected.after).elements()), list((expected.after - expected.before).elements())
+    if expected.is_snapshot:
+        changes = [{"op": "insert", "row": json.loads(row)} for row in sorted(come)]
+    elif gone and come:
+        changes = [{"op": "update", "old": json.loads(gone[0]), "row": json.loads(come[0])}]
+    else:
+        changes = [{"op": "delete", "row": json.loads(row)} for row in gone]
+        changes += [{"op": "insert", "row": json.loads(row)} for row in come]
+    record = {"subscription": expected.id, "seq": expected.seq, "snapshot": expected.is_snapshot, "changes": changes}
+    return json.dumps(record, ensure_ascii=False)
+
+

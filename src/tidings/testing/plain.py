@@ -1,0 +1,51 @@
+"""Rows as plain Python values, and as comparable text: written apart from the code under test, which it judges."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import json
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from tidings.model.catalog import Table
+from tidings.model.types import ColumnType
+
+Answer = Counter[str]
+"""A multiset of rows, each as canonical text."""
+
+
+def read_row(table: Table, row: dict[str, Any]) -> dict[str, Any]:
+    """A record's row with typed values; columns left out (as a delete may) are None."""
+    return {column.name: _read(column.type, row.get(column.name)) for column in table.columns}
+
+
+def _read(type: ColumnType, value: Any) -> Any:
+    if value is None:
+        return None
+    if type is ColumnType.DOUBLE:
+        return float(value)
+    if type is ColumnType.DATE:
+        return dt.date.fromisoformat(value)
+    if type is ColumnType.TIMESTAMP:
+        moment = dt.datetime.fromisoformat(value)
+        return moment if moment.tzinfo is None else moment.astimezone(dt.UTC).replace(tzinfo=None)
+    return base64.b64decode(value) if type is ColumnType.BINARY else value
+
+
+def to_json(value: Any) -> Any:
+    """A typed value as it stands in `out.jsonl`."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value.isoformat() if isinstance(value, dt.date) else value
+
+
+def canonical(row: dict[str, Any]) -> str:
+    """Equal rows (same columns in the same order, equal values) have equal texts. Zero has no sign."""
+    cells = {name: value + 0.0 if isinstance(value, float) else to_json(value) for name, value in row.items()}
+    return json.dumps(cells, ensure_ascii=False)
+
+
+def answer_of(rows: Iterable[dict[str, Any]]) -> Answer:
+    return Counter(canonical(row) for row in rows)

@@ -1,0 +1,181 @@
+"""Hypothesis strategies for workloads. Values are few, so that ties, equal ends and rows that come back are the rule.
+
+A family brings its own strategy of queries and gets whole workloads from `workload_strategy`: subscriptions that come, go and come
+again in mid-stream, and changes with gaps in their numbers, nulls, deletes, second inserts and now and then nonsense.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from tidings.model.catalog import Catalog, Column, Table
+from tidings.model.types import ColumnType
+from tidings.sql import parse_catalog
+from tidings.testing.workload import Record, Workload
+
+SELECT_CATALOG = """
+CREATE TABLE things (
+    id BIGINT PRIMARY KEY, kind TEXT, name TEXT, size BIGINT, small INT, price DOUBLE,
+    is_open BOOLEAN, day DATE, moment TIMESTAMP, data BINARY
+);
+CREATE TABLE places (code TEXT, part INT, height DOUBLE, label TEXT, PRIMARY KEY (code, part));
+"""
+
+VALUES: dict[ColumnType, list[Any]] = {
+    ColumnType.BIGINT: [0, 1, 2, 3, -1, 2**53 + 1, 2**63 - 1, -(2**63)],
+    ColumnType.INT: [0, 1, 2, -1, 2**31 - 1, -(2**31)],
+    ColumnType.DOUBLE: [0.0, 1.0, 1.5, 2.0, -1.5, -0.0, 5e-324, 1.7976931348623157e308, 2],
+    # Many share their first eight bytes, which are all that a code holds.
+    ColumnType.TEXT: ["a", "b", "c", "", "prefix08", "prefix08a", "prefix08b", "prefix09", "it's", "ü€𝄞", "prefix0ü"],
+    ColumnType.BOOLEAN: [False, True],
+    ColumnType.DATE: ["2024-02-28", "2024-02-29", "2024-03-01", "0001-01-01", "9999-12-31"],
+    ColumnType.TIMESTAMP: [
+        "2024-03-01T00:00:00",
+        "2024-03-01T00:00:00.000001",
+        "2024-02-29T23:59:59.999999",
+        "2024-03-01T01:00:00+01:00",
+        "1969-12-31T23:59:59Z",
+    ],
+    ColumnType.BINARY: ["", "AAE=", "/w=="],
+}
+"""Values of each type in their JSON form; early ones are drawn more often."""
+
+IDS = ["a", "b", "a/b", "ü", "s10", "s9"]
+
+
+def _weighted(pool: list[Any]) -> list[Any]:
+    """The pool with its first three values four times as often as all others together."""
+    return pool[:3] * (4 * len(pool) // 3) + pool
+
+
+_LIKELY = {type: _weighted(pool) for type, pool in VALUES.items()}
+
+
+def values(type: ColumnType) -> SearchStrategy[Any]:
+    """A value of the type in its JSON form, never null; mostly one of the first three."""
+    return st.sampled_from(_LIKELY[type])
+
+
+def nullable(type: ColumnType) -> SearchStrategy[Any]:
+    """A value of the type, or null now and then."""
+    return st.sampled_from([*_LIKELY[type], *[None] * (len(_LIKELY[type]) // 8)])
+
+
+def literal(type: ColumnType, value: Any) -> str:
+    """A value as SQL."""
+    if type in (ColumnType.TEXT, ColumnType.DATE, ColumnType.TIMESTAMP):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value).upper() if type is ColumnType.BOOLEAN else repr(value)
+
+
+_PREDICATES = (
+    # Each with the number of its values. Wide ones come more often, for a query that no row satisfies says little.
+    *[("{0} >= {1}", 1), ("{0} <= {1}", 1), ("{0} > {1}", 1), ("{0} < {1}", 1)] * 2,
+    *[("{0} = {1}", 1), ("{0} IN ({1}, {2})", 2), ("{0} IN ({1}, {2}, {3})", 3), ("{0} BETWEEN {1} AND {2}", 2)] * 3,
+    ("{0} > {1} AND {0} < {2}", 2),
+    ("{0} >= {1} AND {0} < {2} AND {0} <= {3}", 3),
+    ("{0} IN ({1}, {2}) AND {0} >= {3}", 3),
+    ("{0} = {1} AND {0} = {2}", 2),
+)
+
+
+@st.composite
+def predicates(draw: DrawFn, column: Column) -> str:
+    """A predicate on a column: equality, IN, open, half-open and closed ranges, empty ones and contradictions included."""
+    form, count = draw(st.sampled_from(_PREDICATES))
+    literals = [literal(column.type, draw(values(column.type))) for _ in range(count)]
+    return form.format(column.name, *literals)
+
+
+@st.composite
+def conditions(draw: DrawFn, table: Table) -> str:
+    """A WHERE clause on up to three columns of the table, or none at all."""
+    comparable = [column for column in table.columns if column.type.is_comparable]
+    count = draw(st.sampled_from([1, 2, 1, 2, 0, 3]))
+    chosen = {column.name: column for column in (draw(st.sampled_from(comparable)) for _ in range(count))}
+    terms = [draw(predicates(column)) for column in chosen.values()]
+    return f" WHERE {' AND '.join(terms)}" if terms else ""
+
+
+@st.composite
+def select_queries(draw: DrawFn, catalog: Catalog) -> str:
+    table = draw(st.sampled_from([catalog.tables[0], *catalog.tables]))
+    names = st.lists(st.sampled_from(table.column_names), min_size=1, max_size=3, unique=True)
+    shown = draw(st.one_of(st.just(["*"]), names))
+    return f"SELECT {', '.join(shown)} FROM {table.name}" + draw(conditions(table))
+
+
+@st.composite
+def change_records(draw: DrawFn, catalog: Catalog, *, keys: int = 4, length_max: int = 25) -> list[Record]:
+    """Changes of all value tables, in sequence with gaps. One in eight is drawn without a look at what there is."""
+    rows: dict[tuple[str, tuple[Any, ...]], dict[str, Any]] = {}
+    records: list[Record] = []
+    seq = 0
+    tables = [table for table in catalog.tables if table.rows == "values"]
+    for _ in range(draw(st.integers(min(8, length_max), length_max))):
+        is_wild = draw(st.integers(0, 7)) == 7
+        table = draw(st.sampled_from([tables[0], *tables]))
+        pools = {name: VALUES[table.column(name).type][: keys if len(table.key) == 1 else 2] for name in table.key}
+        key = {name: draw(st.sampled_from(pool)) for name, pool in pools.items()}
+        known = rows.get((table.name, tuple(key.values())))
+        ops = ["upsert", "insert"] if known is None else ["update", "update", "update", "upsert", "delete"]
+        op = draw(st.sampled_from(["insert", "update", "upsert", "delete"] if is_wild else ops))
+        seq += draw(st.sampled_from([1, 1, 2, 5, 0] if is_wild else [1, 1, 2, 5]))
+        row = dict(key) if op == "delete" and draw(st.booleans()) else draw(_rows(table, key, known))
+        records.append({"seq": max(seq, 1), "table": table.name, "op": op, "row": row})
+        if op == "delete":
+            rows.pop((table.name, tuple(key.values())), None)
+        else:
+            rows[table.name, tuple(key.values())] = row
+    return records
+
+
+@st.composite
+def _rows(draw: DrawFn, table: Table, key: dict[str, Any], known: dict[str, Any] | None) -> dict[str, Any]:
+    """A full row: a new one, or the known one with a column or two altered, or not altered at all."""
+    others = [column for column in table.columns if column.name not in key]
+    if known is None or draw(st.integers(0, 3)) == 0:
+        redrawn, row = others, {}
+    else:
+        redrawn, row = [draw(st.sampled_from(others)) for _ in range(draw(st.integers(0, 2)))], known
+    fresh = {column.name: draw(nullable(column.type)) for column in redrawn}
+    merged = {**row, **fresh, **key}
+    return {name: merged[name] for name in table.column_names}
+
+
+@st.composite
+def subscription_records(
+    draw: DrawFn, queries: SearchStrategy[str], *, seq_max: int, lives_max: int = 3
+) -> list[Record]:
+    """Subscriptions with up to three lives each: created, dropped, and created again, perhaps at the same moment."""
+    records: list[Record] = []
+    for id in draw(st.lists(st.sampled_from(IDS), min_size=1, max_size=len(IDS), unique=True)):
+        after = draw(st.sampled_from([*[0] * seq_max, *range(seq_max + 1)]))
+        for _ in range(draw(st.integers(1, lives_max))):
+            records.append({"id": id, "sql": draw(queries), "after": after})
+            if draw(st.booleans()):
+                break
+            after += draw(st.integers(1, 4))
+            records.append({"id": id, "drop": True, "after": after})
+            after += draw(st.integers(0, 3))
+    return records
+
+
+def workload_strategy(catalog_sql: str, queries: SearchStrategy[str], *, changes_max: int = 25) -> SearchStrategy[Workload]:
+    """Workloads of any family: these queries over changes of the catalog's tables."""
+    catalog = parse_catalog(catalog_sql)
+
+    @st.composite
+    def workloads(draw: DrawFn) -> Workload:
+        changes = draw(change_records(catalog, length_max=changes_max))
+        subscriptions = draw(subscription_records(queries, seq_max=changes[-1]["seq"] + 2))
+        return Workload(catalog_sql, subscriptions, changes)
+
+    return workloads()
+
+
+def select_workloads(*, changes_max: int = 25) -> SearchStrategy[Workload]:
+    return workload_strategy(SELECT_CATALOG, select_queries(parse_catalog(SELECT_CATALOG)), changes_max=changes_max)

@@ -1,0 +1,65 @@
+"""The contract suite: what every family must keep, checked on workloads that hypothesis makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from tidings.families import registry
+from tidings.families.base import Family
+from tidings.model.catalog import Catalog
+from tidings.sql.shape import Shape
+from tidings.testing.checks import CHECKS, Case
+from tidings.testing.engines import RunEngine, run_inline
+from tidings.testing.oracle import Expected, recompute
+from tidings.testing.workload import Workload
+
+Check = Callable[[Case], None]
+ENGINE_CHECKS = CHECKS[:4]
+"""Checks of the lines alone, which any engine can be put to."""
+
+
+def check_family(
+    family: Family | str,
+    workloads: SearchStrategy[Workload],
+    *,
+    checks: Sequence[Check] | None = None,
+    engine: RunEngine = run_inline,
+    examples: int = 50,
+    oracle: Callable[[Workload], list[Expected]] = recompute,
+    has_exact_regions: Callable[[Shape, Catalog], bool] | None = None,
+) -> None:
+    """Puts a family to the checks; the first broken promise raises AssertionError with the smallest workload found.
+
+    A family from outside the package must have been registered. `oracle` stands in where answers cannot be recomputed
+    from the current rows alone. Another `engine` is put to the checks of lines, the inline one to all.
+    """
+    found = registry.family(family) if isinstance(family, str) else family
+    assert found in registry.families(), f"family {found.name!r} is not registered"
+    if checks is None:
+        checks = CHECKS if engine is run_inline else ENGINE_CHECKS
+    for check in checks:
+        _run(found, workloads, check, engine, examples, oracle, has_exact_regions)
+
+
+def _run(
+    family: Family,
+    workloads: SearchStrategy[Workload],
+    check: Check,
+    engine: RunEngine,
+    examples: int,
+    oracle: Callable[[Workload], list[Expected]],
+    has_exact_regions: Callable[[Shape, Catalog], bool] | None,
+) -> None:
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(workload=workloads, seed=st.integers(0, 2**32 - 1))
+    def keeps_promise(workload: Workload, seed: int) -> None:
+        case = Case(family, workload, seed, engine, oracle)
+        if has_exact_regions is not None:
+            case.has_exact_regions = has_exact_regions
+        check(case)
+
+    keeps_promise()
