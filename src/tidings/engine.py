@@ -1,7 +1,7 @@
 """The inline engine: the whole flow in one process.
 
-    lines --ingest--> changes --tables--> messages --gateway--> notifications
-                                   \\--forms--/
+lines --ingest--> changes --tables--> messages --gateway--> notifications
+                               \\--forms--/
 """
 
 from __future__ import annotations

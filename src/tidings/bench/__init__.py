@@ -1,0 +1,53 @@
+"""Measurements of Tidings, with its peers on the same data in the same run.
+
+A bench is one module with a function `run(options, say) -> Report`, and an entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from tidings.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from tidings.bench.report import Report
+
+Say = Callable[[str], None]
+"""Tells the user, on stderr, what is being done."""
+
+
+@dataclass(frozen=True)
+class Options:
+    sizes: tuple[int, ...]
+    """Numbers of subscriptions, ascending."""
+    changes: int = 100_000
+    engines: tuple[str, ...] = ()
+    """Which engines to measure; none named: all there are."""
+    has_peers: bool = True
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A bench's place in the registry; its module is imported only when it is wanted."""
+
+    description: str
+    module: str
+
+    def load(self) -> Callable[[Options, Say], Report]:
+        run: Callable[[Options, Say], Report] = import_module(self.module).run
+        return run
+
+
+BENCHES: Mapping[str, Entry] = {
+    "select": Entry("equality and two ranges, against scans, DuckDB and Spark SQL", "tidings.bench.select"),
+}
+
+
+def find(name: str) -> Entry:
+    if name not in BENCHES:
+        raise UsageError(f"unknown bench {name!r}; there are: {', '.join(BENCHES)}")
+    return BENCHES[name]

@@ -1,1 +1,1 @@
-"""The `tidings` command, one file a subcommand. Heavy imports happen inside the commands, so that `--help` is instant."""
+"""The `tidings` command, one file a subcommand. Heavy imports happen inside commands: `--help` is instant."""

@@ -90,7 +90,9 @@ def _replay_inline(
     with replacing(out) as sink, replacing(quarantine) as refused, progress() as display:
         task = display.add_task("subscriptions", total=None)
         with open_input(subscriptions) as source:
-            for entry in engine.refuse(engine.door.read(read_lines(source), lambda n: display.update(task, completed=n))):
+            for entry in engine.refuse(
+                engine.door.read(read_lines(source), lambda n: display.update(task, completed=n))
+            ):
                 refused.write(entry.line() + "\n")
         task = display.add_task("bytes of changes", total=changes.stat().st_size)
         with open_input(changes) as source:

@@ -21,7 +21,14 @@ def console() -> Console:
 @contextmanager
 def progress() -> Iterator[Progress]:
     """A progress display on stderr, silent unless stderr is a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     screen = console()
     columns = (

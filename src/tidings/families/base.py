@@ -1,8 +1,8 @@
 """The protocols every family of subscriptions implements: where a query lies, how changes become messages, what clients see.
 
-    SQL --shape--> Family.place --> points        (at the door)
-    change --> Server.change --> messages         (at the server, per form)
-    message + points it reached --> Views.tell    (at the gateway, per form)
+SQL --shape--> Family.place --> points        (at the door)
+change --> Server.change --> messages         (at the server, per form)
+message + points it reached --> Views.tell    (at the gateway, per form)
 """
 
 from __future__ import annotations
@@ -167,7 +167,9 @@ class Family(ABC):
     def views(self, form: Form, catalog: Catalog) -> Views: ...
 
     @abstractmethod
-    def answer(self, shape: Shape, constants: Any, catalog: Catalog, tables: dict[str, dict[Any, dict[str, Any]]]) -> Any:
+    def answer(
+        self, shape: Shape, constants: Any, catalog: Catalog, tables: dict[str, dict[Any, dict[str, Any]]]
+    ) -> Any:
         """The reference: the query's result recomputed from plain rows, as a list of rows (a multiset)."""
 
     @abstractmethod

@@ -124,7 +124,7 @@ def test_chunk(pool: I64, at: int, stride: int, box_lo: I64, box_hi: I64, box: i
                 misses[i] |= (x < lo) | (x > hi)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def report_one(
     nodes: I32,
     pool: I64,
@@ -152,7 +152,17 @@ def report_one(
         stride = np.int64(nodes[leaf, CAPACITY])
         base = np.int64(nodes[leaf, OFFSET]) * box_lo.shape[1]
         for at in range(0, count, CHUNK):
-            test_chunk(pool, base + at, stride, box_lo, box_hi, box, mask, misses)
+            for i in range(CHUNK):
+                misses[i] = 0
+            for d in range(box_lo.shape[1]):
+                if (mask >> d) & 1:
+                    lo = box_lo[box, d]
+                    hi = box_hi[box, d]
+                    # Unsigned, because the check for an index from the end would keep the loop from being vectorised.
+                    column = np.uint64(base + at + d * stride)
+                    for i in range(CHUNK):
+                        x = pool[column + np.uint64(i)]
+                        misses[i] |= (x < lo) | (x > hi)
             source = offset + np.uint64(at)
             for i in range(min(CHUNK, count - at)):
                 slots[np.uint64(size)] = pool_slot[source + np.uint64(i)]

@@ -57,9 +57,7 @@ class ChangeBatch:
     def slice(self, start: int, stop: int) -> ChangeBatch:
         raw = None if self.raw is None else self.raw.slice(start, stop - start)
         rows = self.rows.slice(start, stop - start)
-        return ChangeBatch(
-            self.table, self.position[start:stop], self.seq[start:stop], self.op[start:stop], rows, raw
-        )
+        return ChangeBatch(self.table, self.position[start:stop], self.seq[start:stop], self.op[start:stop], rows, raw)
 
     def with_seq(self, seq: Int64Array) -> ChangeBatch:
         return ChangeBatch(self.table, self.position, seq, self.op, self.rows, self.raw)

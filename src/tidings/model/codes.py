@@ -37,9 +37,9 @@ def code_of(type: ColumnType, value: Any) -> int:
     if type is ColumnType.TEXT:
         return int.from_bytes(value.encode()[:8].ljust(8, b"\0"), "big") - 2**63
     if type is ColumnType.TIMESTAMP:
-        return (value - _EPOCH) // dt.timedelta(microseconds=1)
+        return int((value - _EPOCH) // dt.timedelta(microseconds=1))
     if type is ColumnType.DATE:
-        return (value - _EPOCH.date()).days * _DAY_US
+        return int((value - _EPOCH.date()).days) * _DAY_US
     raise TypeError(f"{type.value} has no codes")
 
 

@@ -31,7 +31,7 @@ class Regions:
 
     @property
     def dims(self) -> int:
-        return self.lo.shape[1]
+        return int(self.lo.shape[1])
 
     def take(self, at: Int64Array) -> Regions:
         counts = np.diff(self.starts)[at]

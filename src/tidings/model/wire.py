@@ -31,7 +31,8 @@ def wire_sizes(messages: MessageBatch) -> Int64Array:
     sizes += _values_sizes(messages.payload.columns, len(messages))
     if messages.target is not None:
         sizes += _values_sizes([messages.target], len(messages))
-    return sizes.astype(np.int64)
+    final: Int64Array = sizes.astype(np.int64)
+    return final
 
 
 def encode_message(messages: MessageBatch, at: int, form_number: int) -> bytes:

@@ -118,7 +118,9 @@ def _partition(points: PointBatch, zones: int, split_points_min: int) -> _Cells:
     return _Cells(np.array([cell[0] for cell in cells]), np.array([cell[1] for cell in cells]), owners)
 
 
-def _split(lo: Int64Array, hi: Int64Array, points: Int64Array) -> list[tuple[Int64Array, Int64Array, Int64Array]] | None:
+def _split(
+    lo: Int64Array, hi: Int64Array, points: Int64Array
+) -> list[tuple[Int64Array, Int64Array, Int64Array]] | None:
     """Two halves at the median: of the channel if there are several, else of the widest dimension that can be cut."""
     spread = points.max(axis=0).astype(np.float64) - points.min(axis=0).astype(np.float64)
     by_width = 1 + np.argsort(-spread[1:], kind="stable")

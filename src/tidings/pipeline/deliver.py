@@ -51,9 +51,7 @@ class _FormPoints:
         """Channel numbers of rows; unknown channels are added (`is_new`) or give NO_CHANNEL."""
         group, keys = group_channels(list(columns), length)
         if is_new:
-            numbers = [
-                NO_CHANNEL if None in key else self.channels.setdefault(key, len(self.channels)) for key in keys
-            ]
+            numbers = [NO_CHANNEL if None in key else self.channels.setdefault(key, len(self.channels)) for key in keys]
         else:
             numbers = [self.channels.get(key, NO_CHANNEL) for key in keys]
         return np.array(numbers, np.int64)[group] if keys else np.empty(0, np.int64)
@@ -85,7 +83,13 @@ class Gateway:
         """Bytes of index memory: point forests, slots and the table of ids."""
         ids = sum(len(id) + 49 + 8 for id in self._ids)
         tables = sum(form.slots.__sizeof__() + 48 * len(form.slots) for form in self._forms.values())
-        return sum(form.forest.nbytes for form in self._forms.values()) + self._born.nbytes * 2 + self._channel.nbytes + ids + tables
+        return (
+            sum(form.forest.nbytes for form in self._forms.values())
+            + self._born.nbytes * 2
+            + self._channel.nbytes
+            + ids
+            + tables
+        )
 
     def apply(self, work: GatewayWork) -> tuple[NotificationBatch, bytes]:
         """Handles a micro-batch; also gives the log entry from which `replay` repeats its effect on state."""
@@ -254,17 +258,17 @@ class Gateway:
             numbers = np.asarray(encoded.indices)
             cuts = np.flatnonzero((np.diff(numbers, prepend=-1) != 0) | (np.diff(seq, prepend=-1) != 0))
             for start, stop in zip(cuts.tolist(), [*cuts[1:].tolist(), len(batch)], strict=True):
-                key = (batch.form, target[start].as_py(), int(seq[start]))
-                rows.setdefault(key, []).append(payload.slice(start, stop - start))
+                owner = (batch.form, target[start].as_py(), int(seq[start]))
+                rows.setdefault(owner, []).append(payload.slice(start, stop - start))
         slots, tails = [], []
         for key, homes in created.items():
             form = self._forms[key]
             for slot in homes:
-                seq = int(self._born[slot])
-                parts = rows.get((key, self._ids[slot], seq))
+                born = int(self._born[slot])
+                parts = rows.get((key, self._ids[slot], born))
                 first = None if parts is None else pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
                 slots.append(slot)
-                tails.append(form.views.snapshot(slot, seq, first))
+                tails.append(form.views.snapshot(slot, born, first))
         at = np.array(slots, np.int64)
         return at, self._born[at], tails
 

@@ -147,7 +147,7 @@ class Door:
             np.array(columns.after, np.int64),
             np.array(columns.order, np.int64),
             pa.array(columns.id, pa.string()),
-            tuple(channel_columns(types, keys)),  # type: ignore[arg-type]
+            tuple(channel_columns(types, keys)),
             np.array(columns.coords, np.int64).reshape(len(columns.id), dims),
             np.array(columns.home, np.bool_),
             pa.array(columns.details, pa.binary()),

@@ -29,7 +29,7 @@ GroupKey = str
 
 def group_of(form_key: str) -> GroupKey:
     family, form = family_of(form_key)
-    columns = family.partition_columns(form) or {table: () for table in form.shape.tables}
+    columns = family.partition_columns(form) or dict.fromkeys(form.shape.tables, ())
     return msgspec.json.encode(sorted(columns.items())).decode()
 
 

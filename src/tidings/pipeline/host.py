@@ -85,4 +85,3 @@ class Host:
             for table in form.shape.tables:
                 self._by_table.setdefault(table, []).append(server)
         return server
-

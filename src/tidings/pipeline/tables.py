@@ -203,5 +203,3 @@ def _raw(batch: ChangeBatch, at: int) -> str:
         return raw_text(batch.raw[at].as_py())
     row = batch.rows.slice(at, 1)
     return render_rows(batch.rows.schema.names, row.columns, 1)[0]
-
-

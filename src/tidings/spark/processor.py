@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import pandas as pd
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from tidings.spark.envelope import METRICS, Envelope
 from tidings.model.blob import pack
+from tidings.spark.envelope import METRICS, Envelope
 
 _PIECE_BYTES = 4 * 2**20
 _FOLD_BYTES_MIN = 1 * 2**20
@@ -38,8 +38,10 @@ class Shard(Protocol):
 class Stage(Protocol):
     """Makes the shards of one stage; pickled into the job."""
 
-    name: str
-    job: str
+    @property
+    def name(self) -> str: ...
+    @property
+    def job(self) -> str: ...
 
     def owns(self, key: str) -> bool:
         """False for envelopes that only pass through on their way to a later stage."""

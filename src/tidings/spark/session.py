@@ -40,7 +40,11 @@ def spark_session(
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     quiet = Path(__file__).with_name("log4j2.properties")
-    settings = {**_CONFIG, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet.as_uri()}", **(config or {})}
+    settings = {
+        **_CONFIG,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet.as_uri()}",
+        **(config or {}),
+    }
     if master.startswith("local"):
         settings.setdefault("spark.sql.shuffle.partitions", str(local_cores(master)))
     builder = SparkSession.builder.appName(name).master(master)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -79,11 +79,14 @@ def ingest_batches(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa
             yield _to_arrow(_ingest(plan, row["kind"], row["position"], row["value"]))
 
 
-def _ingest(plan: Plan, kind: str, position: int, value: bytes) -> list[Envelope]:
+def _ingest(plan: Plan, kind: str, position: int | None, value: bytes) -> list[Envelope]:
     tables = [plan.keys.table(shard) for shard in range(plan.shards)]
     if kind != kinds.LINES:
         return [Envelope(table, kind, value) for table in tables]
-    parsed = plan.ingest.parse([line.rstrip(b"\r") for line in value.split(b"\n")], position)
+    parsed = plan.ingest.parse([line.rstrip(b"\r") for line in value.split(b"\n")], position or 0)
+    if position is None:
+        # The source does not say in which order its records came: they are taken in order of their numbers.
+        parsed.changes = [replace(changes, position=changes.seq) for changes in parsed.changes]
     shares: list[list[ChangeBatch]] = [[] for _ in tables]
     for changes in parsed.changes:
         if plan.shards == 1:
@@ -96,7 +99,9 @@ def _ingest(plan: Plan, kind: str, position: int, value: bytes) -> list[Envelope
         "positions": np.concatenate([np.empty(0, np.int64), *(c.position for c in parsed.changes)]),
         "seqs": np.concatenate([np.empty(0, np.int64), *(c.seq for c in parsed.changes)]),
     }
-    envelopes = [Envelope(table, kinds.CHANGES, pack({**order, "changes": s})) for table, s in zip(tables, shares, strict=True)]
+    envelopes = [
+        Envelope(table, kinds.CHANGES, pack({**order, "changes": s})) for table, s in zip(tables, shares, strict=True)
+    ]
     if parsed.refused:
         envelopes.append(Envelope(tables[0], kinds.REFUSED, pack_refused(parsed.refused)))
     return envelopes

@@ -50,9 +50,7 @@ class SelectFamily(Family):
     ) -> list[dict[str, Any]]:
         return answer(shape, constants, tables[shape.tables[0]].values())
 
-    def explain(
-        self, form: Form, placement: Placement, catalog: Catalog, strategy: str
-    ) -> Sequence[tuple[str, str]]:
+    def explain(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
         space = subscription.space_of(form, catalog)
         names = [f"{end} {column.name}" for column in space.ranges for end in ("lo", "hi")]
         per_change = {
@@ -61,6 +59,9 @@ class SelectFamily(Family):
             "scan": "1 message per affected subscription, found by comparing with every subscription",
         }
         return [
-            ("space", f"{space.dims} dimensions: {', '.join(names)}" if names else "0 dimensions: everyone on the channel"),
+            (
+                "space",
+                f"{space.dims} dimensions: {', '.join(names)}" if names else "0 dimensions: everyone on the channel",
+            ),
             ("a change costs", per_change[strategy]),
         ]

@@ -30,7 +30,9 @@ class Listeners:
 
     def add(self, points: PointBatch, sign: int = 1) -> None:
         on_channel = on_some_channel(points)
-        group, keys = group_channels([column.filter(pa.array(on_channel)) for column in points.channel], int(on_channel.sum()))
+        group, keys = group_channels(
+            [column.filter(pa.array(on_channel)) for column in points.channel], int(on_channel.sum())
+        )
         for key, count in zip(keys, np.bincount(group, minlength=len(keys)).tolist(), strict=True):
             self.counts[key] += sign * count
             if self.counts[key] <= 0:

@@ -10,7 +10,7 @@ the new row's box (tag NEW) and the old row's (tag OLD); a point in both sees an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +43,7 @@ def reformulate(space: Space, changes: TableChanges, listening: Collection[Chann
         shown = space.payload if space.is_lossy else space.projection
         changed[stays] = ~_same_rows(changes, stays, shown)
     moved = (old != new).any(axis=1)
-    parts = [
+    parts: list[tuple[BoolArray, int, Callable[[Int64Array], Regions]]] = [
         # (which changes, side whose channel is used, boxes)
         (stays & changed & moved, NEW, lambda at: _two_boxes(new[at], old[at])),
         (stays & changed & ~moved, NEW, lambda at: _one_box(new[at], BOTH)),
@@ -60,15 +60,15 @@ def reformulate(space: Space, changes: TableChanges, listening: Collection[Chann
             regions.append(boxes(at))
     if not places:
         return None
-    place, side = np.concatenate(places), np.concatenate(sides)
+    place, used = np.concatenate(places), np.concatenate(sides)
     region = Regions.concat(regions)
     if len(places) > 1:
-        order = np.argsort(place * 4 - side, kind="stable")
-        place, side, region = place[order], side[order], region.take(order)
+        order = np.argsort(place * 4 - used, kind="stable")
+        place, used, region = place[order], used[order], region.take(order)
     return MessageBatch(
         space.key,
         changes.seq[place],
-        _pick_channels(old_channel, new_channel, place, side),
+        _pick_channels(old_channel, new_channel, place, used),
         region,
         _payload(space, changes, place),
     )

@@ -1,0 +1,180 @@
+"""The demo's pipeline: a market feed written to files, Spark reading them, and figures of every micro-batch."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from tidings.model.blob import pack, unpack
+from tidings.model.notification import NotificationBatch
+from tidings.network.zones import ZoneMap
+from tidings.pipeline.door import Door
+from tidings.spark import envelope as kinds
+from tidings.spark.job import notifications
+from tidings.spark.live import drop_points, live_source, points_folder
+from tidings.spark.session import local_cores, spark_session
+from tidings.spark.sink import add_metrics
+from tidings.spark.stages import Plan, read_metrics
+from tidings.sql import parse_catalog
+from tidings.workloads.market import MarketFeed
+
+_TICK_SECONDS = 0.5
+_FILES_PER_BATCH = 8
+_BACKLOG_FILES_MAX = 40
+
+
+@dataclass
+class BatchView:
+    """What the screen shows of one micro-batch."""
+
+    batch: int
+    seconds: float
+    lag_seconds: float
+    metrics: dict[str, Any]
+    samples: list[str]
+
+
+@dataclass
+class _Feed:
+    """Writes the next changes to a new file every tick, unless the job is far behind."""
+
+    feed: MarketFeed
+    folder: Path
+    rate: int
+    written: deque[tuple[int, float]] = field(default_factory=deque)
+    stop: threading.Event = field(default_factory=threading.Event)
+    count: int = 0
+
+    def run(self) -> None:
+        while not self.stop.wait(_TICK_SECONDS):
+            if len(self.written) < _BACKLOG_FILES_MAX:
+                self.tick()
+
+    def tick(self) -> None:
+        lines = self.feed.changes(max(1, int(self.rate * _TICK_SECONDS)))
+        partial = self.folder / f".{self.count}.partial"
+        partial.write_bytes(b"\n".join(lines))
+        self.written.append((_last_seq(lines), time.monotonic()))
+        partial.rename(self.folder / f"{self.count:09d}.jsonl")
+        self.count += 1
+
+    def lag(self, passed: int) -> float:
+        """Age of the newest change that has passed, when its notifications came out."""
+        lag = 0.0
+        while self.written and self.written[0][0] <= passed:
+            lag = time.monotonic() - self.written.popleft()[1]
+        return lag
+
+
+def _last_seq(lines: list[bytes]) -> int:
+    import msgspec
+
+    return int(msgspec.json.decode(lines[-1])["seq"])
+
+
+def run_demo(
+    subscriptions: int,
+    rate: int,
+    seconds: float | None,
+    seed: int,
+    master: str,
+    on_step: Callable[[str], None],
+    on_batch: Callable[[BatchView], object],
+) -> int:
+    """Runs the pipeline until `seconds` have passed since the first notification (None: until interrupted)."""
+    feed = MarketFeed(seed)
+    on_step(f"compiling {subscriptions:,} subscriptions")
+    door = Door(parse_catalog(feed.catalog_sql))
+    door.read(feed.subscriptions(subscriptions))
+    points = door.take()
+    cores = local_cores(master)
+    with tempfile.TemporaryDirectory(prefix="tidings-demo-") as temporary:
+        root = Path(temporary)
+        for name in ("changes", "points"):
+            (root / name).mkdir()
+        drop_points(root / "points", "initial", points)
+        zones = pack(ZoneMap.build(points, cores).state())
+        plan = Plan(f"demo-{time.time_ns()}", feed.catalog_sql, {}, cores, cores, zones)
+        writer = _Feed(feed, root / "changes", rate)
+        writer.tick()
+        on_step("starting Spark")
+        with spark_session("tidings demo", master, root / "spark.log") as spark:
+            lines = (
+                spark.readStream.format("text")
+                .option("wholetext", "true")
+                .option("maxFilesPerTrigger", _FILES_PER_BATCH)
+                .option("cleanSource", "delete")
+                .load(str(root / "changes"))
+            )
+            source = live_source(lines, points_folder(spark, root / "points"))
+            watch = _Watch(writer, on_batch)
+            query = (
+                notifications(source, plan)
+                .writeStream.foreachBatch(watch.batch)
+                .option("checkpointLocation", str(root / "checkpoint"))
+                .start()
+            )
+            thread = threading.Thread(target=writer.run, daemon=True)
+            thread.start()
+            on_step("waiting for the first micro-batch")
+            try:
+                while query.isActive and not (seconds and watch.seconds() >= seconds):
+                    time.sleep(0.1)
+                if not query.isActive:
+                    raise RuntimeError(f"the Spark query stopped: {query.exception()}")
+            except KeyboardInterrupt:
+                on_step("stopping")
+            finally:
+                writer.stop.set()
+                thread.join()
+                query.stop()
+    return watch.notifications
+
+
+class _Watch:
+    """Turns micro-batches into views for the screen."""
+
+    def __init__(self, writer: _Feed, on_batch: Callable[[BatchView], object]) -> None:
+        self._writer = writer
+        self._on_batch = on_batch
+        self._first: float | None = None
+        self._last = time.monotonic()
+        self.notifications = 0
+
+    def seconds(self) -> float:
+        """Seconds since the first micro-batch with notifications of changes came out."""
+        return 0.0 if self._first is None else time.monotonic() - self._first
+
+    def batch(self, frame: DataFrame, batch_id: int) -> None:
+        metrics: dict[str, Any] = {}
+        samples: list[str] = []
+        for row in frame.collect():
+            if row["kind"] == kinds.METRICS:
+                add_metrics(metrics, read_metrics(bytes(row["blob"])))
+            elif row["kind"] == kinds.NOTIFICATIONS:
+                samples.extend(_samples(NotificationBatch(**unpack(bytes(row["blob"])))))
+        now = time.monotonic()
+        self.notifications += sum(metrics.get("notifications", {}).values())
+        if samples and self._first is None:
+            self._first = now
+        view = BatchView(batch_id, now - self._last, self._writer.lag(metrics.get("passed", 0)), metrics, samples)
+        self._last = now
+        self._on_batch(view)
+
+
+def _samples(batch: NotificationBatch, count: int = 4) -> list[str]:
+    """A few lines of changes, evenly spread over the batch."""
+    at = [i for i, is_snapshot in enumerate(batch.is_snapshot.tolist()) if not is_snapshot]
+    chosen = at[:: max(1, len(at) // count)][:count]
+    picked = NotificationBatch(
+        batch.seq[chosen], [batch.ids[i] for i in chosen], batch.tail[chosen], batch.tails, batch.is_snapshot[chosen]
+    )
+    return picked.lines()
