@@ -102,7 +102,8 @@ def test_careful_cut_knows_comments_and_quoted_names() -> None:
     ("template", "parsed"),
     [
         ("SELECT * FROM stocks WHERE sector = '{0}' AND per BETWEEN {0} AND {0}.5 AND rank < -{0}", 1),
-        ("SELECT * FROM stocks WHERE sector = '{0}' -- comment", 1),
+        ("SELECT * FROM stocks WHERE sector = '{0}' -- it's comment {0}", 1),
+        ('SELECT * FROM authors WHERE /* \'{0} */ "Odd Name 1" = {0}', 1),
         ('SELECT "symbol" FROM stocks WHERE "per" > {0} ORDER BY per LIMIT 5', 1),
         ("SELECT * FROM stocks WHERE per > 1 ORDER BY per LIMIT 1{0}", 9),
     ],
@@ -128,3 +129,18 @@ def test_cache_is_bounded_and_keeps_what_is_used() -> None:
         compiler.compile(hot)
         assert len(compiler._young) + len(compiler._old) <= 20
         assert any("> \0" in key for cache in (compiler._young, compiler._old) for key in cache)
+
+
+def test_look_alikes_of_a_template_are_not_taken_for_it() -> None:
+    compiler = Compiler(GOLDEN_CATALOG)
+    plain = "SELECT * FROM stocks WHERE risk > 1 AND per > 2"
+    commented = "SELECT * FROM stocks -- c\n WHERE per > 1"
+    compiler.compile(plain)
+    compiler.compile(commented)
+    with pytest.raises(SqlError):
+        compiler.compile("SELECT * FROM stocks WHERE risk > \0 AND per > \0")
+    with pytest.raises(SqlError):  # a carriage return ends a comment as well
+        compiler.compile("SELECT * FROM stocks -- c\r JOIN\n WHERE per > 1")
+    assert compiler.compile(
+        commented.replace("-- c", "-- c\r"),
+    ) == compiler.compile(commented)

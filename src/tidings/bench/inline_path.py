@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import mean, median
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tidings.bench import Say
 from tidings.bench.churn import churn
 from tidings.bench.report import Figure
 from tidings.bench.select_data import SelectData, json_lines
-from tidings.bench.timing import rss_bytes, seconds
+from tidings.bench.timing import Seconds, rss_bytes, timed
 from tidings.families.select.reformulate import NEW
 from tidings.model.blob import pack
 from tidings.model.change import ChangeBatch
@@ -88,13 +88,20 @@ def _load(run: InlineRun, points: PointBatch) -> list[Figure]:
     """Puts all points into the gateway, watching memory."""
     blob = pack([points])
     before = rss_bytes()
-    taken = seconds(lambda: run.gateway.load(blob))
+    taken, _ = timed(run.gateway.load, blob)
     grown = rss_bytes() - before
     count = len(run.gateway)
     assert count == run.data.size
     return [
-        Figure("inline.load.subscriptions_per_s", "inline: gateway filled from nothing", "subscriptions/s", count / taken),
-        Figure("inline.memory.index", "inline: memory, index as counted", "bytes/subscription", run.gateway.nbytes / count),
+        Figure(
+            "inline.load.subscriptions_per_s",
+            "inline: gateway filled from nothing",
+            "subscriptions/s",
+            count / taken.wall,
+        ),
+        Figure(
+            "inline.memory.index", "inline: memory, index as counted", "bytes/subscription", run.gateway.nbytes / count
+        ),
         Figure("inline.memory.rss", "inline: memory, growth of the process", "bytes/subscription", grown / count),
     ]
 
@@ -106,34 +113,37 @@ def _sample(gateway: Gateway, messages: list[MessageBatch]) -> Int64Array:
     return np.bincount(pairs.message[(pairs.tags & NEW) != 0], minlength=len(batch))
 
 
+@dataclass(frozen=True)
+class _Stages:
+    """Time per change of one batch in each stage, and deliveries per change."""
+
+    route: Seconds
+    pairs: Seconds
+    tell: Seconds
+    matches: float
+
+
+def _stages(run: InlineRun, changes: ChangeBatch) -> _Stages:
+    route, messages = timed(run.route, [changes])
+    pairs, found = timed(lambda: sum(len(run.gateway.pairs(batch).slot) for batch in messages))
+    matches = found / len(changes)
+    some = [_head(batch, max(1, int(_LINES_MAX / max(matches, 1.0)))) for batch in messages]
+    tell, lines = timed(lambda: run.gateway.apply(GatewayWork(messages=some))[0].lines())
+    told = len(lines) / matches if matches else 1.0
+    return _Stages(_over(route, len(changes)), _over(pairs, len(changes)), _over(tell, told), matches)
+
+
 def _flow(run: InlineRun, updates: Iterable[ChangeBatch]) -> list[Figure]:
-    """Medians over the batches. Every batch is used for all stages; the last few come as JSON."""
+    """Medians over the batches. Every batch goes through all stages; the last few also come as JSON."""
     batches = list(updates)
-    cut = max(len(batches) - _JSON_BATCHES, 1)
-    route_s, pairs_s, pair_counts, tell_s, tell_counts, json_s = ([] for _ in range(6))  # type: ignore[var-annotated]
-    for batch in batches[:cut]:
-        messages: list[MessageBatch] = []
-        route_s.append(seconds(lambda: messages.extend(run.route([batch]))) / len(batch))
-        found = 0
-
-        def pairs() -> None:
-            nonlocal found
-            found = sum(len(run.gateway.pairs(part).slot) for part in messages)
-
-        pairs_s.append(seconds(pairs) / len(batch))
-        pair_counts.append(found / len(batch))
-        told, taken = _tell(run.gateway, messages, found / len(batch))
-        tell_s.append(taken)
-        tell_counts.append(told)
-    for batch in batches[cut:] or batches[:1]:
-        lines = json_lines(batch)
-        json_s.append(seconds(lambda: run.ingest.parse(lines)) / len(batch))
-    route, pair, parse = median(route_s), median(pairs_s), median(json_s)
-    tell = median(s * m / n if n else 0.0 for s, m, n in zip(tell_s, pair_counts, tell_counts, strict=True))
-    matches = median(pair_counts)
+    stages = [_stages(run, batch) for batch in batches]
+    route, pairs, tell = (median(getattr(s, name).wall for s in stages) for name in ("route", "pairs", "tell"))
+    as_json = [(len(batch), json_lines(batch)) for batch in batches[-_JSON_BATCHES:]]
+    parse = median(timed(run.ingest.parse, lines)[0].wall / count for count, lines in as_json)
+    matches = mean(s.matches for s in stages)
     per_change = [
         ("inline.routed", "inline: changes to routed messages", route),
-        ("inline.ids", "inline: changes to subscription ids", route + pair),
+        ("inline.ids", "inline: changes to subscription ids", route + pairs),
         ("inline.notifications", "inline: changes to finished notifications", route + tell),
         ("inline.json.routed", "inline: JSON lines to routed messages", parse + route),
         ("inline.json.notifications", "inline: JSON lines to finished notifications", parse + route + tell),
@@ -141,18 +151,37 @@ def _flow(run: InlineRun, updates: Iterable[ChangeBatch]) -> list[Figure]:
     return [
         Figure("inline.matches", "inline: deliveries per change", "pairs/change", matches),
         *(Figure(f"{key}.changes_per_s", label, "changes/s", 1 / taken) for key, label, taken in per_change),
-        Figure("inline.ids.pairs_per_s", "inline: messages to subscription ids alone", "pairs/s", matches / pair),
-        Figure("inline.notifications_per_s", "inline: messages to notification lines alone", "notifications/s", matches / tell),
+        Figure("inline.ids.pairs_per_s", "inline: messages to subscription ids alone", "pairs/s", matches / pairs),
+        Figure(
+            "inline.notifications_per_s",
+            "inline: messages to notification lines alone",
+            "notifications/s",
+            matches / tell,
+        ),
         Figure("inline.json.changes_per_s", "inline: JSON parsing alone", "changes/s", 1 / parse),
+        *_busy(stages, matches),
     ]
 
 
-def _tell(gateway: Gateway, messages: list[MessageBatch], matches: float) -> tuple[int, float]:
-    """(notifications, seconds) of telling some of the messages, as many as memory allows."""
-    some = [_head(batch, max(1, int(_LINES_MAX / max(matches, 1.0)))) for batch in messages]
-    lines: list[str] = []
-    taken = seconds(lambda: lines.extend(gateway.apply(GatewayWork(messages=some))[0].lines()))
-    return len(lines), taken
+def _busy(stages: list[_Stages], matches: float) -> list[Figure]:
+    """The same by processor time, as means over all batches: other work on the machine hardly matters here."""
+    route, pairs, tell = (mean(getattr(s, name).cpu for s in stages) for name in ("route", "pairs", "tell"))
+    return [
+        Figure("inline.routed.changes_per_cpu_s", "inline: changes to routed messages", "changes/cpu s", 1 / route),
+        Figure(
+            "inline.ids.pairs_per_cpu_s", "inline: messages to subscription ids alone", "pairs/cpu s", matches / pairs
+        ),
+        Figure(
+            "inline.notifications_per_cpu_s",
+            "inline: messages to notification lines alone",
+            "notifications/cpu s",
+            matches / tell,
+        ),
+    ]
+
+
+def _over(taken: Seconds, count: float) -> Seconds:
+    return Seconds(taken.wall / count, taken.cpu / count)
 
 
 def _head(messages: MessageBatch, count: int) -> MessageBatch:

@@ -96,7 +96,10 @@ class Report:
         widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
         out.write(f"{self.title}\n")
         for row in [head, *rows]:
-            cells = [cell.ljust(width) if i < 2 else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))]
+            cells = [
+                cell.ljust(width) if i < 2 else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ]
             out.write("  ".join(cells).rstrip() + "\n")
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-import numpy as np
+import pyarrow as pa
 
 from tidings.bench import Options, Say, inline_path
-from tidings.bench.inline_path import Measured
+from tidings.bench.inline_path import SAMPLE, Measured
 from tidings.bench.report import Figure, Report, short, shown
 from tidings.bench.select_data import SelectData
 from tidings.bench.select_peers import Peers
-from tidings.bench.stamp import describe, stamp
-from tidings.bench.timing import load_average
-from tidings.cli.terminal import warm_kernels
+from tidings.bench.stamp import describe, load_average, stamp
+from tidings.bench.timing import within
+from tidings.model.codes import Int64Array
 from tidings.model.errors import UsageError
 
 Measure = Callable[[SelectData, Say], Measured]
@@ -21,7 +21,8 @@ Measure = Callable[[SelectData, Say], Measured]
 ENGINES: dict[str, Measure] = {"inline": inline_path.measure}
 
 OURS = "inline.ids.changes_per_s"
-"""What peers are compared with: they too give, for each change, the ids of the subscriptions it matches."""
+"""What peers are compared with: they too find, for each change, the ids of the subscriptions it matches."""
+_PEER_BUDGET_S = 8.0
 
 
 def run(options: Options, say: Say) -> Report:
@@ -29,12 +30,63 @@ def run(options: Options, say: Say) -> Report:
     for name in engines:
         if name not in ENGINES:
             raise UsageError(f"unknown engine {name!r}; there are: {', '.join(ENGINES)}")
-    warm_kernels()
     report = Report("select: kind = ? AND a BETWEEN ? AND ? AND b BETWEEN ? AND ?", options.sizes, stamp(options.seed))
-    report.notes.append(describe(report.stamp))
-    _warm_up(engines, options, say)
+    say("warming up: kernels are compiled on their first use")
+    tiny = SelectData.make(1_000, 30_000, options.seed, rows=2_000)
+    for name in engines:
+        ENGINES[name](tiny, lambda _: None)
     with Peers.start(options.has_peers, say) as peers:
         for size in options.sizes:
-            _measure_size(report, size, engines, peers, options, say)
+            _measure(report, SelectData.make(size, options.changes, options.seed), engines, peers, say)
     report.stamp["load_average_end"] = load_average()
+    report.notes.append(describe(report.stamp))
+    if peers.missing:
+        report.notes.append(f"peers left out because they are not installed: {', '.join(peers.missing)}")
     return report
+
+
+def _measure(report: Report, data: SelectData, engines: tuple[str, ...], peers: Peers, say: Say) -> None:
+    sample: Int64Array | None = None
+    for name in engines:
+        measured = ENGINES[name](data, lambda text, name=name: say(f"{short(data.size)}: {name}: {text}"))  # type: ignore[misc]
+        report.add(data.size, measured.figures)
+        sample = measured.sample_counts if sample is None else sample
+    rates: dict[str, float] = {}
+    for figure in _measure_peers(data, sample, peers, say):
+        report.add(data.size, [figure])
+        rates[figure.label] = figure.value
+    if not rates:
+        return
+    best = max(rates, key=lambda label: rates[label])
+    checked = f"matches of {len(sample):,} changes agree with ours" if sample is not None else "matches not compared"
+    report.notes.append(f"{short(data.size)}: best {best} ({shown(rates[best])} changes/s); all peers: {checked}")
+    ours = report.value(OURS, data.size)
+    if ours is not None:
+        figure = Figure("ratio", "inline, changes to subscription ids, over the best peer", "ratio", ours / rates[best])
+        report.add(data.size, [figure])
+
+
+def _measure_peers(data: SelectData, sample: Int64Array | None, peers: Peers, say: Say) -> Iterator[Figure]:
+    for key, label, batch, load in peers.ways:
+        say(f"{short(data.size)}: {label}")
+        peer = load(data)
+        try:
+            first = next(data.updates()).rows
+            counts = peer.counts(first.slice(0, SAMPLE))
+            if sample is not None and counts.tolist() != sample.tolist():
+                raise AssertionError(f"{label}: {counts.sum()} matches, but ours are {sample.sum()}")
+            # Once for the warm-up, because the first join of a kind is planned and compiled.
+            peer.match(first.slice(0, batch))
+            taken = within(_PEER_BUDGET_S, peer.match, _slices(data, batch))
+        finally:
+            peer.close()
+        yield Figure(f"peer.{key}.changes_per_s", label, "changes/s", min(batch, data.changes) / taken)
+
+
+def _slices(data: SelectData, size: int) -> Iterator[pa.RecordBatch]:
+    """New rows of the changes, so many at a time."""
+    for changes in data.updates():
+        for start in range(0, len(changes) - size + 1, size):
+            yield changes.rows.slice(start, size)
+        if len(changes) < size:
+            yield changes.rows

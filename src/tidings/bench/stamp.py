@@ -21,13 +21,17 @@ def stamp(seed: int) -> dict[str, Any]:
         "machine": platform.machine(),
         "system": platform.system(),
         "cpus": os.cpu_count(),
-        "load_average": [round(load, 2) for load in os.getloadavg()],
+        "load_average": load_average(),
     }
+
+
+def load_average() -> list[float]:
+    return [round(load, 2) for load in os.getloadavg()]
 
 
 def describe(stamped: dict[str, Any]) -> str:
     load = stamped["load_average"][0]
-    busy = " (busy: figures are low)" if load > (stamped["cpus"] or 1) / 2 else ""
+    busy = " (busy with other work: figures are low)" if load > (stamped["cpus"] or 1) / 2 else ""
     packages = ", ".join(f"{name} {number}" for name, number in stamped["packages"].items() if number)
     where = f"{stamped['cpus']} cpus, load {load} at the start{busy}"
     return f"commit {stamped['commit'] or 'unknown'}, seed {stamped['seed']}, {where}, python {stamped['python']}, {packages}"

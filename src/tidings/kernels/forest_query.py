@@ -125,6 +125,18 @@ def test_chunk(pool: I64, at: int, stride: int, box_lo: I64, box_hi: I64, box: i
 
 
 @njit(cache=True)
+def report_all(nodes: I32, pool_slot: I32, leaf: int, tag: int, slots: I32, tags: U8, size: int) -> int:
+    """Append all points of a leaf; returns the new size."""
+    source = np.uint64(nodes[leaf, OFFSET])
+    target = np.uint64(size)
+    count = np.int64(nodes[leaf, COUNT])
+    for i in range(count):
+        slots[target + np.uint64(i)] = pool_slot[source + np.uint64(i)]
+        tags[target + np.uint64(i)] = tag
+    return size + count
+
+
+@njit(cache=True)
 def report_one(
     nodes: I32,
     pool: I64,
@@ -132,43 +144,36 @@ def report_one(
     leaf: int,
     box_lo: I64,
     box_hi: I64,
-    box_tags: U8,
     box: int,
     mask: int,
+    tag: int,
     misses: I64,
     slots: I32,
     tags: U8,
     size: int,
 ) -> int:
     """Append the leaf's points in the one box that matters there; returns the new size."""
-    offset = np.uint64(nodes[leaf, OFFSET])
+    offset = np.int64(nodes[leaf, OFFSET])
     count = np.int64(nodes[leaf, COUNT])
-    first = size
-    if mask == 0:
-        for i in range(count):
-            slots[np.uint64(size) + np.uint64(i)] = pool_slot[offset + np.uint64(i)]
-        size += count
-    else:
-        stride = np.int64(nodes[leaf, CAPACITY])
-        base = np.int64(nodes[leaf, OFFSET]) * box_lo.shape[1]
-        for at in range(0, count, CHUNK):
-            for i in range(CHUNK):
-                misses[i] = 0
-            for d in range(box_lo.shape[1]):
-                if (mask >> d) & 1:
-                    lo = box_lo[box, d]
-                    hi = box_hi[box, d]
-                    # Unsigned, because the check for an index from the end would keep the loop from being vectorised.
-                    column = np.uint64(base + at + d * stride)
-                    for i in range(CHUNK):
-                        x = pool[column + np.uint64(i)]
-                        misses[i] |= (x < lo) | (x > hi)
-            source = offset + np.uint64(at)
-            for i in range(min(CHUNK, count - at)):
-                slots[np.uint64(size)] = pool_slot[source + np.uint64(i)]
-                size += 1 - misses[i]
-    for i in range(first, size):
-        tags[np.uint64(i)] = box_tags[box]
+    stride = np.int64(nodes[leaf, CAPACITY])
+    dims = box_lo.shape[1]
+    for at in range(0, count, CHUNK):
+        for i in range(CHUNK):
+            misses[i] = 0
+        for d in range(dims):
+            if (mask >> d) & 1:
+                lo = box_lo[box, d]
+                hi = box_hi[box, d]
+                # Unsigned, because the check for an index from the end would keep the loop from being vectorised.
+                column = np.uint64(offset * dims + d * stride + at)
+                for i in range(CHUNK):
+                    x = pool[column + np.uint64(i)]
+                    misses[i] |= (x < lo) | (x > hi)
+        source = np.uint64(offset + at)
+        for i in range(min(CHUNK, count - at)):
+            slots[np.uint64(size)] = pool_slot[source + np.uint64(i)]
+            tags[np.uint64(size)] = tag
+            size += 1 - misses[i]
     return size
 
 
@@ -264,41 +269,16 @@ def walk(
                 depth = push_children(
                     nodes, bounds, box_lo, box_hi, node, start, end, list_box, list_mask, stack, depth
                 )
-            elif end == start + 1:
-                size = report_one(
-                    nodes,
-                    pool,
-                    pool_slot,
-                    node,
-                    box_lo,
-                    box_hi,
-                    box_tags,
-                    list_box[start],
-                    list_mask[start],
-                    misses,
-                    slots,
-                    tags,
-                    size,
-                )
-            else:
+            elif end > start + 1:
                 size = report_union(
-                    nodes,
-                    pool,
-                    pool_slot,
-                    node,
-                    box_lo,
-                    box_hi,
-                    box_tags,
-                    list_box,
-                    list_mask,
-                    start,
-                    end,
-                    misses,
-                    marks,
-                    slots,
-                    tags,
-                    size,
+                    nodes, pool, pool_slot, node, box_lo, box_hi, box_tags, list_box, list_mask, start, end, misses, marks, slots, tags, size
                 )
+            elif list_mask[start] == 0:
+                size = report_all(nodes, pool_slot, node, box_tags[list_box[start]], slots, tags, size)
+            else:
+                box, mask = list_box[start], list_mask[start]
+                tag = box_tags[box]
+                size = report_one(nodes, pool, pool_slot, node, box_lo, box_hi, box, mask, tag, misses, slots, tags, size)
         sizes[query] = size - first
         at += 1
     return at, size

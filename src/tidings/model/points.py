@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -69,6 +69,12 @@ class PointBatch:
             self.home[picked],
             self.details.take(chosen),
         )
+
+    def runs(self) -> Iterator[tuple[Event, PointBatch]]:
+        """The events in order, as runs of creations and runs of drops."""
+        cuts = np.flatnonzero(np.diff(self.event, prepend=np.int8(-1)))
+        for start, stop in zip(cuts.tolist(), [*cuts[1:].tolist(), len(self)], strict=True):
+            yield Event(int(self.event[start])), self.take(np.arange(start, stop))
 
     @staticmethod
     def concat(batches: Sequence[PointBatch]) -> PointBatch:

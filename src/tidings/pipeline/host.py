@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from tidings.families.base import Partition, Rows, Server
 from tidings.families.registry import family_of
 from tidings.model.catalog import Catalog
@@ -58,16 +56,15 @@ class Host:
                 sent.messages.extend(messages)
 
     def release(self, points: PointBatch, tables: dict[str, Rows], sent: Sent | None) -> None:
-        """Creates and drops subscriptions; with `sent` None without looking for snapshots."""
+        """Creates and drops subscriptions in the order of the events; with `sent` None without looking for snapshots."""
         server = self._server(points.form)
-        creates = points.take(points.event == np.int8(Event.CREATE))
-        drops = points.take(points.event == np.int8(Event.DROP))
-        if len(creates):
-            snapshots = server.create(creates, tables if sent is not None else {})
+        for event, run in points.runs():
+            if event is Event.DROP:
+                server.drop(run)
+                continue
+            snapshots = server.create(run, tables if sent is not None else {})
             if sent is not None:
                 sent.snapshots.extend(snapshots)
-        if len(drops):
-            server.drop(drops)
 
     def dump(self) -> dict[str, Any]:
         return {key: server.dump() for key, server in self._servers.items()}

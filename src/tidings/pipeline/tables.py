@@ -17,7 +17,7 @@ from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_NEXT, ChangeBatch, TableChanges
 from tidings.model.codes import Int64Array
-from tidings.model.points import PointBatch
+from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined, raw_text
 from tidings.model.render import render_rows
 from tidings.pipeline.forms import Groups
@@ -170,20 +170,45 @@ class TableShard:
 
     def _release(self, moment: int, result: TablesResult | None) -> None:
         tables: dict[str, Rows] = dict(self._stores)
+        due: list[PointBatch] = []
         for form, points in list(self._pending.items()):
-            due = points.after <= moment
-            if not due.any():
-                continue
-            self._pending[form] = points.take(~due)
-            if not len(self._pending[form]):
-                del self._pending[form]
-            released = points.take(due)
+            is_due = points.after <= moment
+            if is_due.any():
+                due.append(points.take(is_due))
+                self._pending[form] = points.take(~is_due)
+                if not len(self._pending[form]):
+                    del self._pending[form]
+        for released in _last_lives(due):
+            form = released.form
             if self._host.serves(form):
                 self._host.release(released, tables, None if result is None else result.sent)
             else:
                 self.groups.add(form)
             if result is not None:
                 result.released.append(released)
+
+
+def _last_lives(due: list[PointBatch]) -> list[PointBatch]:
+    """Events of one moment without the lives that begin and end in it while another follows: nobody hears of those.
+
+    Otherwise one subscription would have several snapshots at one seq.
+    """
+    if not any((points.event == np.int8(Event.DROP)).any() for points in due):
+        return due
+    created: dict[str, list[int]] = {}
+    for points in due:
+        births = points.take((points.event == np.int8(Event.CREATE)) & points.home)
+        for id, order in zip(births.id.to_pylist(), births.order.tolist(), strict=True):
+            created.setdefault(id, []).append(order)
+    void = {id: (min(orders), max(orders)) for id, orders in created.items() if len(orders) > 1}
+    if not void:
+        return due
+    kept = []
+    for points in due:
+        spans = [void.get(id, (0, 0)) for id in points.id.to_pylist()]
+        is_void = [first <= order < last for order, (first, last) in zip(points.order.tolist(), spans, strict=True)]
+        kept.append(points.take(~np.array(is_void, np.bool_)))
+    return [points for points in kept if len(points)]
 
 
 def _out_of_order(batch: ChangeBatch) -> list[Quarantined]:

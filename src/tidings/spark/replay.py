@@ -67,7 +67,11 @@ def replay_on_spark(
     for name in ("messages", "message_bytes", "deliveries", "notifications"):
         setattr(stats, name, family_counter(metrics, name))
     stats.quarantined = metrics.get("quarantined", 0) + len(refused)
-    shutil.rmtree(work)
+    # Renamed first: a folder that is half deleted must not look like an interrupted run.
+    done = work.with_name(work.name + ".done")
+    shutil.rmtree(done, ignore_errors=True)
+    work.replace(done)
+    shutil.rmtree(done)
     summary = stats.summary(time.monotonic() - started, peak_rss_mb())
     caches = {name: metrics.get(name, 0) for name in ("cache_hits", "cache_catch_ups", "cache_rebuilds")}
     return {**summary, "state": caches}

@@ -35,7 +35,11 @@ _CONFIG = {
 def spark_session(
     name: str, master: str = "local[*]", log: Path | None = None, config: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """A session that is stopped at the end. What Java and the workers say goes to `log` (None: nowhere)."""
+    """A session, stopped at the end unless there was one before. What Java and workers say goes to `log` (None: nowhere)."""
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
     os.environ["JAVA_HOME"] = str(java_home())
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

@@ -84,12 +84,14 @@ class SelectViews(Views):
         for i, (at, slot) in enumerate(zip(pairs.message.tolist(), pairs.slot.tolist(), strict=True)):
             details = self._details[slot]
             had, has = old.matches(at, details), new.matches(at, details)
-            if had and has:
-                # A row that moved between two channels of one subscription comes twice: its new channel tells.
-                is_elsewhere = bool(channels) and channels[at] != new.channels[at]
-                bits[i] = 0 if is_elsewhere or old.shown(at) == new.shown(at) else BOTH
-            else:
-                bits[i] = OLD if had else NEW if has else 0
+            if not had and not has:
+                continue
+            # A row that moved between two channels of one subscription may come twice: the channel where it is tells,
+            # or, where the subscription has lost it, the channel where it was.
+            telling = (new if has else old).channels[at]
+            is_silent = bool(channels) and channels[at] != telling
+            if not is_silent and not (had and has and old.shown(at) == new.shown(at)):
+                bits[i] = BOTH if had and has else OLD if had else NEW
         return bits
 
 

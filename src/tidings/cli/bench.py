@@ -1,0 +1,56 @@
+"""`tidings bench`: measurements of this machine, ours and our peers' on the same data in the same run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidings.bench import BENCHES, Options, find
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(epilog="Benches: " + "; ".join(f"{name} ({e.description})" for name, e in BENCHES.items()))(bench)
+
+
+def bench(
+    name: Annotated[str, typer.Argument(help="Which bench; `list` shows them.")],
+    sizes: Annotated[str, typer.Option(help="Numbers of subscriptions.")] = "10000,100000,1000000",
+    changes: Annotated[int, typer.Option(min=20_000, help="Changes per size, in batches of 10,000.")] = 100_000,
+    engines: Annotated[str, typer.Option(help="Engines to measure, such as inline,spark (default: all).")] = "",
+    peers: Annotated[bool, typer.Option(help="Measure the obvious alternatives too.")] = True,
+    json: Annotated[Path | None, typer.Option(help="Write all figures, with commit and machine, as JSON.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same data.")] = 0,
+) -> None:
+    """Measure how fast changes become messages and notifications, how that grows with subscriptions, and what others do.
+
+    Example: tidings bench select --sizes 10000,1000000 --json select.json
+    """
+    from tidings.cli.files import write_json
+    from tidings.cli.terminal import console
+
+    if name == "list":
+        width = max(len(known) for known in BENCHES)
+        for known, entry in BENCHES.items():
+            typer.echo(f"{known.ljust(width)}  {entry.description}")
+        return
+    options = Options(_sizes(sizes), changes, tuple(filter(None, engines.split(","))), peers, seed)
+    screen = console()
+    report = find(name).load()(options, lambda text: screen.print(text, soft_wrap=True, highlight=False))
+    report.write(sys.stdout)
+    if json is not None:
+        write_json(json, report.as_json())
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    from tidings.model.errors import UsageError
+
+    try:
+        sizes = tuple(int(part.replace("_", "")) for part in text.split(","))
+    except ValueError:
+        sizes = ()
+    if not sizes or min(sizes) < 1:
+        raise UsageError(f"--sizes takes numbers of subscriptions separated by commas, not {text!r}")
+    return tuple(sorted(set(sizes)))

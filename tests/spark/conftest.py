@@ -1,0 +1,21 @@
+"""One Spark session for all tests that run the job in this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tidings.cli.terminal import warm_kernels
+from tidings.spark.session import spark_session
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    warm_kernels()
+    folder = tmp_path_factory.mktemp("spark")
+    with spark_session("tidings tests", "local[2]", folder / "spark.log") as session:
+        yield session
+    os.environ.pop("PYSPARK_PYTHON", None)
