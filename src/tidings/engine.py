@@ -7,55 +7,21 @@ lines --ingest--> changes --tables--> messages --gateway--> notifications
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
-from tidings.families.base import Form
 from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch
 from tidings.model.message import MessageBatch
 from tidings.model.notification import NotificationBatch
 from tidings.model.quarantine import Quarantined
-from tidings.model.wire import wire_sizes
 from tidings.pipeline.deliver import Gateway, GatewayWork
 from tidings.pipeline.door import Door
 from tidings.pipeline.forms import FormShard, FormsWork, GroupKey, by_value, group_of
 from tidings.pipeline.host import Sent
 from tidings.pipeline.ingest import Ingest
+from tidings.pipeline.stats import Stats
 from tidings.pipeline.tables import TableShard, TablesResult, TablesWork
-
-
-@dataclass
-class Stats:
-    """Counts of a run, in all and per family, as `--stats` writes them."""
-
-    changes: int = 0
-    messages: Counter[str] = field(default_factory=Counter)
-    message_bytes: Counter[str] = field(default_factory=Counter)
-    deliveries: Counter[str] = field(default_factory=Counter)
-    notifications: Counter[str] = field(default_factory=Counter)
-    quarantined: int = 0
-
-    def count_messages(self, batches: Iterable[MessageBatch]) -> None:
-        for batch in batches:
-            family = Form.from_key(batch.form).family
-            self.messages[family] += len(batch)
-            self.message_bytes[family] += int(wire_sizes(batch).sum())
-
-    def summary(self, seconds: float, peak_rss_mb: float) -> dict[str, Any]:
-        counted = ("messages", "message_bytes", "deliveries", "notifications")
-        families = sorted({family for name in counted for family in getattr(self, name)})
-        totals = {name: sum(getattr(self, name).values()) for name in counted}
-        return {
-            "changes": self.changes,
-            **totals,
-            "seconds": round(seconds, 3),
-            "peak_rss_mb": round(peak_rss_mb, 1),
-            "quarantined": self.quarantined,
-            "families": {family: {name: getattr(self, name)[family] for name in counted} for family in families},
-        }
 
 
 @dataclass

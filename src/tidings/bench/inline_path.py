@@ -50,9 +50,9 @@ class InlineRun:
         self.shard.apply(TablesWork(points=[points]))
         self.gateway = Gateway(data.catalog)
 
-    def fill(self) -> None:
-        for batch in self.data.inserts():
-            self.shard.apply(TablesWork.of([batch], []))
+    def fill(self) -> list[list[MessageBatch]]:
+        """Inserts all rows, giving the messages of each batch."""
+        return [self.messages([batch]) for batch in self.data.inserts()]
 
     def messages(self, changes: list[ChangeBatch]) -> list[MessageBatch]:
         result, _ = self.shard.apply(TablesWork.of(changes, []))
@@ -72,13 +72,14 @@ def measure(data: SelectData, say: Say) -> Measured:
     run = InlineRun(data, points)
     measured = Measured(figures=_load(run, points))
     say("filling the table and warming up")
-    run.fill()
+    inserted = run.fill()
     updates = data.updates()
     first = run.route([next(updates)])
     measured.sample_counts = _sample(run.gateway, first)
     run.gateway.apply(GatewayWork(messages=[_head(batch, SAMPLE) for batch in first]))
     say("changes to messages, ids and notifications")
     measured.figures += _flow(run, updates)
+    measured.figures.append(_match(run, inserted))
     say("adding and dropping subscriptions")
     measured.figures += churn(data, points, run.shard, run.gateway)
     return measured
@@ -178,6 +179,15 @@ def _busy(stages: list[_Stages], matches: float) -> list[Figure]:
             matches / tell,
         ),
     ]
+
+
+def _match(run: InlineRun, inserted: list[list[MessageBatch]]) -> Figure:
+    """New rows to ids and nothing else: exactly what peers do."""
+    found = [timed(lambda part: [run.gateway.pairs(batch) for batch in part], part)[0].wall for part in inserted]
+    per_row = median(taken / sum(map(len, part)) for taken, part in zip(found, inserted, strict=True))
+    return Figure(
+        "inline.match.changes_per_s", "inline: new rows to subscription ids, index alone", "changes/s", 1 / per_row
+    )
 
 
 def _over(taken: Seconds, count: float) -> Seconds:

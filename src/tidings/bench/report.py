@@ -71,12 +71,15 @@ class Report:
             out.write(f"{note}\n")
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
-        growth = f"{short(self.sizes[-1])} / {short(self.sizes[0])}"
-        head = ["figure", "unit", *(short(size) for size in self.sizes), growth]
+        head = ["figure", "unit", *(short(size) for size in self.sizes)]
         rows = [
-            [line.label, line.unit, *(shown(line.values.get(size)) for size in self.sizes), _ratio(self.growth(key))]
-            for key, line in self._lines.items()
+            [line.label, line.unit, *(shown(line.values.get(size)) for size in self.sizes)]
+            for line in self._lines.values()
         ]
+        if len(self.sizes) > 1:
+            head.append(f"{short(self.sizes[-1])} / {short(self.sizes[0])}")
+            for key, row in zip(self._lines, rows, strict=True):
+                row.append(_ratio(self.growth(key)))
         return head, rows
 
     def _write_table(self, out: IO[str]) -> None:

@@ -25,7 +25,6 @@ from tidings.kernels.forest_arrays import (
     NEEDS_REBUILD,
     NEEDS_ROOM,
     NODE_TOP,
-    OFFSET,
     PARENT,
     POINTS,
     POOL_TOP,

@@ -6,7 +6,6 @@ values there, with images from the tables stage, and all subscription events of 
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -19,9 +18,10 @@ from tidings.families.registry import family_of
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
-from tidings.model.codes import BoolArray, Int64Array
+from tidings.model.codes import BoolArray
 from tidings.model.points import PointBatch
 from tidings.pipeline.host import Host, Sent
+from tidings.pipeline.partition import shard_of_values
 
 GroupKey = str
 """Canonical text of a group's partition columns per table."""
@@ -79,14 +79,6 @@ class Groups:
     def shards(self, key: GroupKey, shards: int) -> range:
         """Shards of a group: all of them, or only one where the group cannot be spread."""
         return range(shards if any(self._columns[key].values()) else 1)
-
-
-def shard_of_values(rows: pa.RecordBatch, names: Iterable[str], shards: int) -> Int64Array:
-    """Shard of each row by a hash of its values, the same in every process and for equal values of all types."""
-    columns = [rows.column(name) for name in names]
-    encoded = [column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in columns]
-    values = zip(*(column.to_pylist() for column in encoded), strict=True)
-    return np.array([zlib.crc32(repr(value).encode()) % shards for value in values], np.int64)
 
 
 def take_changes(changes: TableChanges, mask: BoolArray) -> TableChanges:

@@ -102,13 +102,21 @@ class _RowDecoder:
         options: dict[str, Any] = {"rename": rename, "forbid_unknown_fields": True, "kw_only": True, "gc": False}
         self.full = msgspec.json.Decoder(msgspec.defstruct("Row", full, **options))
         self.key_only = msgspec.json.Decoder(msgspec.defstruct("Key", partial, **options))
+        columns = zip(self.fields, table.columns, strict=True)
+        self._moments = [name for name, column in columns if column.type is ColumnType.TIMESTAMP]
+
+    def decode(self, op: Op, raw: msgspec.Raw) -> Any:
+        row = (self.key_only if op is Op.DELETE else self.full).decode(raw)
+        for name in self._moments:
+            value = getattr(row, name)
+            if value is not None and value.tzinfo is not None:
+                setattr(row, name, _in_utc(value))
+        return row
 
     def batch(self, columns: _Columns) -> ChangeBatch:
         arrays = []
         for name, column in zip(self.fields, self.table.columns, strict=True):
             values = [getattr(row, name) for row in columns.row]
-            if column.type is ColumnType.TIMESTAMP:
-                values = [_naive(value) for value in values]
             arrays.append(pa.array(values, column.type.arrow))
         return ChangeBatch(
             self.table.name,
@@ -120,11 +128,12 @@ class _RowDecoder:
         )
 
 
-def _naive(value: dt.datetime | None) -> dt.datetime | None:
+def _in_utc(value: dt.datetime) -> dt.datetime:
     """Timestamps are kept in UTC without an offset."""
-    if value is None or value.tzinfo is None:
-        return value
-    return value.astimezone(dt.UTC).replace(tzinfo=None)
+    try:
+        return value.astimezone(dt.UTC).replace(tzinfo=None)
+    except OverflowError:
+        raise RecordError(f"the time {value.isoformat()} is outside of the years 1 to 9999 in UTC") from None
 
 
 class Ingest:
@@ -212,7 +221,7 @@ class Ingest:
                 raise RecordError(f"table {table!r} holds constraints, which no installed family serves")
             raise RecordError(f"unknown table {table!r}; the catalog has {', '.join(self._decoders) or 'none'}")
         try:
-            return (decoder.key_only if op is Op.DELETE else decoder.full).decode(raw)
+            return decoder.decode(op, raw)
         except msgspec.ValidationError as error:
             raise RecordError(f"row of table {table!r}: {_reason(error)}") from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.model.change import SEQ_NEXT
+from tidings.model.change import SEQ_MAX, SEQ_NEXT
 from tidings.model.codes import BoolArray, Int64Array
 
 
 def admit(seq: Int64Array, passed: int) -> tuple[BoolArray, Int64Array]:
     """Which of the records, in order of position, pass: those above every one before. Also gives final seqs.
 
-    Refused records do not move the mark. A record without a number (SEQ_NEXT) gets the next one.
+    Refused records do not move the mark. A record without a number (SEQ_NEXT) gets the next one, while there is one.
     """
     if len(seq) and bool((seq == SEQ_NEXT).any()):
         return _admit_unnumbered(seq, passed)
@@ -28,7 +28,7 @@ def _admit_unnumbered(seq: Int64Array, passed: int) -> tuple[BoolArray, Int64Arr
     for i, number in enumerate(seq.tolist()):
         if number == SEQ_NEXT:
             final[i] = number = passed + 1
-        if number > passed:
+        if passed < number <= SEQ_MAX:
             admitted[i] = True
             passed = number
     return admitted, final

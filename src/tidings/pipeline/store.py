@@ -87,7 +87,7 @@ class TableStore:
     def take(self, positions: Int64Array) -> pa.RecordBatch:
         """Rows at the positions; a negative position gives a row of nulls."""
         if not self._chunks:
-            return self.table.schema.empty_table().to_batches()[0] if len(positions) == 0 else self._nulls(positions)
+            return self._nulls(positions)
         if len(self._chunks) == 1:
             return self._chunks[0].take(pa.array(positions, mask=positions < 0))
         chunk_of = np.searchsorted(np.array(self._starts), positions, "right") - 1

@@ -15,7 +15,7 @@ import numpy as np
 from tidings.families.base import Partition, Rows
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
-from tidings.model.change import SEQ_NEXT, ChangeBatch, TableChanges
+from tidings.model.change import SEQ_MAX, SEQ_NEXT, ChangeBatch, TableChanges
 from tidings.model.codes import Int64Array
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined, raw_text
@@ -212,7 +212,12 @@ def _last_lives(due: list[PointBatch]) -> list[PointBatch]:
 
 
 def _out_of_order(batch: ChangeBatch) -> list[Quarantined]:
-    reasons = [f"seq {seq} is out of order: it is not above every seq before it" for seq in batch.seq.tolist()]
+    reasons = [
+        "no seq is left for a record without one"
+        if seq > SEQ_MAX
+        else f"seq {seq} is out of order: it is not above every seq before it"
+        for seq in batch.seq.tolist()
+    ]
     return _refusals(batch, list(enumerate(reasons)))
 
 

@@ -22,7 +22,7 @@ from tidings.spark.job import notifications
 from tidings.spark.live import drop_points, live_source, points_folder
 from tidings.spark.session import local_cores, spark_session
 from tidings.spark.sink import add_metrics
-from tidings.spark.stages import Plan, read_metrics
+from tidings.spark.stages import Plan
 from tidings.sql import parse_catalog
 from tidings.workloads.market import MarketFeed
 
@@ -158,7 +158,7 @@ class _Watch:
         samples: list[str] = []
         for row in frame.collect():
             if row["kind"] == kinds.METRICS:
-                add_metrics(metrics, read_metrics(bytes(row["blob"])))
+                add_metrics(metrics, unpack(bytes(row["blob"])))
             elif row["kind"] == kinds.NOTIFICATIONS:
                 samples.extend(_samples(NotificationBatch(**unpack(bytes(row["blob"])))))
         now = time.monotonic()

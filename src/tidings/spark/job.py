@@ -12,7 +12,7 @@ from tidings.families.base import Partition
 from tidings.families.registry import families
 from tidings.spark.envelope import SCHEMA
 from tidings.spark.processor import ShardProcessor, Stage
-from tidings.spark.stages import DeliverStage, FormsStage, Plan, TablesStage, ingest_batches
+from tidings.spark.stages import DeliverStage, FormsStage, Plan, TablesStage
 
 
 def routed_messages(source: DataFrame, plan: Plan) -> DataFrame:
@@ -30,6 +30,8 @@ def notifications(source: DataFrame, plan: Plan) -> DataFrame:
 
 
 def _ingest(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from tidings.spark.ingest import ingest_batches
+
     return ingest_batches(plan, batches)
 
 

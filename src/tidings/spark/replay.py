@@ -24,10 +24,10 @@ from pyspark.sql.streaming import StreamingQuery
 
 from tidings.cli.files import open_input, peak_rss_mb, read_lines
 from tidings.cli.terminal import console, progress
-from tidings.engine import Stats
 from tidings.model.blob import pack
 from tidings.network.zones import ZoneMap
 from tidings.pipeline.door import Door
+from tidings.pipeline.stats import Stats
 from tidings.spark.job import notifications
 from tidings.spark.session import local_cores, spark_session
 from tidings.spark.sink import PartsSink, family_counter

@@ -19,7 +19,6 @@ import numpy as np
 from tidings.model.blob import unpack
 from tidings.model.notification import NotificationBatch
 from tidings.spark import envelope as kinds
-from tidings.spark.stages import read_metrics
 
 
 class PartsSink:
@@ -40,7 +39,7 @@ class PartsSink:
             elif row["kind"] == kinds.REFUSED:
                 refused.extend((position, line) for position, line in unpack(bytes(row["blob"])))
             elif row["kind"] == kinds.METRICS:
-                add_metrics(metrics, read_metrics(bytes(row["blob"])))
+                add_metrics(metrics, unpack(bytes(row["blob"])))
         metrics["quarantined"] = len(refused)
         self._replace(f"out-{batch_id:08d}.jsonl", merged_lines(notifications))
         self._replace(f"quarantine-{batch_id:08d}.jsonl", (line for _, line in sorted(refused)))

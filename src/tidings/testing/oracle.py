@@ -88,7 +88,7 @@ class Recomputation:
         row = read_row(table, record["row"])
         rows = self.tables[table.name]
         key = tuple(row[name] for name in table.key)
-        if record["op"] in ("update", "delete") and key not in rows or record["op"] == "insert" and key in rows:
+        if (record["op"] in ("update", "delete") and key not in rows) or (record["op"] == "insert" and key in rows):
             return False
         if record["op"] == "delete":
             del rows[key]

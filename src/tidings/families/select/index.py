@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from tidings.families.base import Rows
 from tidings.families.select.subscription import Details, Space
-from tidings.kernels.forest import PointForest
 from tidings.model.channel import ChannelKey, channel_column, channel_columns, group_channels
 from tidings.model.codes import BoolArray, Int64Array, code_of
 from tidings.model.points import PointBatch
@@ -82,6 +81,8 @@ def _scan(space: Space, points: PointBatch, point: int, rows: Rows) -> Int64Arra
 
 def _search(space: Space, points: PointBatch, reachable: Int64Array, rows: Rows) -> tuple[Int64Array, Int64Array]:
     """Many new points at once: index the rows as points and ask for each subscription's box."""
+    from tidings.kernels.forest import PointForest
+
     mask = rows.alive.copy()
     coded = [rows.codes(column.name) for column in space.ranges]
     for _, valid in coded:

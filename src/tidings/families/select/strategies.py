@@ -17,7 +17,6 @@ from tidings.families.base import Rows, Server
 from tidings.families.select.index import Listeners, find_rows, on_some_channel, pack_listeners, unpack_listeners
 from tidings.families.select.reformulate import reformulate
 from tidings.families.select.subscription import Space
-from tidings.kernels.forest import PointForest
 from tidings.model.change import TableChanges
 from tidings.model.channel import ChannelKey, channel_columns, group_channels
 from tidings.model.codes import Int64Array
@@ -154,6 +153,9 @@ class _TargetServer(RegionServer):
 
 class UnicastServer(_TargetServer):
     def __init__(self, space: Space) -> None:
+        # Imported here because compiled kernels take a second to import, and the default strategy needs none.
+        from tidings.kernels.forest import PointForest
+
         super().__init__(space)
         self._forest = PointForest(space.dims)
 

@@ -1,0 +1,61 @@
+"""The ingest stage, without state: blocks of lines -> typed changes for every table shard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.model.blob import pack
+from tidings.model.change import ChangeBatch
+from tidings.model.quarantine import Quarantined
+from tidings.pipeline.partition import shard_of_values
+from tidings.spark import envelope as kinds
+from tidings.spark.envelope import Envelope
+from tidings.spark.stages import Plan
+
+
+def ingest_batches(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield _to_arrow(_ingest(plan, row["kind"], row["position"], row["value"]))
+
+
+def _ingest(plan: Plan, kind: str, position: int | None, value: bytes) -> list[Envelope]:
+    tables = [plan.keys.table(shard) for shard in range(plan.shards)]
+    if kind != kinds.LINES:
+        return [Envelope(table, kind, value) for table in tables]
+    parsed = plan.ingest.parse([line.rstrip(b"\r") for line in value.split(b"\n")], position or 0)
+    if position is None:
+        # The source does not say in which order its records came: they are taken in order of their numbers.
+        parsed.changes = [replace(changes, position=changes.seq) for changes in parsed.changes]
+    shares: list[list[ChangeBatch]] = [[] for _ in tables]
+    for changes in parsed.changes:
+        if plan.shards == 1:
+            shares[0].append(changes)
+            continue
+        shard = shard_of_values(changes.rows, plan.catalog.table(changes.table).key, plan.shards)
+        for number, share in enumerate(shares):
+            share.append(changes.take(shard == number))
+    order = {
+        "positions": np.concatenate([np.empty(0, np.int64), *(c.position for c in parsed.changes)]),
+        "seqs": np.concatenate([np.empty(0, np.int64), *(c.seq for c in parsed.changes)]),
+    }
+    envelopes = [
+        Envelope(table, kinds.CHANGES, pack({**order, "changes": s})) for table, s in zip(tables, shares, strict=True)
+    ]
+    if parsed.refused:
+        envelopes.append(Envelope(tables[0], kinds.REFUSED, pack_refused(parsed.refused)))
+    return envelopes
+
+
+def _to_arrow(envelopes: list[Envelope]) -> pa.RecordBatch:
+    key, kind, blob = zip(*envelopes, strict=True) if envelopes else ((), (), ())
+    arrays = [pa.array(key, pa.string()), pa.array(kind, pa.string()), pa.array(blob, pa.binary())]
+    return pa.RecordBatch.from_arrays(arrays, ["key", "kind", "blob"])
+
+
+def pack_refused(refused: list[Quarantined]) -> bytes:
+    return pack([[entry.position, entry.line()] for entry in refused])

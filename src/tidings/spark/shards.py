@@ -1,0 +1,152 @@
+"""What the shards of each stage do: envelopes in, an object's work, envelopes for the next stage out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.model.blob import pack, unpack
+from tidings.model.message import SnapshotBatch
+from tidings.model.points import PointBatch
+from tidings.pipeline.forms import FormShard, FormsWork, by_value, group_of
+from tidings.pipeline.host import Sent
+from tidings.pipeline.stats import Stats
+from tidings.pipeline.tables import TableShard, TablesWork
+from tidings.spark import envelope as kinds
+from tidings.spark.envelope import Envelope
+from tidings.spark.ingest import pack_refused
+from tidings.spark.stages import Plan
+
+
+class TablesWorker:
+    def __init__(self, plan: Plan, number: int) -> None:
+        self._plan = plan
+        self._number = number
+        self._shard = TableShard(plan.catalog, plan.strategies)
+        self.replay, self.dump, self.load = self._shard.replay, self._shard.dump, self._shard.load
+
+    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], bytes]:
+        work, passing = TablesWork(), []
+        for _, kind, blob in inputs:
+            if kind == kinds.CHANGES:
+                part = unpack(blob)
+                work.changes.extend(part["changes"])
+                work.positions = np.concatenate([work.positions, part["positions"]])
+                work.seqs = np.concatenate([work.seqs, part["seqs"]])
+            elif kind == kinds.POINTS:
+                work.points.extend(unpack(blob))
+            elif kind == kinds.END:
+                work.is_end = True
+            else:
+                passing.append(Envelope(self._plan.keys.zone(0), kind, blob))
+        result, entry = self._shard.apply(work)
+        if result.refused:
+            passing.append(Envelope(self._plan.keys.zone(0), kinds.REFUSED, pack_refused(result.refused)))
+        outputs = [*passing, *send(self._plan, result.sent, result.released)]
+        if self._number == 0:
+            outputs.extend(place(self._plan, result.released))
+            outputs.extend(self._to_groups(by_value(result.released)))
+        for changes in result.images:
+            for group, shard, part in self._shard.groups.split(changes, self._plan.shards):
+                outputs.append(Envelope(self._plan.keys.group(group, shard), kinds.CHANGES, pack([part])))
+        counts = {"changes": result.accepted, "passed": result.passed, "is_end": work.is_end}
+        outputs.append(Envelope(self._plan.keys.zone(0), kinds.METRICS, pack(counts)))
+        return outputs, entry
+
+    def _to_groups(self, released: list[PointBatch]) -> Iterator[Envelope]:
+        for points in released:
+            group = group_of(points.form)
+            for shard in self._shard.groups.shards(group, self._plan.shards):
+                yield Envelope(self._plan.keys.group(group, shard), kinds.POINTS, pack([points]))
+
+
+class FormsWorker:
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._shard = FormShard(plan.catalog, plan.strategies)
+        self.replay, self.dump, self.load = self._shard.replay, self._shard.dump, self._shard.load
+
+    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], bytes]:
+        work = FormsWork()
+        for _, kind, blob in inputs:
+            if kind == kinds.CHANGES:
+                work.changes.extend(unpack(blob))
+            elif kind == kinds.POINTS:
+                work.points.extend(unpack(blob))
+        sent, entry = self._shard.apply(work)
+        return list(send(self._plan, sent, work.points)), entry
+
+
+class DeliverWorker:
+    def __init__(self, plan: Plan) -> None:
+        # Imported here because compiled kernels take a second to import, and only gateways need them.
+        from tidings.pipeline.deliver import Gateway, GatewayWork
+
+        self._work = GatewayWork
+        self._gateway = Gateway(plan.catalog)
+        self.replay, self.dump, self.load = self._gateway.replay, self._gateway.dump, self._gateway.load
+
+    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], bytes]:
+        work, outputs = self._work(), []
+        for key, kind, blob in inputs:
+            if kind == kinds.POINTS:
+                work.points.extend(unpack(blob))
+            elif kind == kinds.MESSAGES:
+                work.messages.extend(unpack(blob))
+            elif kind == kinds.SNAPSHOTS:
+                work.snapshots.extend(unpack(blob))
+            else:
+                outputs.append(Envelope(key, kind, blob))
+        deliveries, told = self._gateway.deliveries.copy(), self._gateway.notifications.copy()
+        notifications, entry = self._gateway.apply(work)
+        key = inputs[0].key
+        if len(notifications):
+            outputs.append(Envelope(key, kinds.NOTIFICATIONS, pack(vars(notifications))))
+        counts = {
+            "deliveries": dict(self._gateway.deliveries - deliveries),
+            "notifications": dict(self._gateway.notifications - told),
+        }
+        outputs.append(Envelope(key, kinds.METRICS, pack(counts)))
+        return outputs, entry
+
+
+def send(plan: Plan, sent: Sent, released: list[PointBatch]) -> Iterator[Envelope]:
+    """Messages to every zone their region meets, snapshots to the zone of the subscription, and what that costs."""
+    stats = Stats()
+    messages = sent.merged()
+    stats.count_messages(messages)
+    for batch in messages:
+        for zone, mask in plan.zones.route(batch):
+            part = batch if mask.all() else batch.take(np.flatnonzero(mask))
+            yield Envelope(plan.keys.zone(zone), kinds.MESSAGES, pack([part]))
+    if sent.snapshots:
+        yield from _send_snapshots(plan, sent.snapshots, released)
+    counts = {"messages": dict(stats.messages), "message_bytes": dict(stats.message_bytes)}
+    yield Envelope(plan.keys.zone(0), kinds.METRICS, pack(counts))
+
+
+def _send_snapshots(plan: Plan, snapshots: list[SnapshotBatch], released: list[PointBatch]) -> Iterator[Envelope]:
+    homes: dict[tuple[str, str, int], int] = {}
+    for points in released:
+        zones = plan.zones.locate(points)
+        at = np.flatnonzero(points.home & (points.event == 0))
+        names = zip(points.id.take(pa.array(at)).to_pylist(), points.after[at].tolist(), strict=True)
+        homes.update({(points.form, *name): zone for name, zone in zip(names, zones[at].tolist(), strict=True)})
+    for batch in snapshots:
+        names = zip(batch.target.to_pylist(), batch.seq.tolist(), strict=True)
+        zone_of = np.array([homes[batch.form, *name] for name in names], np.int64)
+        for zone in np.unique(zone_of).tolist():
+            at = np.flatnonzero(zone_of == zone)
+            chosen = pa.array(at)
+            part = SnapshotBatch(batch.form, batch.seq[at], batch.target.take(chosen), batch.payload.take(chosen))
+            yield Envelope(plan.keys.zone(zone), kinds.SNAPSHOTS, pack([part]))
+
+
+def place(plan: Plan, released: list[PointBatch]) -> Iterator[Envelope]:
+    """Subscription events to the zones their points lie in."""
+    for points in released:
+        zones = plan.zones.locate(points)
+        for zone in np.unique(zones).tolist():
+            yield Envelope(plan.keys.zone(zone), kinds.POINTS, pack([points.take(zones == zone)]))

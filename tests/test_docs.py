@@ -1,0 +1,64 @@
+"""Documentation is executed: files it shows are written, commands it shows are run, and what it says they print is compared.
+
+`<!-- file: NAME -->` before a block writes it; lines with `$` in a console block are run, the lines below are the expected
+output; `[exit N]` stands for an exit code other than 0. Python blocks are run too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from tidings.cli.main import app
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_BLOCK = re.compile(r"(?:<!-- file: (?P<file>\S+) -->\n)?```(?P<language>\w*)\n(?P<body>.*?)```", re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "```console" in page.read_text() or "```python" in page.read_text()],
+                         ids=lambda page: page.name)
+def test_examples_run(page: Path, tmp_path: Path) -> None:
+    ran = 0
+    for block in _BLOCK.finditer(page.read_text()):
+        if block["file"]:
+            (tmp_path / block["file"]).write_text(block["body"])
+        elif block["language"] == "console":
+            ran += _run_console(block["body"], tmp_path)
+        elif block["language"] == "python":
+            subprocess.run([sys.executable, "-c", block["body"]], cwd=tmp_path, check=True)
+            ran += 1
+    assert ran > 0
+
+
+def _run_console(body: str, folder: Path) -> int:
+    commands = re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for command in commands:
+        line, _, expected = command.partition("\n")
+        done = subprocess.run(line, shell=True, cwd=folder, capture_output=True, text=True, env={**os.environ, "PATH": path}, check=False)
+        shown = done.stdout if done.returncode == 0 else f"{done.stderr}[exit {done.returncode}]\n"
+        assert shown == expected, line
+    return len(commands)
+
+
+def test_every_command_is_documented() -> None:
+    text = "".join(page.read_text() for page in PAGES)
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    assert [name for name in commands if f"tidings {name}" not in text and f"`{name}`" not in text] == []
+
+
+def test_links_lead_somewhere() -> None:
+    broken = [
+        (page.name, target)
+        for page in PAGES
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text())
+        if not target.startswith("http") and not (page.parent / target).exists()
+    ]
+    assert broken == []
