@@ -156,7 +156,7 @@ class Peers:
 
     def _start(self, stack: ExitStack, say: Say) -> None:
         self.ways.append(("numpy.scan", "peer: numpy, scan", 10, NumpyScan))
-        self.ways.append(("numpy.by_kind", "peer: numpy, scan within the kind", 100, NumpyByKind))
+        self.ways.append(("numpy.by_kind", "peer: numpy, scan within the kind", 1_000, NumpyByKind))
         if find_spec("duckdb"):
             self.ways.append(("duckdb.10k", "peer: DuckDB, join 10k changes at a time", 10_000, DuckDbJoin))
         else:

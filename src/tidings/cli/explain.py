@@ -36,9 +36,8 @@ def explain(
         ("family", f"{family.name}: {family.summary}"),
         ("form", statement.shape.describe()),
         ("channel", _channels(placement.channels)),
-        ("point", f"({', '.join(_code(code) for code in placement.coords)})"),
-        ("strategy", f"{chosen} (others: {others})"),
         *family.explain(form, placement, tables, chosen),
+        ("strategy", f"{chosen} (others: {others})"),
     ]
     width = max(len(label) for label, _ in lines)
     for label, text in lines:
@@ -52,7 +51,3 @@ def _channels(channels: tuple[tuple[str | int, ...], ...]) -> str:
         return "one for all (no equality predicate)"
     shown = ", ".join("/".join(map(str, channel)) for channel in channels[:5])
     return shown if len(channels) <= 5 else f"{shown} and {len(channels) - 5} more"
-
-
-def _code(code: int) -> str:
-    return {-(2**63): "-inf", 2**63 - 1: "+inf"}.get(code, str(code))

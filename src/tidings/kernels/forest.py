@@ -222,9 +222,9 @@ class PointForest:
         rows, steps, cuts = forest_plan.plan_trees(points, tree_starts)
         made = np.empty(len(steps), np.int64)
         at = -1
-        while forest_build.build(
-            *self._arrays, old_nodes, links, rows, steps, cuts, all_slots, points, made, at
-        ) != DONE:
+        while (
+            forest_build.build(*self._arrays, old_nodes, links, rows, steps, cuts, all_slots, points, made, at) != DONE
+        ):
             at = int(self._head[PROGRESS])
             missing = steps[at:]
             leaf_sizes = (missing[:, 1] - missing[:, 0])[missing[:, 2] < 0]

@@ -24,9 +24,9 @@ U8 = NDArray[np.uint8]
 INT64_MIN = np.iinfo(np.int64).min
 INT64_MAX = np.iinfo(np.int64).max
 
-LEAF_MAX = 32
+LEAF_MAX = 64
 """Most points in a leaf, unless all its points are the same."""
-CHUNK = 16
+CHUNK = 32
 """Points tested together by a query; the pool is padded by as many, so that a test may run past the end of a block."""
 
 # Fields of a row of `nodes`. A leaf has LEFT == IS_LEAF and gives RIGHT and DIM another meaning.

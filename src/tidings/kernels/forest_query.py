@@ -156,19 +156,8 @@ def report_one(
     offset = np.int64(nodes[leaf, OFFSET])
     count = np.int64(nodes[leaf, COUNT])
     stride = np.int64(nodes[leaf, CAPACITY])
-    dims = box_lo.shape[1]
     for at in range(0, count, CHUNK):
-        for i in range(CHUNK):
-            misses[i] = 0
-        for d in range(dims):
-            if (mask >> d) & 1:
-                lo = box_lo[box, d]
-                hi = box_hi[box, d]
-                # Unsigned, because the check for an index from the end would keep the loop from being vectorised.
-                column = np.uint64(offset * dims + d * stride + at)
-                for i in range(CHUNK):
-                    x = pool[column + np.uint64(i)]
-                    misses[i] |= (x < lo) | (x > hi)
+        test_chunk(pool, offset * box_lo.shape[1] + at, stride, box_lo, box_hi, box, mask, misses)
         source = np.uint64(offset + at)
         for i in range(min(CHUNK, count - at)):
             slots[np.uint64(size)] = pool_slot[source + np.uint64(i)]
@@ -271,14 +260,31 @@ def walk(
                 )
             elif end > start + 1:
                 size = report_union(
-                    nodes, pool, pool_slot, node, box_lo, box_hi, box_tags, list_box, list_mask, start, end, misses, marks, slots, tags, size
+                    nodes,
+                    pool,
+                    pool_slot,
+                    node,
+                    box_lo,
+                    box_hi,
+                    box_tags,
+                    list_box,
+                    list_mask,
+                    start,
+                    end,
+                    misses,
+                    marks,
+                    slots,
+                    tags,
+                    size,
                 )
             elif list_mask[start] == 0:
                 size = report_all(nodes, pool_slot, node, box_tags[list_box[start]], slots, tags, size)
             else:
                 box, mask = list_box[start], list_mask[start]
                 tag = box_tags[box]
-                size = report_one(nodes, pool, pool_slot, node, box_lo, box_hi, box, mask, tag, misses, slots, tags, size)
+                size = report_one(
+                    nodes, pool, pool_slot, node, box_lo, box_hi, box, mask, tag, misses, slots, tags, size
+                )
         sizes[query] = size - first
         at += 1
     return at, size

@@ -43,6 +43,20 @@ def code_of(type: ColumnType, value: Any) -> int:
     raise TypeError(f"{type.value} has no codes")
 
 
+def value_of(type: ColumnType, code: int) -> str:
+    """A code as a person reads it: the value it stands for (for text its first bytes)."""
+    if code in (CODE_MIN, CODE_MAX):
+        return "-inf" if code == CODE_MIN else "+inf"
+    if type is ColumnType.DOUBLE:
+        return repr(struct.unpack("<d", struct.pack("<q", code if code >= 0 else code ^ _MIRROR))[0])
+    if type is ColumnType.TEXT:
+        return repr((code + 2**63).to_bytes(8, "big").rstrip(b"\0").decode("utf-8", "replace"))
+    if type in (ColumnType.DATE, ColumnType.TIMESTAMP):
+        moment = _EPOCH + dt.timedelta(microseconds=code)
+        return moment.date().isoformat() if code % _DAY_US == 0 else moment.isoformat()
+    return str(code)
+
+
 def codes_of(type: ColumnType, values: pa.Array) -> tuple[Int64Array, BoolArray]:
     """Codes of a whole column and which of them are valid (not null); a null's code means nothing."""
     valid = np.asarray(values.is_valid()) if values.null_count else np.ones(len(values), np.bool_)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -72,8 +73,8 @@ class PointBatch:
 
     def runs(self) -> Iterator[tuple[Event, PointBatch]]:
         """The events in order, as runs of creations and runs of drops."""
-        cuts = np.flatnonzero(np.diff(self.event, prepend=np.int8(-1)))
-        for start, stop in zip(cuts.tolist(), [*cuts[1:].tolist(), len(self)], strict=True):
+        cuts = np.flatnonzero(np.diff(self.event, prepend=np.int8(-1), append=np.int8(-1))).tolist()
+        for start, stop in pairwise(cuts):
             yield Event(int(self.event[start])), self.take(np.arange(start, stop))
 
     @staticmethod

@@ -139,10 +139,8 @@ class Gateway:
             form = self._forms.get(batch.form)
             if form is None:
                 form = self._forms[batch.form] = _FormPoints(batch.form, self._catalog)
-            runs = np.flatnonzero(np.diff(batch.event, prepend=-1))
-            for start, stop in zip(runs.tolist(), [*runs[1:].tolist(), len(batch)], strict=True):
-                run = batch if stop - start == len(batch) else batch.take(np.arange(start, stop))
-                if run.event[0] == Event.CREATE:
+            for event, run in batch.runs():
+                if event is Event.CREATE:
                     created.setdefault(batch.form, []).extend(self._create(form, run))
                 else:
                     self._drop(form, run, leaving.setdefault(batch.form, {}))

@@ -13,6 +13,7 @@ from tidings.families.select.reference import answer
 from tidings.families.select.strategies import RegionServer, ScanServer, UnicastServer
 from tidings.families.select.view import SelectViews
 from tidings.model.catalog import Catalog
+from tidings.model.codes import value_of
 from tidings.model.points import Placement
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
@@ -53,15 +54,12 @@ class SelectFamily(Family):
     def explain(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
         space = subscription.space_of(form, catalog)
         names = [f"{end} {column.name}" for column in space.ranges for end in ("lo", "hi")]
-        per_change = {
-            "region": "1 message per change (2 if an equality column changes), independent of the number of subscriptions",
+        types = [column.type for column in space.ranges for _ in ("lo", "hi")]
+        ends = zip(names, types, placement.coords, strict=True)
+        point = ", ".join(f"{name} = {value_of(type, code)}" for name, type, code in ends)
+        costs = {
+            "region": "1 message (2 if an equality column changes), however many subscriptions there are",
             "unicast": "1 message per affected subscription, found with an index",
             "scan": "1 message per affected subscription, found by comparing with every subscription",
         }
-        return [
-            (
-                "space",
-                f"{space.dims} dimensions: {', '.join(names)}" if names else "0 dimensions: everyone on the channel",
-            ),
-            ("a change costs", per_change[strategy]),
-        ]
+        return [("point", f"({point}) in {space.dims} dimensions"), ("a change costs", costs[strategy])]

@@ -1,0 +1,32 @@
+"""Warming up compiles every kernel that the forest calls, and its result is found again by another process."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tidings.kernels import forest
+from tidings.kernels.warm import ENTRY_KERNELS, is_compiled, warm
+
+
+def test_after_warming_up_all_kernels_are_compiled_once() -> None:
+    warm()
+    assert is_compiled()
+    assert [len(kernel.signatures) for kernel in ENTRY_KERNELS] == [1] * len(ENTRY_KERNELS)
+
+
+def test_every_kernel_called_by_the_forest_is_listed() -> None:
+    called = set(re.findall(r"\bforest_\w+\.(\w+)\(", inspect.getsource(forest)))
+    assert called == {kernel.__name__ for kernel in ENTRY_KERNELS}
+
+
+def test_other_processes_see_whether_kernels_are_cached(tmp_path: Path) -> None:
+    warm()
+    ask = [sys.executable, "-c", "from tidings.kernels.warm import is_compiled; print(is_compiled())"]
+    assert subprocess.run(ask, capture_output=True, text=True, check=True).stdout == "True\n"
+    elsewhere = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    assert subprocess.run(ask, capture_output=True, text=True, check=True, env=elsewhere).stdout == "False\n"
