@@ -24,7 +24,8 @@ from tidings.kernels.forest_arrays import (
     RIGHT,
     ROOT,
 )
-from tidings.kernels.forest_update import COLLAPSE_AT, height_limit
+from tidings.kernels.forest_insert import height_limit
+from tidings.kernels.forest_remove import COLLAPSE_AT
 
 Point = tuple[int, ...]
 Box = tuple[Point, Point, int]

@@ -13,31 +13,39 @@ from hypothesis import strategies as st
 from tidings.kernels import PointForest
 from tidings.kernels.forest_arrays import INT64_MAX, INT64_MIN, LEAF_MAX
 
-CHANNELS = 3
+CHANNELS = 2
 # Few values, so that ties and equal points abound.
 COORDINATES = st.sampled_from([INT64_MIN, INT64_MIN + 1, -2, -1, 0, 1, 2, 7, INT64_MAX - 1, INT64_MAX])
 
 
-def boxes(dims: int) -> st.SearchStrategy[list[Box]]:
-    corner = st.tuples(*[COORDINATES] * dims)
-    return st.lists(st.tuples(corner, corner, st.integers(0, 255)), max_size=4)
+# Mostly proper and wide sides: boxes drawn corner by corner would nearly all be empty.
+PROPER = st.tuples(COORDINATES, COORDINATES).map(lambda ends: (min(ends), max(ends)))
+OPEN = st.sampled_from([(INT64_MIN, INT64_MAX), (INT64_MIN, 0), (0, INT64_MAX)])
+SIDES = st.one_of(PROPER, OPEN, PROPER, OPEN, PROPER, OPEN, st.tuples(COORDINATES, COORDINATES))
+QUERY_CHANNELS = st.sampled_from([*range(CHANNELS)] * 3 + [-1, CHANNELS, CHANNELS + 1000])
 
 
-def compare(forest: PointForest, reference: Reference, queries: list[tuple[int, list[Box]]]) -> None:
+def queries(dims: int) -> st.SearchStrategy[list[tuple[int, list[Box]]]]:
+    box = st.tuples(st.tuples(*[SIDES] * dims), st.integers(0, 255))
+    proper = box.map(lambda drawn: (tuple(lo for lo, _ in drawn[0]), tuple(hi for _, hi in drawn[0]), drawn[1]))
+    return st.lists(st.tuples(QUERY_CHANNELS, st.lists(proper, max_size=4)), min_size=1, max_size=6)
+
+
+def compare(forest: PointForest, reference: Reference, asked: list[tuple[int, list[Box]]]) -> None:
     dims = forest.dims
-    flat = [box for _, listed in queries for box in listed]
-    channels = [channel for channel, _ in queries]
+    flat = [box for _, listed in asked for box in listed]
+    channels = [channel for channel, _ in asked]
     lo = np.array([box[0] for box in flat], np.int64).reshape(len(flat), dims)
     hi = np.array([box[1] for box in flat], np.int64).reshape(len(flat), dims)
     tags = np.array([box[2] for box in flat], np.int64)
-    box_starts = np.concatenate(([0], np.cumsum([len(listed) for _, listed in queries]))).astype(np.int64)
+    box_starts = np.concatenate(([0], np.cumsum([len(listed) for _, listed in asked]))).astype(np.int64)
 
     starts, slots, found_tags = forest.stab(channels, lo, hi, tags, box_starts)
     counts = forest.count(channels, lo, hi, box_starts)
     assert (starts.dtype, slots.dtype, found_tags.dtype) == (np.int64, np.int32, np.uint8)
     assert starts[0] == 0
     assert starts[-1] == len(slots) == len(found_tags)
-    for i, (channel, listed) in enumerate(queries):
+    for i, (channel, listed) in enumerate(asked):
         part = slice(starts[i], starts[i + 1])
         expected = reference.stab(channel, listed)
         assert starts[i + 1] - starts[i] == len(expected) == counts[i]
@@ -62,7 +70,7 @@ def test_any_interleaving_agrees_with_plain_search(data: st.DataObject) -> None:
         elif action in ("add_many", "grow"):
             n = data.draw(st.integers(0, 10) if action == "add_many" else st.integers(50, 400), label="n")
             rng = np.random.default_rng(data.draw(st.integers(0, 2**32), label="seed"))
-            values = np.array(data.draw(st.lists(COORDINATES, min_size=1, max_size=10), label="values"), np.int64)
+            values = np.array(data.draw(st.lists(COORDINATES, min_size=1, max_size=20), label="values"), np.int64)
             channels = rng.integers(0, CHANNELS, n)
             coords = rng.choice(values, (n, dims))
             slots = unused + rng.permutation(n)
@@ -86,30 +94,47 @@ def test_any_interleaving_agrees_with_plain_search(data: st.DataObject) -> None:
                     forest.remove(slot)
                 del reference.points[slot]
         check_invariants(forest)
-        compare(forest, reference, data.draw(st.lists(st.tuples(st.integers(-1, CHANNELS), boxes(dims)), max_size=4)))
+        compare(forest, reference, data.draw(queries(dims)))
     channels, slots, coords = forest.points()
     dumped = zip(channels.tolist(), slots.tolist(), coords.tolist(), strict=True)
     assert {slot: (channel, tuple(point)) for channel, slot, point in dumped} == reference.points
 
 
-def test_churn_keeps_every_invariant() -> None:
-    rng = np.random.default_rng(5)
-    forest = PointForest(2)
+@pytest.mark.parametrize("dims", [1, 2, 4])
+@pytest.mark.parametrize("values", [4, 30, 10**6])
+def test_churn(dims: int, values: int) -> None:
+    """Rounds of additions and removals, these in random order or a region at a time, so that leaves get empty."""
+    rng = np.random.default_rng(dims)
+    forest = PointForest(dims)
     reference = Reference()
-    for round_ in range(12):
-        n = 600
-        channels, coords = rng.integers(0, 4, n), rng.integers(0, 30 if round_ % 2 else 10**6, (n, 2))
+    for round_ in range(9):
+        n = 500
+        channels, coords = rng.integers(0, 3, n), rng.integers(0, values, (n, dims))
         slots = np.setdiff1d(np.arange(4000), list(reference.points))[:n]
         forest.add_many(channels, slots, coords)
         for channel, slot, point in zip(channels.tolist(), slots.tolist(), coords.tolist(), strict=True):
             reference.points[slot] = (channel, tuple(point))
-        gone = rng.permutation(sorted(reference.points))[: n if round_ < 9 else 2 * n // 3]
-        forest.remove_many(gone)
-        for slot in gone.tolist():
-            del reference.points[slot]
-        check_invariants(forest)
-        cut = int(rng.integers(0, 30))
-        compare(forest, reference, [(c, [((0, 0), (cut, 10**6), 1), ((5, 5), (10**5, cut), 2)]) for c in range(5)])
+        by_region = sorted(reference.points, key=lambda slot: reference.points[slot][1][0])
+        gone = [rng.permutation(by_region), np.array(by_region)][round_ % 2][: n if round_ > 5 else n // 2]
+        for part in np.array_split(gone, 5):
+            forest.remove_many(part)
+            for slot in part.tolist():
+                del reference.points[slot]
+            check_invariants(forest)
+        ends = np.sort(rng.integers(-1, values + 1, (12, 2, dims)), axis=1).tolist()
+        boxes: list[Box] = [(tuple(lo), tuple(hi), 1 << i % 8) for i, (lo, hi) in enumerate(ends)]
+        compare(forest, reference, [(i % 4, boxes[i : i + 1 + i % 3]) for i in range(10)])
+
+
+def test_a_full_leaf_whose_points_became_equal_by_removal() -> None:
+    forest = PointForest(2)
+    forest.add_many(np.zeros(LEAF_MAX), np.arange(LEAF_MAX), [[9, 9]] + [[5, 5]] * (LEAF_MAX - 1))
+    forest.remove(0)
+    for slot in range(LEAF_MAX, 3 * LEAF_MAX):
+        forest.add(0, slot, (5, 5))
+    forest.add(0, 0, (9, 5))
+    check_invariants(forest)
+    assert forest.count([0, 0], [[5, 5], [6, 5]], [[5, 5], [9, 9]], [0, 1, 2]).tolist() == [3 * LEAF_MAX - 1, 1]
 
 
 @pytest.mark.parametrize("one_by_one", [True, False])

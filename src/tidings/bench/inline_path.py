@@ -85,6 +85,22 @@ def measure(data: SelectData, say: Say) -> Measured:
     return measured
 
 
+def in_turn(sizes: list[SelectData]) -> dict[int, Figure]:
+    """Changes to routed messages, a batch of each size in turn: whatever else the machine does slows all sizes alike."""
+    runs = [InlineRun(data, data.points()) for data in sizes]
+    for run in runs:
+        run.fill()
+    rates: dict[int, list[float]] = {data.size: [] for data in sizes}
+    for batches in zip(*(data.updates() for data in sizes), strict=True):
+        for run, batch in zip(runs, batches, strict=True):
+            rates[run.data.size].append(len(batch) / timed(run.route, [batch])[0].wall)
+    label = "inline: changes to routed messages, sizes in turn"
+    return {
+        size: Figure("inline.routed.in_turn.changes_per_s", label, "changes/s", median(found))
+        for size, found in rates.items()
+    }
+
+
 def _load(run: InlineRun, points: PointBatch) -> list[Figure]:
     """Puts all points into the gateway, watching memory."""
     blob = pack([points])

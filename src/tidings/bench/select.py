@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from tidings.bench import Options, Say, inline_path
+from tidings.bench import Options, Say, inline_path, spark_path
 from tidings.bench.inline_path import SAMPLE, Measured
 from tidings.bench.report import Figure, Report, short, shown
 from tidings.bench.select_data import SelectData
@@ -18,7 +18,7 @@ from tidings.model.errors import UsageError
 
 Measure = Callable[[SelectData, Say], Measured]
 
-ENGINES: dict[str, Measure] = {"inline": inline_path.measure}
+ENGINES: dict[str, Measure] = {"inline": inline_path.measure, "spark": spark_path.measure}
 
 _RATIOS = (
     ("inline.match.changes_per_s", "ratio.match", "new rows to ids: index alone over the best peer"),
@@ -38,9 +38,14 @@ def run(options: Options, say: Say) -> Report:
     tiny = SelectData.make(1_000, 30_000, options.seed, rows=2_000)
     for name in engines:
         ENGINES[name](tiny, lambda _: None)
+    sizes = [SelectData.make(size, options.changes, options.seed) for size in options.sizes]
+    if "inline" in engines and len(sizes) > 1:
+        say("inline: all sizes in turn")
+        for size, figure in inline_path.in_turn(sizes).items():
+            report.add(size, [figure])
     with Peers.start(options.has_peers, say) as peers:
-        for size in options.sizes:
-            _measure(report, SelectData.make(size, options.changes, options.seed), engines, peers, say)
+        for data in sizes:
+            _measure(report, data, engines, peers, say)
     report.stamp["load_average_end"] = load_average()
     report.notes.append(describe(report.stamp))
     if peers.missing:

@@ -39,12 +39,12 @@ def read_lines(source: IO[bytes]) -> Iterator[bytes]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[str]]:
-    """A text file that appears under its name only when it is complete."""
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that appears under its name only when it is complete."""
     partial = path.with_name(path.name + ".partial")
     try:
         partial.parent.mkdir(parents=True, exist_ok=True)
-        sink = partial.open("w", encoding="utf-8", errors="surrogatepass", newline="\n")
+        sink = partial.open("wb")
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
     with sink:
@@ -52,14 +52,13 @@ def replacing(path: Path) -> Iterator[IO[str]]:
     partial.replace(path)
 
 
-def write_lines(sink: IO[str], lines: Iterable[str]) -> None:
-    sink.writelines(line + "\n" for line in lines)
+def write_lines(sink: IO[bytes], lines: Iterable[str]) -> None:
+    sink.writelines(line.encode() + b"\n" for line in lines)
 
 
 def write_json(path: Path, value: Any) -> None:
     with replacing(path) as sink:
-        json.dump(value, sink, indent=2)
-        sink.write("\n")
+        sink.write(json.dumps(value, indent=2).encode() + b"\n")
 
 
 def peak_rss_mb() -> float:

@@ -90,17 +90,15 @@ def _replay_inline(
     with replacing(out) as sink, replacing(quarantine) as refused, progress() as display:
         task = display.add_task("subscriptions", total=None)
         with open_input(subscriptions) as source:
-            for entry in engine.refuse(
-                engine.door.read(read_lines(source), lambda n: display.update(task, completed=n))
-            ):
-                refused.write(entry.line() + "\n")
+            entries = engine.refuse(engine.door.read(read_lines(source), lambda n: display.update(task, completed=n)))
+        write_lines(refused, (entry.line() for entry in entries))
         task = display.add_task("bytes of changes", total=changes.stat().st_size)
         with open_input(changes) as source:
             lines = read_lines(source)
             while chunk := list(islice(lines, batch)):
                 result = engine.feed(chunk)
-                write_lines(sink, result.notifications.lines())
+                sink.writelines(result.notifications.text())
                 write_lines(refused, (entry.line() for entry in result.refused))
                 display.update(task, completed=source.tell() if source.seekable() else None)
-        write_lines(sink, engine.finish().notifications.lines())
+        sink.writelines(engine.finish().notifications.text())
     return engine.stats.summary(time.monotonic() - engine.started, peak_rss_mb())

@@ -53,7 +53,7 @@ def workload(
     counts = {}
     with progress() as display:
         with replacing(out / "catalog.sql") as sink:
-            sink.write(made.catalog_sql)
+            sink.write(made.catalog_sql.encode())
         for kind, lines, total in (
             ("subscriptions", made.subscriptions, subscriptions),
             ("changes", made.changes, changes),
@@ -68,10 +68,10 @@ def workload(
     console().print(f"{summary} in {out}", soft_wrap=True, highlight=False)
 
 
-def _write(sink: IO[str], lines: Iterator[bytes]) -> Iterator[int]:
+def _write(sink: IO[bytes], lines: Iterator[bytes]) -> Iterator[int]:
     """Writes all lines, giving the number of lines of every write."""
     from itertools import islice
 
     while chunk := list(islice(lines, _LINES_PER_WRITE)):
-        sink.write(b"\n".join(chunk).decode() + "\n")
+        sink.write(b"\n".join(chunk) + b"\n")
         yield len(chunk)

@@ -24,7 +24,7 @@ def families() -> tuple[Family, ...]:
 
 
 def register(family: Family) -> None:
-    """Adds a family from outside the package; it is asked before the built-in ones are refused."""
+    """Adds a family from outside the package; it is asked before the built-in ones whether it claims a query."""
     if family.name not in {known.name for known in families()}:
         _extra.append(family)
 
@@ -43,7 +43,7 @@ def family_of(form_key: str) -> tuple[Family, Form]:
 
 def classify(statement: Statement, catalog: Catalog) -> Family:
     """The family a query belongs to, or an error that names the construct in the way."""
-    for known in families():
+    for known in (*_extra, *_built_in()):
         if known.claims(statement.shape, catalog):
             return known
     shape = statement.shape

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tidings.kernels import forest_build, forest_count, forest_plan, forest_query, forest_update
+from tidings.kernels import (
+    forest_arrays,
+    forest_build,
+    forest_count,
+    forest_insert,
+    forest_plan,
+    forest_query,
+    forest_remove,
+)
 from tidings.kernels.forest_arrays import (
     BAD_SLOT,
     CHUNK,
@@ -101,7 +109,7 @@ class PointForest:
         if point_channels.min() < 0 or point_slots.min() < 0:
             raise ValueError("channels and slots must not be negative")
         self._cover(int(point_channels.max()), int(point_slots.max()))
-        misfit = forest_update.find_misfit(self._arrays.slot_map, point_slots, False)
+        misfit = forest_arrays.find_misfit(self._arrays.slot_map, point_slots, False)
         if misfit >= 0:
             raise ValueError(f"slot {point_slots[misfit]} is taken")
         if len(point_slots) < BULK_MIN:
@@ -119,7 +127,7 @@ class PointForest:
     def remove_many(self, slots: ArrayLike) -> None:
         """Remove the points in the given slots [n], all different; KeyError, and nothing done, if one is empty."""
         gone: I32 = np.ascontiguousarray(slots, np.int32)
-        misfit = forest_update.find_misfit(self._arrays.slot_map, gone, True)
+        misfit = forest_arrays.find_misfit(self._arrays.slot_map, gone, True)
         if misfit >= 0:
             raise KeyError(f"slot {gone[misfit]} holds no point")
         self._remove(gone)
@@ -174,7 +182,7 @@ class PointForest:
 
     def _insert(self, channels: I64, slots: I32, coords: I64) -> None:
         at = 0
-        while (status := forest_update.insert_points(*self._arrays, channels, slots, coords, at)) != DONE:
+        while (status := forest_insert.insert_points(*self._arrays, channels, slots, coords, at)) != DONE:
             at = int(self._head[PROGRESS])
             if status == BAD_SLOT:
                 raise ValueError(f"slot {slots[at]} is taken")
@@ -182,7 +190,7 @@ class PointForest:
 
     def _remove(self, slots: I32) -> None:
         at = 0
-        while (status := forest_update.remove_points(*self._arrays, slots, at)) != DONE:
+        while (status := forest_remove.remove_points(*self._arrays, slots, at)) != DONE:
             at = int(self._head[PROGRESS])
             if status == BAD_SLOT:
                 raise KeyError(f"slot {slots[at]} holds no point")
@@ -206,7 +214,7 @@ class PointForest:
 
     def _add_bulk(self, channels: I64, slots: I32, coords: I64) -> None:
         order = np.argsort(channels, kind="stable")
-        grouped, starts, sizes = np.unique(channels[order], return_index=True, return_counts=True)
+        grouped, sizes = np.unique(channels[order], return_counts=True)
         roots = self._arrays.channels[grouped, ROOT].astype(np.int64)
         held = np.where(roots >= 0, self._arrays.nodes[roots, COUNT], 0) if len(self._arrays.nodes) else 0 * roots
         rebuilt = sizes * 2 >= held

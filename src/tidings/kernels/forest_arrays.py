@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
+Int = Any
+"""An integer: int64 in compiled code, where numpy's scalars and Python's mix freely."""
 
 INT64_MIN = np.iinfo(np.int64).min
 INT64_MAX = np.iinfo(np.int64).max
@@ -75,7 +77,7 @@ class Arrays(NamedTuple):
 
 
 @njit(cache=True)
-def class_of(points: int) -> int:
+def class_of(points: Int) -> Int:
     """The smallest size class that holds so many points."""
     k = 0
     while CLASS_SIZES[k] < points:
@@ -84,7 +86,7 @@ def class_of(points: int) -> int:
 
 
 @njit(cache=True)
-def block_free(f: Arrays, offset: int, size: int) -> None:
+def block_free(f: Arrays, offset: Int, size: Int) -> None:
     """Give back a run of the pool of any size, as one or more blocks."""
     f.head[POOL_FREE] += size
     while size > 0:
@@ -98,7 +100,7 @@ def block_free(f: Arrays, offset: int, size: int) -> None:
 
 
 @njit(cache=True)
-def block_new(f: Arrays, k: int) -> int:
+def block_new(f: Arrays, k: Int) -> Int:
     """Offset of a block of size class `k`, or -1 if the pool must grow first."""
     size = CLASS_SIZES[k]
     for larger in range(k, CLASSES):
@@ -116,7 +118,7 @@ def block_new(f: Arrays, k: int) -> int:
 
 
 @njit(cache=True)
-def node_free(f: Arrays, node: int) -> None:
+def node_free(f: Arrays, node: Int) -> None:
     """Give back a node, and its block if it is a leaf."""
     if f.nodes[node, LEFT] == IS_LEAF:
         block_free(f, f.nodes[node, OFFSET], f.nodes[node, CAPACITY])
@@ -126,7 +128,7 @@ def node_free(f: Arrays, node: int) -> None:
 
 
 @njit(cache=True)
-def node_new(f: Arrays) -> int:
+def node_new(f: Arrays) -> Int:
     """A node with no points and inverted bounds, or -1 if there must be room made first."""
     node = f.head[NODE_FREE]
     if node >= 0:
@@ -144,7 +146,7 @@ def node_new(f: Arrays) -> int:
 
 
 @njit(cache=True)
-def leaf_new(f: Arrays, k: int) -> int:
+def leaf_new(f: Arrays, k: Int) -> Int:
     """An empty leaf with a block of size class `k`, or -1 if there must be room made first."""
     offset = block_new(f, k)
     if offset < 0:
@@ -160,7 +162,7 @@ def leaf_new(f: Arrays, k: int) -> int:
 
 
 @njit(cache=True)
-def leaf_put(f: Arrays, leaf: int, slot: int, point: I64) -> None:
+def leaf_put(f: Arrays, leaf: Int, slot: Int, point: I64) -> None:
     """Append a point to a leaf with room for it; counts and bounds are the caller's business."""
     at = f.nodes[leaf, COUNT]
     capacity = f.nodes[leaf, CAPACITY]
@@ -173,7 +175,7 @@ def leaf_put(f: Arrays, leaf: int, slot: int, point: I64) -> None:
 
 
 @njit(cache=True)
-def leaf_take(f: Arrays, leaf: int, at: int, point: I64) -> int:
+def leaf_take(f: Arrays, leaf: Int, at: Int, point: I64) -> Int:
     """Copy the coordinates of a leaf's point into `point`; returns its slot."""
     base = f.nodes[leaf, OFFSET] * np.int64(point.shape[0]) + at
     for d in range(point.shape[0]):
@@ -182,7 +184,7 @@ def leaf_take(f: Arrays, leaf: int, at: int, point: I64) -> int:
 
 
 @njit(cache=True)
-def leaf_move(f: Arrays, leaf: int, k: int) -> bool:
+def leaf_move(f: Arrays, leaf: Int, k: Int) -> bool:
     """Move a leaf's points into a block of size class `k`; False, and nothing done, if the pool must grow first."""
     offset = block_new(f, k)
     if offset < 0:
@@ -204,7 +206,7 @@ def leaf_move(f: Arrays, leaf: int, k: int) -> bool:
 
 
 @njit(cache=True)
-def bounds_add(f: Arrays, node: int, point: I64) -> bool:
+def bounds_add(f: Arrays, node: Int, point: I64) -> bool:
     """Make a node's bounds contain a point; True if they did not before."""
     grew = False
     for d in range(point.shape[0]):
@@ -218,7 +220,7 @@ def bounds_add(f: Arrays, node: int, point: I64) -> bool:
 
 
 @njit(cache=True)
-def bounds_join(f: Arrays, node: int, child: int) -> None:
+def bounds_join(f: Arrays, node: Int, child: Int) -> None:
     """Make a node's bounds contain those of a child."""
     for d in range(f.bounds.shape[2]):
         f.bounds[node, 0, d] = min(f.bounds[node, 0, d], f.bounds[child, 0, d])
@@ -226,7 +228,7 @@ def bounds_join(f: Arrays, node: int, child: int) -> None:
 
 
 @njit(cache=True)
-def bounds_tighten(f: Arrays, leaf: int, point: I64) -> None:
+def bounds_tighten(f: Arrays, leaf: Int, point: I64) -> None:
     """Recompute a leaf's bounds from its points; `point` is scratch of D values."""
     f.bounds[leaf, 0, :] = INT64_MAX
     f.bounds[leaf, 1, :] = INT64_MIN
@@ -236,7 +238,7 @@ def bounds_tighten(f: Arrays, leaf: int, point: I64) -> None:
 
 
 @njit(cache=True)
-def replace_child(f: Arrays, link: int, old: int, new: int) -> None:
+def replace_child(f: Arrays, link: Int, old: Int, new: Int) -> None:
     """Hang `new` where `old` hung: below node `link`, or as the root of channel -1 - link."""
     f.nodes[new, PARENT] = link
     if link < 0:
@@ -245,6 +247,23 @@ def replace_child(f: Arrays, link: int, old: int, new: int) -> None:
         f.nodes[link, LEFT] = new
     else:
         f.nodes[link, RIGHT] = new
+
+
+@njit(cache=True)
+def find_misfit(slot_map: I32, slots: I32, held: bool) -> Int:
+    """Index of the first slot that is listed twice or whose being held differs from `held`; -1 if there is none."""
+    # A slot seen has its leaf complemented, which makes it look the other way round; then all is put back.
+    misfit = -1
+    seen = 0
+    for i in range(slots.shape[0]):
+        if slots[i] < 0 or slots[i] >= slot_map.shape[0] or (slot_map[slots[i], 0] >= 0) != held:
+            misfit = i
+            break
+        slot_map[slots[i], 0] = ~slot_map[slots[i], 0]
+        seen += 1
+    for i in range(seen):
+        slot_map[slots[i], 0] = ~slot_map[slots[i], 0]
+    return misfit
 
 
 def empty_arrays(dims: int) -> Arrays:

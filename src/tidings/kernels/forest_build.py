@@ -26,6 +26,7 @@ from tidings.kernels.forest_arrays import (
     REMOVED,
     RIGHT,
     Arrays,
+    Int,
     bounds_add,
     bounds_join,
     class_of,
@@ -39,7 +40,7 @@ from tidings.kernels.forest_arrays import (
 
 
 @njit(cache=True)
-def subtree(f: Arrays, node: int) -> I64:
+def subtree(f: Arrays, node: Int) -> I64:
     """All nodes at and below a node, parents before children."""
     found = np.empty(64, np.int64)
     found[0] = node
@@ -58,7 +59,7 @@ def subtree(f: Arrays, node: int) -> I64:
 
 
 @njit(cache=True)
-def copy_points(f: Arrays, node: int, slots: I32, coords: I64, at: int) -> int:
+def copy_points(f: Arrays, node: Int, slots: I32, coords: I64, at: Int) -> Int:
     """Write the points below a node to slots[at:] and coords[at:]; returns the end."""
     for below in subtree(f, node):
         if f.nodes[below, LEFT] == IS_LEAF:
@@ -126,8 +127,8 @@ def build(
     slots: I32,
     coords: I64,
     made: I64,
-    start: int,
-) -> int:
+    start: Int,
+) -> Int:
     """Replace the trees below old_nodes[t] by the planned ones, each hung at links[t] (see `replace_child`).
 
     `made` int64[p] collects the node of each step. Call with start = -1. Returns DONE, or NEEDS_ROOM: then make room
@@ -174,9 +175,9 @@ def build(
 
 
 @njit(cache=True)
-def repack(nodes: I32, node_top: int, dims: int, pool: I64, pool_slot: I32, new_pool: I64, new_slot: I32) -> int:
+def repack(nodes: I32, node_top: Int, dims: Int, pool: I64, pool_slot: I32, new_pool: I64, new_slot: I32) -> Int:
     """Copy all blocks next to each other into new arrays; returns the top of the new pool."""
-    top = 0
+    top: Int = 0
     for leaf in range(node_top):
         if nodes[leaf, LEFT] != IS_LEAF:
             continue

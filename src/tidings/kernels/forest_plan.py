@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tidings.kernels.forest_arrays import I32, I64, LEAF_MAX
+from tidings.kernels.forest_arrays import I32, I64, LEAF_MAX, Int
 
 
 @njit(cache=True)
-def select(keys: I64, n: int, k: int) -> int:
+def select(keys: I64, n: Int, k: Int) -> Int:
     """The k-th smallest of the first n keys, which are reordered (Hoare's quickselect, median of three)."""
     lo = 0
     hi = n - 1
@@ -43,7 +43,7 @@ def select(keys: I64, n: int, k: int) -> int:
 
 
 @njit(cache=True)
-def best_cut(keys: I64, scratch: I64, n: int) -> tuple[int, int]:
+def best_cut(keys: I64, scratch: I64, n: Int) -> tuple[Int, Int]:
     """Value v for which {x <= v} and {x > v} are closest to halves, and the size of the smaller; 0 if all are equal."""
     for i in range(n):
         scratch[i] = keys[i]
@@ -66,8 +66,8 @@ def best_cut(keys: I64, scratch: I64, n: int) -> tuple[int, int]:
 
 @njit(cache=True)
 def choose_cut(
-    coords: I64, rows: I32, start: int, end: int, first: int, live: int, keys: I64, scratch: I64
-) -> tuple[int, int, int]:
+    coords: I64, rows: I32, start: Int, end: Int, first: Int, live: Int, keys: I64, scratch: I64
+) -> tuple[Int, Int, Int]:
     """Dimension (-1: all points are the same) and value to cut coords[rows[start:end]] at.
 
     Dimensions are tried from `first` on. `live` is the bit set of those not yet known to be constant; the third result
@@ -95,7 +95,7 @@ def choose_cut(
 
 
 @njit(cache=True)
-def divide(coords: I64, rows: I32, start: int, end: int, d: int, value: int, held: I32) -> int:
+def divide(coords: I64, rows: I32, start: Int, end: Int, d: Int, value: Int, held: I32) -> Int:
     """Stable partition of rows[start:end] by coordinate d <= value; returns where the right part starts."""
     middle = start
     right = 0

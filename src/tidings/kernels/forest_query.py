@@ -17,15 +17,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tidings.kernels.forest_arrays import CAPACITY, CHUNK, COUNT, I32, I64, IS_LEAF, LEFT, OFFSET, RIGHT, ROOT, U8
-
-HIT = 256
-"""Set beside the tag bits of a point that is in some box: tags may be 0."""
+from tidings.kernels.forest_arrays import CHUNK, COUNT, I32, I64, IS_LEAF, LEFT, RIGHT, ROOT, U8, Int
+from tidings.kernels.forest_leaf import report_all, report_one, report_union
 
 
 @njit(cache=True)
-def new_stack(dims: int, box_starts: I64) -> tuple[I64, I64, I64]:
-    """A stack and lists that no walk outgrows: heights are limited (see forest_update), and so are lists per level."""
+def new_stack(dims: Int, box_starts: I64) -> tuple[I64, I64, I64]:
+    """A stack and lists that no walk outgrows: heights are limited (see forest_insert), and so are lists per level."""
     boxes = 1
     for query in range(box_starts.shape[0] - 1):
         boxes = max(boxes, box_starts[query + 1] - box_starts[query])
@@ -35,7 +33,7 @@ def new_stack(dims: int, box_starts: I64) -> tuple[I64, I64, I64]:
 
 
 @njit(cache=True)
-def extended(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
+def extended(array: NDArray[Any], used: Int, size: Int) -> NDArray[Any]:
     """A longer copy; memory beyond `used` is not touched, so a generous size costs nothing."""
     longer = np.empty(size, array.dtype)
     longer[:used] = array[:used]
@@ -43,7 +41,7 @@ def extended(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
 
 
 @njit(cache=True)
-def narrow(bounds: I64, node: int, box_lo: I64, box_hi: I64, box: int, mask: int) -> int:
+def narrow(bounds: I64, node: Int, box_lo: I64, box_hi: I64, box: Int, mask: Int) -> Int:
     """The dimensions of `mask` in which a node's bounds reach out of a box; -1 if they do not meet."""
     for d in range(bounds.shape[2]):
         if (mask >> d) & 1:
@@ -58,8 +56,8 @@ def narrow(bounds: I64, node: int, box_lo: I64, box_hi: I64, box: int, mask: int
 
 @njit(cache=True)
 def open_boxes(
-    bounds: I64, root: int, box_lo: I64, box_hi: I64, start: int, end: int, list_box: I64, list_mask: I64
-) -> int:
+    bounds: I64, root: Int, box_lo: I64, box_hi: I64, start: Int, end: Int, list_box: I64, list_mask: I64
+) -> Int:
     """Start the lists with the boxes start:end that meet the root; returns how many."""
     size = 0
     dims = bounds.shape[2]
@@ -81,14 +79,14 @@ def push_children(
     bounds: I64,
     box_lo: I64,
     box_hi: I64,
-    node: int,
-    start: int,
-    end: int,
+    node: Int,
+    start: Int,
+    end: Int,
     list_box: I64,
     list_mask: I64,
     stack: I64,
-    depth: int,
-) -> int:
+    depth: Int,
+) -> Int:
     """Push those children of a node that meet a box of its list start:end, which is on top; returns the new depth."""
     top = end
     for side in (RIGHT, LEFT):
@@ -108,109 +106,6 @@ def push_children(
     return depth
 
 
-@njit(cache=True, inline="always")
-def test_chunk(pool: I64, at: int, stride: int, box_lo: I64, box_hi: I64, box: int, mask: int, misses: I64) -> None:
-    """Set misses[i], for the CHUNK points from pool[at] on, to 0 if point i is in the box and to 1 if not."""
-    for i in range(CHUNK):
-        misses[i] = 0
-    for d in range(box_lo.shape[1]):
-        if (mask >> d) & 1:
-            lo = box_lo[box, d]
-            hi = box_hi[box, d]
-            # Unsigned, because the check for an index from the end would keep the loop from being vectorised.
-            column = np.uint64(at + d * stride)
-            for i in range(CHUNK):
-                x = pool[column + np.uint64(i)]
-                misses[i] |= (x < lo) | (x > hi)
-
-
-@njit(cache=True)
-def report_all(nodes: I32, pool_slot: I32, leaf: int, tag: int, slots: I32, tags: U8, size: int) -> int:
-    """Append all points of a leaf; returns the new size."""
-    source = np.uint64(nodes[leaf, OFFSET])
-    target = np.uint64(size)
-    count = np.int64(nodes[leaf, COUNT])
-    for i in range(count):
-        slots[target + np.uint64(i)] = pool_slot[source + np.uint64(i)]
-        tags[target + np.uint64(i)] = tag
-    return size + count
-
-
-@njit(cache=True)
-def report_one(
-    nodes: I32,
-    pool: I64,
-    pool_slot: I32,
-    leaf: int,
-    box_lo: I64,
-    box_hi: I64,
-    box: int,
-    mask: int,
-    tag: int,
-    misses: I64,
-    slots: I32,
-    tags: U8,
-    size: int,
-) -> int:
-    """Append the leaf's points in the one box that matters there; returns the new size."""
-    offset = np.int64(nodes[leaf, OFFSET])
-    count = np.int64(nodes[leaf, COUNT])
-    stride = np.int64(nodes[leaf, CAPACITY])
-    for at in range(0, count, CHUNK):
-        test_chunk(pool, offset * box_lo.shape[1] + at, stride, box_lo, box_hi, box, mask, misses)
-        source = np.uint64(offset + at)
-        for i in range(min(CHUNK, count - at)):
-            slots[np.uint64(size)] = pool_slot[source + np.uint64(i)]
-            tags[np.uint64(size)] = tag
-            size += 1 - misses[i]
-    return size
-
-
-@njit(cache=True)
-def report_union(
-    nodes: I32,
-    pool: I64,
-    pool_slot: I32,
-    leaf: int,
-    box_lo: I64,
-    box_hi: I64,
-    box_tags: U8,
-    list_box: I64,
-    list_mask: I64,
-    start: int,
-    end: int,
-    misses: I64,
-    marks: I64,
-    slots: I32,
-    tags: U8,
-    size: int,
-) -> int:
-    """Append the leaf's points in any of the boxes listed in start:end, tags joined; returns the new size."""
-    offset = np.int64(nodes[leaf, OFFSET])
-    count = np.int64(nodes[leaf, COUNT])
-    stride = np.int64(nodes[leaf, CAPACITY])
-    always = 0
-    for b in range(start, end):
-        if list_mask[b] == 0:
-            always |= box_tags[list_box[b]] | HIT
-    for at in range(0, count, CHUNK):
-        for i in range(CHUNK):
-            marks[i] = always
-        for b in range(start, end):
-            if list_mask[b]:
-                base = offset * box_lo.shape[1] + at
-                test_chunk(pool, base, stride, box_lo, box_hi, list_box[b], list_mask[b], misses)
-                tag = np.int64(box_tags[list_box[b]]) | HIT
-                for i in range(CHUNK):
-                    marks[i] |= tag & (misses[i] - 1)
-        source = np.uint64(offset + at)
-        for i in range(min(CHUNK, count - at)):
-            slots[np.uint64(size)] = pool_slot[source + np.uint64(i)]
-            tags[np.uint64(size)] = marks[i] & (HIT - 1)
-            size += marks[i] >> 8
-    return size
-
-
 @njit(cache=True)
 def walk(
     channels: I32,
@@ -219,7 +114,7 @@ def walk(
     pool: I64,
     pool_slot: I32,
     order: I64,
-    at: int,
+    at: Int,
     query_channels: I64,
     box_lo: I64,
     box_hi: I64,
@@ -231,8 +126,8 @@ def walk(
     sizes: I64,
     slots: I32,
     tags: U8,
-    size: int,
-) -> tuple[int, int]:
+    size: Int,
+) -> tuple[Int, Int]:
     """Answer the queries order[at:] as far as there is room for the answers; returns where to go on, and the size."""
     misses = np.empty(CHUNK, np.int64)
     marks = np.empty(CHUNK, np.int64)

@@ -9,22 +9,30 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels import forest_build, forest_count, forest_plan, forest_query, forest_update
+from tidings.kernels import (
+    forest_arrays,
+    forest_build,
+    forest_count,
+    forest_insert,
+    forest_plan,
+    forest_query,
+    forest_remove,
+)
 from tidings.kernels.forest import PointForest
 from tidings.kernels.forest_arrays import LEAF_MAX
 
 ENTRY_KERNELS: tuple[Any, ...] = (
+    forest_arrays.find_misfit,
     forest_build.build,
     forest_build.dump,
     forest_build.gather,
     forest_build.repack,
     forest_count.count,
+    forest_insert.insert_points,
     forest_plan.plan_trees,
     forest_query.reorder,
     forest_query.stab,
-    forest_update.find_misfit,
-    forest_update.insert_points,
-    forest_update.remove_points,
+    forest_remove.remove_points,
 )
 """Kernels called from Python; those they call are compiled with them."""
 

@@ -18,7 +18,7 @@ from tidings.model.catalog import Catalog
 from tidings.model.channel import ChannelKey, channel_columns, group_channels
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
-from tidings.model.notification import NotificationBatch
+from tidings.model.notification import NotificationBatch, dense_ranks, told_order
 from tidings.model.points import Event, PointBatch
 
 ALIVE = np.int64(2**63 - 1)
@@ -72,6 +72,7 @@ class Gateway:
         self._died = np.empty(0, np.int64)
         self._channel = np.empty(0, np.int32)
         self._rank: Int64Array | None = None
+        self._id_column: pa.Array | None = None
         self.deliveries: Counter[str] = Counter()
         self.notifications: Counter[str] = Counter()
 
@@ -153,7 +154,7 @@ class Gateway:
             self._ids[slot] = id
         self._born[slots] = points.after
         self._died[slots] = ALIVE
-        self._rank = None
+        self._rank = self._id_column = None
         if points.home.all():
             form.slots.update(zip(ids, ((slot,) for slot in slots.tolist()), strict=True))
         else:
@@ -279,18 +280,25 @@ class Gateway:
         if len(seq) == 0:
             return NotificationBatch.empty()
         is_snapshot = tail < snapshot_count
-        order = np.lexsort((is_snapshot, self._ranks(slot), seq))
-        ids = [self._ids[at] for at in slot[order].tolist()]
-        return NotificationBatch(seq[order], ids, tail[order], tails, is_snapshot[order])
+        order = told_order(seq, self._ranks(slot), is_snapshot)
+        return NotificationBatch(seq[order], self._named(slot[order]), tail[order], tails, is_snapshot[order])
+
+    def _named(self, slot: Int64Array) -> pa.Array:
+        """Ids of the slots; for many slots through a columnar copy of all ids, kept while nobody comes or goes."""
+        if self._id_column is None and len(slot) * 4 < len(self._ids):
+            return pa.array([self._ids[at] for at in slot.tolist()], pa.string())
+        if self._id_column is None:
+            self._id_column = pa.array(self._ids, pa.string())
+        return self._id_column.take(pa.array(slot))
 
     def _ranks(self, slot: Int64Array) -> Int64Array:
         """Numbers that sort like the ids of the slots: of the slots at hand if few, else of all, kept for next time."""
         if self._rank is not None:
             return self._rank[slot]
-        distinct, inverse = np.unique(slot, return_inverse=True)
-        if len(distinct) * 4 < len(self._ids):
-            return _dense_ranks([self._ids[at] for at in distinct.tolist()])[inverse]
-        self._rank = _dense_ranks(self._ids)
+        if len(slot) * 4 < len(self._ids):
+            distinct, inverse = np.unique(slot, return_inverse=True)
+            return dense_ranks(pa.array([self._ids[at] for at in distinct.tolist()], pa.string()))[inverse]
+        self._rank = dense_ranks(pa.array(self._ids, pa.string()))
         return self._rank[slot]
 
     def _dump_form(self, form: _FormPoints) -> PointBatch:
@@ -311,14 +319,3 @@ class Gateway:
             home,
             pa.array([form.details.get(slot, b"") for slot in slots.tolist()], pa.binary()),
         )
-
-
-def _dense_ranks(ids: list[str]) -> Int64Array:
-    """Rank of each id in ascending order; equal ids have equal ranks."""
-    array = pa.array(ids, pa.string())
-    order = np.asarray(pc.sort_indices(array)).astype(np.int64)
-    ordered = array.take(pa.array(order))
-    is_new = np.asarray(pc.not_equal(ordered.slice(1), ordered.slice(0, len(ids) - 1)))
-    ranks = np.empty(len(ids), np.int64)
-    ranks[order] = np.concatenate([[0], np.cumsum(is_new)])
-    return ranks

@@ -53,6 +53,7 @@ class Door:
         self._compiler = Compiler(catalog)
         self._families: dict[Shape, Family] = {}
         self._live: dict[str, Placement] = {}
+        self._latest: dict[str, int] = {}
         self._gathered: dict[str, _Columns] = {}
         self._order = 0
 
@@ -122,6 +123,10 @@ class Door:
         return [self._batch(form, columns) for form, columns in gathered.items()]
 
     def _gather(self, event: Event, id: str, after: int, placement: Placement) -> None:
+        # Events of one id happen in the order they came in: none before the one before it.
+        after = max(after, self._latest.get(id, 0))
+        if after:
+            self._latest[id] = after
         columns = self._gathered.setdefault(placement.form, _Columns())
         channels = placement.channels or (None,)
         for i, channel in enumerate(channels):

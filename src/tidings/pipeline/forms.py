@@ -61,7 +61,10 @@ class Groups:
             self._columns[key] = dict(msgspec.json.decode(key, type=list[tuple[str, tuple[str, ...]]]))
 
     def split(self, changes: TableChanges, shards: int) -> Iterable[tuple[GroupKey, int, TableChanges]]:
-        """(group, shard, changes) for every shard that must see some of the changes."""
+        """(group, shard, changes) for every shard that must see some of the changes.
+
+        A row whose values move from one shard to another is deleted in the one and inserted in the other.
+        """
         for key, columns in self._columns.items():
             if changes.table not in columns:
                 continue
@@ -72,13 +75,23 @@ class Groups:
             old = shard_of_values(changes.before, names, shards)
             new = shard_of_values(changes.after, names, shards)
             for shard in range(shards):
-                wanted = ((old == shard) & changes.had) | ((new == shard) & changes.has)
-                if wanted.any():
-                    yield key, shard, take_changes(changes, wanted)
+                had, has = changes.had & (old == shard), changes.has & (new == shard)
+                if (had | has).any():
+                    yield key, shard, take_changes(_restricted(changes, had, has), had | has)
 
     def shards(self, key: GroupKey, shards: int) -> range:
         """Shards of a group: all of them, or only one where the group cannot be spread."""
         return range(shards if any(self._columns[key].values()) else 1)
+
+
+def _restricted(changes: TableChanges, had: BoolArray, has: BoolArray) -> TableChanges:
+    """The changes with only these old and new rows; the others count as absent."""
+    before, after = changes.before, changes.after
+    if (had != changes.had).any():
+        before = before.take(pa.array(np.arange(len(changes)), mask=~had))
+    if (has != changes.has).any():
+        after = after.take(pa.array(np.arange(len(changes)), mask=~has))
+    return TableChanges(changes.table, changes.seq, had, before, has, after)
 
 
 def take_changes(changes: TableChanges, mask: BoolArray) -> TableChanges:

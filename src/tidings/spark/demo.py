@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidings.model.blob import pack, unpack
@@ -174,7 +175,6 @@ def _samples(batch: NotificationBatch, count: int = 4) -> list[str]:
     """A few lines of changes, evenly spread over the batch."""
     at = [i for i, is_snapshot in enumerate(batch.is_snapshot.tolist()) if not is_snapshot]
     chosen = at[:: max(1, len(at) // count)][:count]
-    picked = NotificationBatch(
-        batch.seq[chosen], [batch.ids[i] for i in chosen], batch.tail[chosen], batch.tails, batch.is_snapshot[chosen]
-    )
+    ids = batch.ids.take(pa.array(chosen, pa.int64()))
+    picked = NotificationBatch(batch.seq[chosen], ids, batch.tail[chosen], batch.tails, batch.is_snapshot[chosen])
     return picked.lines()

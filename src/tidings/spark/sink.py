@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -41,9 +41,9 @@ class PartsSink:
             elif row["kind"] == kinds.METRICS:
                 add_metrics(metrics, unpack(bytes(row["blob"])))
         metrics["quarantined"] = len(refused)
-        self._replace(f"out-{batch_id:08d}.jsonl", merged_lines(notifications))
-        self._replace(f"quarantine-{batch_id:08d}.jsonl", (line for _, line in sorted(refused)))
-        self._replace(f"manifest-{batch_id:08d}.json", [json.dumps(metrics)])
+        self._replace(f"out-{batch_id:08d}.jsonl", NotificationBatch.merge(notifications).text())
+        self._replace(f"quarantine-{batch_id:08d}.jsonl", ((line + "\n").encode() for _, line in sorted(refused)))
+        self._replace(f"manifest-{batch_id:08d}.json", [json.dumps(metrics).encode()])
         return metrics
 
     def batches(self) -> list[int]:
@@ -63,26 +63,13 @@ class PartsSink:
             with (self._folder / f"{kind}-{batch_id:08d}.jsonl").open("rb") as part:
                 shutil.copyfileobj(part, sink, 1 << 20)
 
-    def _replace(self, name: str, lines: Iterable[str]) -> None:
+    def _replace(self, name: str, pieces: Iterable[bytes | memoryview]) -> None:
         partial = self._folder / f".{name}.{os.getpid()}"
-        with partial.open("w", encoding="utf-8", newline="\n") as sink:
-            sink.writelines(line + "\n" for line in lines)
+        with partial.open("wb") as sink:
+            sink.writelines(pieces)
             sink.flush()
             os.fsync(sink.fileno())
         partial.replace(self._folder / name)
-
-
-def merged_lines(batches: list[NotificationBatch]) -> Iterator[str]:
-    """Lines of all zones' notifications by (seq, id), a change before a snapshot."""
-    if len(batches) == 1:
-        yield from batches[0].lines()
-        return
-    entries: list[tuple[int, str, bool, str]] = []
-    for batch in batches:
-        entries.extend(zip(batch.seq.tolist(), batch.ids, batch.is_snapshot.tolist(), batch.lines(), strict=True))
-    entries.sort()
-    for entry in entries:
-        yield entry[3]
 
 
 def add_metrics(total: dict[str, Any], more: dict[str, Any]) -> None:

@@ -52,9 +52,13 @@ class SelectViews(Views):
             bits = self._decide(messages, pairs)
             told = bits != 0
             message, slot, bits = message[told], slot[told], bits[told]
-        kinds, tail = np.unique(message * 4 + bits, return_inverse=True)
-        tails = self._tails(messages, kinds // 4, kinds % 4)
-        return Told(messages.seq[message], slot, tail.astype(np.int64), tails)
+        # Everyone a message reaches with the same bits is told the same: number the kinds that occur, make each once.
+        kind_of = message * 4 + bits
+        occurs = np.zeros(4 * len(messages), np.bool_)
+        occurs[kind_of] = True
+        kinds = np.flatnonzero(occurs)
+        number = np.cumsum(occurs) - 1
+        return Told(messages.seq[message], slot, number[kind_of], self._tails(messages, kinds // 4, kinds % 4))
 
     def _tails(self, messages: MessageBatch, message: Int64Array, bits: Int64Array) -> list[str]:
         old = self._rendered(messages, message[(bits & OLD) != 0], "old")

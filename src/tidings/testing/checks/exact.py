@@ -27,6 +27,8 @@ def check_exact(case: Case) -> None:
     for place in sorted({*expected, *by_place}):
         _, id, is_snapshot = place
         if is_snapshot:
+            assert place in by_place, f"no snapshot of {id} at seq {place[0]}"
+            assert place in expected, f"a snapshot of {id} at seq {place[0]}, where none is due"
             held[id], right[id] = Counter(), Counter()
         if place in by_place:
             assert id in held, f"{by_place[place]} comes before the subscription's snapshot"

@@ -1,9 +1,8 @@
-"""Insertion and removal of single points, in time logarithmic in the size of the channel.
+"""Insertion of single points, in time logarithmic in the size of the channel.
 
 A full leaf is cut in two. A leaf whose points are all the same cannot be cut: its block grows instead, and a different
-point that arrives there gets a leaf of its own beside it, in constant time. A removed point leaves its place to the last
-of its leaf; empty leaves vanish and small subtrees become leaves. What takes longer, rebuilding a path that got too deep
-or a channel with many removals, is reported to the caller, as is lack of room; see `NEEDS_ROOM` and `NEEDS_REBUILD`.
+point that arrives there gets a leaf of its own beside it, in constant time. What takes longer, making room and
+rebuilding a subtree on a path that got too deep, is left to the caller; see `NEEDS_ROOM` and `NEEDS_REBUILD`.
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ from tidings.kernels.forest_arrays import (
     SPARE_POINTS,
     TARGET,
     Arrays,
+    Int,
     bounds_add,
     bounds_join,
     bounds_tighten,
@@ -44,22 +44,15 @@ from tidings.kernels.forest_arrays import (
     leaf_move,
     leaf_new,
     leaf_put,
-    leaf_take,
-    node_free,
     node_new,
     replace_child,
 )
-from tidings.kernels.forest_build import copy_points, subtree
+from tidings.kernels.forest_build import copy_points
 from tidings.kernels.forest_plan import choose_cut
-
-COLLAPSE_AT = LEAF_MAX // 4
-"""A subtree with so few points becomes a leaf."""
-REBUILD_SLACK = 128
-"""Removals from a channel, beyond as many as points are left, before it is rebuilt."""
 
 
 @njit(cache=True)
-def height_limit(points: int, dims: int) -> int:
+def height_limit(points: Int, dims: Int) -> Int:
     """Height that a tree built in bulk never reaches (see forest_plan), with some slack."""
     bits = 0
     while points >> bits:
@@ -68,7 +61,7 @@ def height_limit(points: int, dims: int) -> int:
 
 
 @njit(cache=True)
-def fork(f: Arrays, leaf: int, other: int, dim: int, value: int, leaf_is_left: bool) -> None:
+def fork(f: Arrays, leaf: Int, other: Int, dim: Int, value: Int, leaf_is_left: bool) -> None:
     """Put an inner node where `leaf` is, with `leaf` and the new leaf `other` below."""
     node = node_new(f)
     replace_child(f, f.nodes[leaf, PARENT], leaf, node)
@@ -83,7 +76,7 @@ def fork(f: Arrays, leaf: int, other: int, dim: int, value: int, leaf_is_left: b
 
 
 @njit(cache=True)
-def cut_leaf(f: Arrays, leaf: int, point: I64) -> int:
+def cut_leaf(f: Arrays, leaf: Int, point: I64) -> Int:
     """Cut a leaf whose points are not all the same; returns the part where `point` belongs."""
     n = np.int64(f.nodes[leaf, COUNT])
     dims = point.shape[0]
@@ -113,7 +106,7 @@ def cut_leaf(f: Arrays, leaf: int, point: I64) -> int:
 
 
 @njit(cache=True)
-def leaf_for(f: Arrays, leaf: int, point: I64) -> int:
+def leaf_for(f: Arrays, leaf: Int, point: I64) -> Int:
     """The leaf to append `point` to, given the one it belongs to; -1, and nothing done, if room must be made first."""
     count = f.nodes[leaf, COUNT]
     if count == LEAF_MAX:
@@ -141,7 +134,7 @@ def leaf_for(f: Arrays, leaf: int, point: I64) -> int:
 
 
 @njit(cache=True)
-def insert_point(f: Arrays, channel: int, slot: int, point: I64) -> int:
+def insert_point(f: Arrays, channel: Int, slot: Int, point: I64) -> Int:
     """Insert one point; DONE, NEEDS_ROOM (nothing done yet) or NEEDS_REBUILD (inserted; below node head[TARGET])."""
     head, nodes = f.head, f.nodes
     if head[NODE_TOP] + SPARE_NODES > nodes.shape[0] or head[POOL_TOP] + SPARE_POINTS > f.pool_slot.shape[0]:
@@ -181,77 +174,6 @@ def insert_point(f: Arrays, channel: int, slot: int, point: I64) -> int:
 
 
 @njit(cache=True)
-def collapse(f: Arrays, node: int) -> None:
-    """Turn the few points below a node into one leaf in its place."""
-    n = np.int64(f.nodes[node, COUNT])
-    link = f.nodes[node, PARENT]
-    slots = np.empty(n, np.int32)
-    coords = np.empty((n, f.bounds.shape[2]), np.int64)
-    copy_points(f, node, slots, coords, 0)
-    leaf = leaf_new(f, class_of(n))
-    for i in range(n):
-        leaf_put(f, leaf, slots[i], coords[i])
-        bounds_add(f, leaf, coords[i])
-        f.nodes[leaf, COUNT] += 1
-    replace_child(f, link, node, leaf)
-    for old in subtree(f, node):
-        node_free(f, old)
-
-
-@njit(cache=True)
-def unlink(f: Arrays, leaf: int) -> None:
-    """Take an empty leaf out of its tree; its sibling replaces their parent."""
-    link = np.int64(f.nodes[leaf, PARENT])
-    if link < 0:
-        f.channels[-1 - link, ROOT] = -1
-    else:
-        sibling = f.nodes[link, LEFT] if f.nodes[link, RIGHT] == leaf else f.nodes[link, RIGHT]
-        replace_child(f, f.nodes[link, PARENT], link, sibling)
-        node_free(f, link)
-    node_free(f, leaf)
-
-
-@njit(cache=True)
-def remove_point(f: Arrays, slot: int, point: I64) -> int:
-    """Remove one point; DONE or NEEDS_REBUILD (removed; below node head[TARGET]). `point` is scratch of D values."""
-    nodes = f.nodes
-    leaf = np.int64(f.slot_map[slot, 0])
-    at = f.slot_map[slot, 1]
-    last = nodes[leaf, COUNT] - 1
-    if at != last:
-        moved = leaf_take(f, leaf, last, point)
-        nodes[leaf, COUNT] = at
-        leaf_put(f, leaf, moved, point)
-        nodes[leaf, COUNT] = last + 1
-    f.slot_map[slot, 0] = -1
-    f.head[POINTS] -= 1
-    node = root = leaf
-    small = np.int64(-1)
-    while node >= 0:
-        nodes[node, COUNT] -= 1
-        if nodes[node, COUNT] <= COLLAPSE_AT and node != leaf:
-            small = node
-        root = node
-        node = np.int64(nodes[node, PARENT])
-    channel = -1 - node
-    left = nodes[root, COUNT]
-    if small >= 0:
-        collapse(f, small)
-    elif last == 0:
-        unlink(f, leaf)
-    elif nodes[leaf, CAPACITY] > COLLAPSE_AT and last * 4 <= nodes[leaf, CAPACITY]:
-        leaf_move(f, leaf, class_of(2 * last))
-    f.channels[channel, REMOVED] += 1
-    if f.channels[channel, REMOVED] <= left + REBUILD_SLACK:
-        return DONE
-    f.channels[channel, REMOVED] = 0
-    if left <= LEAF_MAX:
-        return DONE
-    f.head[TARGET] = f.channels[channel, ROOT]
-    return NEEDS_REBUILD
-
-
-@njit(cache=True)
 def insert_points(
     head: I64,
     channels: I32,
@@ -264,8 +186,8 @@ def insert_points(
     point_channels: I64,
     slots: I32,
     coords: I64,
-    start: int,
-) -> int:
+    start: Int,
+) -> Int:
     """Insert points start.. of the given; unless DONE, go on with head[PROGRESS] after doing what is reported."""
     f = Arrays(head, channels, nodes, split, bounds, pool, pool_slot, slot_map)
     for i in range(start, slots.shape[0]):
@@ -277,49 +199,3 @@ def insert_points(
             head[PROGRESS] = i + (status == NEEDS_REBUILD)
             return status
     return DONE
-
-
-@njit(cache=True)
-def remove_points(
-    head: I64,
-    channels: I32,
-    nodes: I32,
-    split: I64,
-    bounds: I64,
-    pool: I64,
-    pool_slot: I32,
-    slot_map: I32,
-    slots: I32,
-    start: int,
-) -> int:
-    """Remove the points in slots[start:]; unless DONE, go on with head[PROGRESS] after doing what is reported."""
-    f = Arrays(head, channels, nodes, split, bounds, pool, pool_slot, slot_map)
-    point = np.empty(bounds.shape[2], np.int64)
-    for i in range(start, slots.shape[0]):
-        head[PROGRESS] = i
-        if slots[i] < 0 or slots[i] >= slot_map.shape[0] or slot_map[slots[i], 0] < 0:
-            return BAD_SLOT
-        if head[NODE_TOP] + SPARE_NODES > nodes.shape[0] or head[POOL_TOP] + SPARE_POINTS > pool_slot.shape[0]:
-            head[ROOM] = 0
-            return NEEDS_ROOM
-        if remove_point(f, slots[i], point) == NEEDS_REBUILD:
-            head[PROGRESS] = i + 1
-            return NEEDS_REBUILD
-    return DONE
-
-
-@njit(cache=True)
-def find_misfit(slot_map: I32, slots: I32, held: bool) -> int:
-    """Index of the first slot that is listed twice or whose being held differs from `held`; -1 if there is none."""
-    # A slot seen has its leaf complemented, which makes it look the other way round; then all is put back.
-    misfit = -1
-    seen = 0
-    for i in range(slots.shape[0]):
-        if slots[i] < 0 or slots[i] >= slot_map.shape[0] or (slot_map[slots[i], 0] >= 0) != held:
-            misfit = i
-            break
-        slot_map[slots[i], 0] = ~slot_map[slots[i], 0]
-        seen += 1
-    for i in range(seen):
-        slot_map[slots[i], 0] = ~slot_map[slots[i], 0]
-    return misfit

@@ -1,0 +1,126 @@
+"""The select bench runs at tiny sizes, its data are what they claim to be, and everybody's matches agree with brute force."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tidings.bench import BENCHES, Options, find, select
+from tidings.bench.inline_path import SAMPLE, measure
+from tidings.bench.report import Figure, Report, short, shown
+from tidings.bench.select_data import SelectData, json_lines, kind_numbers
+from tidings.bench.select_peers import DuckDbJoin, NumpyByKind, NumpyScan, Peers
+from tidings.cli import bench as command
+from tidings.model.errors import UsageError
+from tidings.pipeline.door import Door
+from tidings.pipeline.ingest import Ingest
+
+
+@pytest.fixture(scope="module")
+def data() -> SelectData:
+    return SelectData.make(3_000, 20_000, seed=1, rows=1_000)
+
+
+def _brute_force(data: SelectData, count: int) -> list[int]:
+    rows = next(data.updates()).rows.slice(0, count).to_pylist()
+    lo, hi, kind = data.lo.tolist(), data.hi.tolist(), data.kind.tolist()
+    return [
+        sum(
+            row["kind"] == f"k{kind[i]}" and lo[i][0] <= row["a"] <= hi[i][0] and lo[i][1] <= row["b"] <= hi[i][1]
+            for i in range(data.size)
+        )
+        for row in rows
+    ]
+
+
+def test_points_are_what_the_door_would_give(data: SelectData) -> None:
+    door = Door(data.catalog)
+    for i in range(50):
+        door.create(f"s{i}", data.sql(i), 0)
+    (expected,) = door.take()
+    made = data.points().take(np.arange(50))
+    assert made.form == expected.form
+    assert made.id.equals(expected.id) and made.details.equals(expected.details)
+    assert [a.equals(b) for a, b in zip(made.channel, expected.channel, strict=True)] == [True]
+    for name in ("event", "after", "order", "coords", "home"):
+        np.testing.assert_array_equal(getattr(made, name), getattr(expected, name))
+
+
+def test_one_subscription_in_ten_thousand_matches() -> None:
+    data = SelectData.make(200_000, 10_000, seed=0)
+    counts = NumpyByKind(data).counts(next(data.updates()).rows.slice(0, 500))
+    assert 18 < counts.mean() < 22
+
+
+def test_json_lines_are_the_same_changes(data: SelectData) -> None:
+    batch = next(data.updates())
+    parsed = Ingest(data.catalog).parse(json_lines(batch))
+    assert parsed.refused == []
+    assert parsed.changes[0].rows.equals(batch.rows)
+    np.testing.assert_array_equal(parsed.changes[0].seq, batch.seq)
+
+
+def test_matches_agree_with_brute_force(data: SelectData) -> None:
+    expected = _brute_force(data, SAMPLE)
+    assert sum(expected) > 20
+    measured = measure(data, lambda _: None)
+    assert measured.sample_counts is not None and measured.sample_counts.tolist() == expected
+    rows = next(data.updates()).rows.slice(0, SAMPLE)
+    assert kind_numbers(rows).tolist() == [int(kind[1:]) for kind in rows.column("kind").to_pylist()]
+    for peer in (NumpyScan(data), NumpyByKind(data), DuckDbJoin(data)):
+        assert peer.counts(rows).tolist() == expected
+        peer.close()
+    figures = {figure.key: figure.value for figure in measured.figures}
+    assert min(figures.values()) >= 0 or figures["inline.memory.rss"] == min(figures.values())
+    assert 50 < figures["inline.memory.index"] < 1_000
+
+
+def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(select, "_PEER_BUDGET_S", 0.01)
+
+    def without_spark(self: Peers, stack: object, say: object) -> None:
+        self.ways = [("numpy.scan", "numpy", 10, NumpyScan), ("duckdb.10k", "DuckDB", 10_000, DuckDbJoin)]
+
+    monkeypatch.setattr(Peers, "_start", without_spark)
+    app = typer.Typer()
+    command.add_to(app)
+    path = tmp_path / "select.json"
+    arguments = ["select", "--sizes", "2000,1000", "--changes", "20000", "--engines", "inline", "--json", str(path)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "2k / 1k" in result.stdout and "agree with ours" in result.stdout
+    written = json.loads(path.read_text())
+    assert written["stamp"]["seed"] == 0 and written["stamp"]["cpus"]
+    assert {"ratio.match", "ratio.ids", "peer.duckdb.10k.changes_per_s"} <= {line["key"] for line in written["figures"]}
+    assert all(set(line["values"]) == {"1000", "2000"} for line in written["figures"])
+
+
+def test_report_shows_sizes_and_growth() -> None:
+    report = Report("title", (10_000, 1_000_000), {})
+    report.add(10_000, [Figure("a", "rate", "changes/s", 200.0)])
+    report.add(1_000_000, [Figure("a", "rate", "changes/s", 100.0), Figure("b", "cost", "us", 1.234)])
+    out = io.StringIO()
+    report.write(out)
+    assert out.getvalue().splitlines() == [
+        "title",
+        "figure  unit       10k    1M  1M / 10k",
+        "rate    changes/s  200   100     0.50x",
+        "cost    us           -  1.23         -",
+    ]
+    assert [short(n) for n in (10_000, 1_500, 2_000_000)] == ["10k", "1500", "2M"]
+    assert [shown(x) for x in (1234567.0, 12.34, 0.1234, None)] == ["1,234,567", "12.3", "0.123", "-"]
+
+
+def test_mistakes_name_what_there_is() -> None:
+    with pytest.raises(UsageError, match="select"):
+        find("nonesuch")
+    with pytest.raises(UsageError, match="inline"):
+        BENCHES["select"].load()(Options((1_000,), engines=("nonesuch",)), lambda _: None)
+    with pytest.raises(UsageError, match="--sizes"):
+        command._sizes("10k")

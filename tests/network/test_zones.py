@@ -1,0 +1,120 @@
+"""Zones: every point has exactly one, and a message reaches the zone of every point in its region."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidings.model.blob import pack, unpack
+from tidings.model.codes import CODE_MAX, CODE_MIN
+from tidings.model.message import MessageBatch
+from tidings.model.points import PointBatch
+from tidings.model.region import Regions
+from tidings.network.zones import SPLIT_POINTS_MIN, ZoneMap
+
+coordinate = st.sampled_from([CODE_MIN, CODE_MIN + 1, -3, 0, 1, 2, 3, CODE_MAX - 1, CODE_MAX])
+pairs = st.tuples(coordinate, coordinate)
+channels = st.sampled_from(["a", "b", "c", None])
+points_of_channels = st.lists(st.tuples(channels, pairs), min_size=1, max_size=40)
+boxes = st.lists(st.tuples(pairs, pairs), max_size=3)
+
+
+def batch_of(rows, form="f"):
+    count = len(rows)
+    return PointBatch(
+        form,
+        np.zeros(count, np.int8),
+        np.zeros(count, np.int64),
+        np.arange(count),
+        pa.array([str(i) for i in range(count)], pa.string()),
+        (pa.array([channel for channel, _ in rows], pa.string()),),
+        np.array([coords for _, coords in rows], np.int64).reshape(count, 2),
+        np.ones(count, np.bool_),
+        pa.array([b""] * count, pa.binary()),
+    )
+
+
+def messages_of(rows, form="f"):
+    ends = [end for _, boxes in rows for end in boxes]
+    regions = Regions(
+        np.array([lo for lo, _ in ends], np.int64).reshape(-1, 2),
+        np.array([hi for _, hi in ends], np.int64).reshape(-1, 2),
+        np.ones(len(ends), np.uint8),
+        np.cumsum([0, *(len(boxes) for _, boxes in rows)]),
+    )
+    channel = (pa.array([channel for channel, _ in rows], pa.string()),)
+    payload = pa.RecordBatch.from_pydict({"n": pa.array(range(len(rows)), pa.int64())})
+    return MessageBatch(form, np.arange(len(rows)), channel, regions, payload)
+
+
+@settings(max_examples=150)
+@given(points_of_channels, st.lists(st.tuples(st.sampled_from("abcd"), boxes), min_size=1, max_size=5), st.integers(1, 7), points_of_channels)
+def test_messages_meet_the_points_in_their_regions(built_for, messages, zones, others):
+    zone_map = ZoneMap.build([batch_of(built_for)], zones, split_points_min=2)
+    routed = dict(zone_map.route(messages_of(messages)))
+    rows = [*built_for, *others]
+    zone_of = zone_map.locate(batch_of(rows)).tolist()
+    regions = messages_of(messages).regions
+    for (channel, coords), zone in zip(rows, zone_of, strict=True):
+        assert 0 <= zone < zones
+        for at, (message_channel, _) in enumerate(messages):
+            if message_channel == channel and regions.contains(at, coords):
+                assert routed[zone][at], f"message {at} misses zone {zone}"
+
+
+@given(points_of_channels, st.integers(1, 7))
+def test_a_point_lies_in_exactly_one_cell(rows, zones):
+    zone_map = ZoneMap.build([batch_of(rows)], zones, split_points_min=2)
+    cells = zone_map.state()["cells"]["f"]
+    hashes = zone_map.locate(batch_of(rows))
+    assert len(set(cells[2].tolist())) == len(cells[2]), "a zone owns two cells"
+    corners = [(lo, hi) for lo, hi in zip(cells[0].tolist(), cells[1].tolist(), strict=True)]
+    for a in range(len(corners)):
+        for b in range(a):
+            ends = zip(*corners[a], *corners[b], strict=True)
+            assert any(hi_a < lo_b or hi_b < lo_a for lo_a, hi_a, lo_b, hi_b in ends), "cells overlap"
+    assert len(hashes) == len(rows)
+
+
+@pytest.mark.parametrize("zones", [2, 3, 8])
+@pytest.mark.parametrize("kind", ["many channels", "one channel"])
+def test_zones_are_balanced(zones, kind):
+    rng = np.random.default_rng(7)
+    name = (lambda: f"c{rng.integers(500)}") if kind == "many channels" else (lambda: "c")
+    rows = [(name(), tuple(rng.integers(-1000, 1000, 2).tolist())) for _ in range(4_000)]
+    counts = np.bincount(ZoneMap.build([batch_of(rows)], zones).locate(batch_of(rows)), minlength=zones)
+    assert counts.min() > 0
+    assert counts.max() <= 2.5 * len(rows) / zones
+
+
+def test_equal_points_cannot_be_parted():
+    rows = [("a", (1, 2))] * 600
+    zone_map = ZoneMap.build([batch_of(rows)], 4)
+    assert len(set(zone_map.locate(batch_of(rows)).tolist())) == 1
+
+
+def test_small_and_unknown_forms_stay_whole():
+    rows = [("a", (i, i)) for i in range(SPLIT_POINTS_MIN - 1)]
+    zone_map = ZoneMap.build([batch_of(rows)], 4)
+    (home,) = set(zone_map.locate(batch_of(rows)).tolist())
+    everything = [((CODE_MIN, CODE_MIN), (CODE_MAX, CODE_MAX))]
+    assert [zone for zone, _ in zone_map.route(messages_of([("a", everything)]))] == [home]
+    unknown = zone_map.locate(batch_of(rows, "another"))
+    routed = zone_map.route(messages_of([("b", everything)], "another"))
+    assert [zone for zone, _ in routed] == [int(unknown[0])]
+
+
+def test_a_map_survives_its_state():
+    rows = [(channel, (i, -i)) for i in range(200) for channel in "abc"]
+    zone_map = ZoneMap.build([batch_of(rows)], 5)
+    copy = ZoneMap.from_state(unpack(pack(zone_map.state())))
+    assert copy.locate(batch_of(rows)).tolist() == zone_map.locate(batch_of(rows)).tolist()
+    assert (copy.zones, copy.version) == (5, 1)
+
+
+def test_a_narrow_message_does_not_go_everywhere():
+    rows = [("a", (i, i)) for i in range(1_000)]
+    zone_map = ZoneMap.build([batch_of(rows)], 8)
+    routed = zone_map.route(messages_of([("a", [((5, 5), (6, 6))])]))
+    assert [mask.tolist() for _, mask in routed] == [[True]]

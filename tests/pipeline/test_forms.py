@@ -1,0 +1,102 @@
+"""A family that is spread by value lands through registration alone, and keeps the contract with any number of shards."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import strategies as st
+from mirror_family import CATALOG, QUERIES, MirrorFamily
+
+from tidings.families import registry
+from tidings.model.change import TableChanges
+from tidings.pipeline.door import Door
+from tidings.pipeline.forms import Groups, group_of
+from tidings.pipeline.partition import shard_of_values
+from tidings.sql import parse_catalog
+from tidings.testing import CHECKS, Workload, check_family, run_inline, workload_strategy
+
+# From the start every form has a subscriber, because its server knows only the rows that came since.
+STARTERS = [{"id": f"first{i}", "sql": query.format("'a'")} for i, query in enumerate(QUERIES)]
+
+
+@pytest.fixture(autouse=True)
+def mirror():
+    family = MirrorFamily()
+    registry.register(family)
+    yield family
+    registry._extra.remove(family)
+
+
+def mirror_workloads():
+    kinds = st.sampled_from(["'prefix08'", "'prefix08a'", "'prefix08b'", "'zzz'"])
+    queries = st.builds(str.format, st.sampled_from(QUERIES), kinds)
+    workloads = workload_strategy(CATALOG, queries)
+    return workloads.map(lambda workload: replace(workload, subscriptions=[*STARTERS, *workload.subscriptions]))
+
+
+@pytest.mark.parametrize("check", CHECKS[:6], ids=lambda check: check.__name__)
+def test_contract(mirror, check):
+    check_family(mirror, mirror_workloads(), checks=[check], examples=30)
+
+
+def test_the_mirror_family_serves_its_table_and_select_the_others(mirror):
+    door = Door(parse_catalog(CATALOG))
+    found = [registry.family_of(door.place(query.format("'a'")).form)[0].name for query in QUERIES]
+    assert found == ["mirror", "mirror", "select"]
+
+
+def test_an_unregistered_family_is_not_checked(mirror):
+    with pytest.raises(AssertionError, match="not registered"):
+        check_family(MirrorFamily(), mirror_workloads(), examples=1)
+
+
+def test_lines_of_a_row_that_moves_between_shards():
+    rows = [{"id": 1, "kind": kind, "n": 5} for kind in ("a", "b", "b")]
+    changes = [{"seq": i, "table": "mirrored", "op": "upsert", "row": row} for i, row in enumerate(rows, 1)]
+    subscriptions = [{"id": kind, "sql": f"SELECT n FROM mirrored WHERE kind = '{kind}'"} for kind in "ab"]
+    workload = Workload(CATALOG, subscriptions, changes)
+    lines = run_inline(CATALOG, workload.subscription_lines(), workload.change_lines(), [1, 2], {})
+    told = [(r["subscription"], r["seq"], [c["op"] for c in r["changes"]]) for r in map(json.loads, lines)]
+    assert told == [("a", 0, []), ("b", 0, []), ("a", 1, ["insert"]), ("a", 2, ["delete"]), ("b", 2, ["insert"])]
+
+
+def images(before, after):
+    schema = pa.schema([("id", pa.int32()), ("kind", pa.string()), ("n", pa.int32())])
+    batches = [pa.RecordBatch.from_pylist([row or {} for row in rows], schema) for rows in (before, after)]
+    had, has = (np.array([row is not None for row in rows]) for rows in (before, after))
+    return TableChanges("mirrored", np.arange(1, len(before) + 1), had, batches[0], has, batches[1])
+
+
+def test_every_shard_sees_its_own_side_of_a_change():
+    kinds = [chr(ord("a") + i) for i in range(26)]
+    values = pa.RecordBatch.from_pydict({"kind": kinds})
+    shards = dict(zip(kinds, shard_of_values(values, ["kind"], 3).tolist(), strict=True))
+    here, there = (next(kind for kind in kinds if shards[kind] == shard) for shard in (0, 2))
+    groups = Groups()
+    groups.add(Door(parse_catalog(CATALOG)).place(QUERIES[0].format("'a'")).form)
+    row = {"id": 1, "n": 5}
+    moved = images([{**row, "kind": here}, None], [{**row, "kind": there}, {**row, "kind": there}])
+    parts = {shard: part for _, shard, part in groups.split(moved, 3)}
+    assert sorted(parts) == [0, 2]
+    assert (parts[0].seq.tolist(), parts[0].had.tolist(), parts[0].has.tolist()) == ([1], [True], [False])
+    assert parts[0].after.to_pylist() == [{"id": None, "kind": None, "n": None}]
+    assert (parts[2].seq.tolist(), parts[2].had.tolist(), parts[2].has.tolist()) == ([1, 2], [False, False], [True, True])
+
+
+def test_groups_survive_their_dump():
+    form = Door(parse_catalog(CATALOG)).place(QUERIES[0].format("'a'")).form
+    groups, copy = Groups(), Groups()
+    groups.add(form)
+    copy.load(groups.dump())
+    assert copy.watch("mirrored")
+    assert not copy.watch("items")
+    assert copy.shards(group_of(form), 4) == range(4)
+
+
+def test_equal_values_meet_in_one_shard():
+    rows = pa.RecordBatch.from_pydict({"d": [0.0, -0.0, 1.5, 1.5], "t": ["a", "a", None, None]})
+    shards = shard_of_values(rows, ["d", "t"], 1_000).tolist()
+    assert shards[0] == shards[1] != shards[2]
+    assert shards[2] == shards[3]

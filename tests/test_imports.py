@@ -1,0 +1,131 @@
+"""Imports go one way: model below all, families side by side and unaware of each other, Spark and the commands on top."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "tidings"
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+ALLOWED = {
+    "model": {"model"},
+    "kernels": {"kernels"},
+    "sql": {"sql", "model"},
+    "families": {"families", "model", "kernels", "sql.shape", "sql.constants", "sql.compiler"},
+    "network": {"network", "model"},
+    "pipeline": {"pipeline", "model", "families", "network", "sql", "kernels"},
+    "engine": {"pipeline", "model", "families", "network", "sql", "kernels"},
+    "workloads": {"workloads", "model", "sql"},
+    "testing": {"testing", "engine", "pipeline", "model", "families", "network", "sql"},
+    "simulator": {"simulator", "network", "model", "families", "pipeline", "kernels", "sql", "workloads"},
+    "relay": {"relay", "model", "kernels", "sql"},
+    "spark": {"spark", "pipeline", "model", "families", "network", "sql", "kernels", "workloads"},
+    "server": {"server", "engine", "pipeline", "model", "families", "network", "sql", "workloads"},
+    "bench": {"bench", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"},
+    "cli": {"cli", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
+    | {"bench", "server", "simulator", "relay"},
+}
+EXCEPTIONS = {
+    # The replay command on Spark reads the same files and shows the same progress as the one in process.
+    ("spark.replay", "cli.files"),
+    ("spark.replay", "cli.terminal"),
+}
+
+
+def name_of(path):
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path, *, top_level=False):
+    """Names of the modules a file imports, absolute; with `top_level` only those imported as soon as the file is."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = _at_import(tree.body) if top_level else ast.walk(tree)
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}:{node.lineno}: relative import"
+            yield from (f"{node.module}.{alias.name}" if node.module == "tidings" else node.module for alias in node.names)
+
+
+def _at_import(body):
+    for node in body:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        yield node
+        for field in ("body", "orelse", "handlers", "finalbody"):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from _at_import(getattr(node, field, []))
+
+
+def inner(module):
+    """The part of the name behind `tidings.`; None for other packages."""
+    return module.removeprefix("tidings.") if module.startswith("tidings.") else None
+
+
+def is_within(module, packages):
+    return any(module == package or module.startswith(package + ".") for package in packages)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_direction(path):
+    name = name_of(path)
+    if not name:
+        assert list(imports(path)) == [], "the package itself imports nothing"
+        return
+    allowed = ALLOWED[name.split(".")[0]]
+    used = {found for module in imports(path) if (found := inner(module)) is not None}
+    wrong = {found for found in used if not is_within(found, allowed) and (name, found) not in EXCEPTIONS}
+    # The version is all that the root package has.
+    assert wrong <= {"__version__"}, f"{name} must not import {sorted(wrong)}"
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if name_of(path).startswith("families.")], ids=name_of)
+def test_families_do_not_know_each_other(path):
+    name = name_of(path)
+    own = ".".join(name.split(".")[:2])
+    shared = {"families.base"} if (path.parent.parent / "base.py").exists() else {"families"}
+    used = {found for module in imports(path) if (found := inner(module)) and found.startswith("families")}
+    wrong = {found for found in used if not is_within(found, {own, *shared})}
+    assert not wrong, f"{name} must not import {sorted(wrong)}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_only_spark_imports_pyspark(path):
+    package = name_of(path).split(".")[0]
+    # Benchmarks compare with Spark, but only when asked to: their imports are inside functions.
+    used = {module.split(".")[0] for module in imports(path, top_level=package == "bench")}
+    assert package == "spark" or not used & {"pyspark", "py4j"}
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if name_of(path).split(".")[0] == "cli"], ids=name_of)
+def test_commands_import_nothing_heavy_before_they_run(path):
+    allowed = {*sys.stdlib_module_names, "typer"}
+    for module in imports(path, top_level=True):
+        # Errors and the catalog's types are needed for signatures; neither brings more than pyarrow.
+        is_light = module in ("tidings.__version__", "tidings.model.errors", "tidings.model.catalog")
+        assert module.split(".")[0] in allowed or is_light or module.startswith("tidings.cli"), module
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nothing_imports_tests(path):
+    test_modules = {path.stem for path in Path(__file__).parent.rglob("*.py")} | {"tests", "pytest"}
+    assert not {module.split(".")[0] for module in imports(path)} & test_modules
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if name_of(path).split(".")[0] != "testing"], ids=name_of)
+def test_hypothesis_stays_in_the_testing_package(path):
+    assert "hypothesis" not in {module.split(".")[0] for module in imports(path)}
+
+
+@pytest.mark.parametrize("package", ["model", "kernels", "families", "network", "pipeline"])
+def test_the_core_does_no_input_or_output_and_knows_no_clock(package):
+    forbidden = {"socket", "asyncio", "threading", "subprocess", "pathlib", "time", "requests", "urllib", "random", "logging"}
+    # Compiled kernels are warmed up, and their cache looked for, in one place.
+    paths = [path for path in (SOURCE / package).rglob("*.py") if name_of(path) != "kernels.warm"]
+    used = {(name_of(path), module) for path in paths for module in imports(path) if module.split(".")[0] in forbidden}
+    assert paths
+    assert not used

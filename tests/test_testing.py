@@ -1,0 +1,193 @@
+"""The contract suite can fail: every check notices an engine or a stage that breaks its promise."""
+
+import json
+
+import pytest
+
+from tidings.families.registry import family
+from tidings.families.select import strategies as select_strategies
+from tidings.model import wire
+from tidings.network.zones import ZoneMap
+from tidings.pipeline.deliver import Gateway
+from tidings.testing import CHECKS, Case, Workload, oracle_lines, recompute, run_inline
+from tidings.testing.checks import (
+    check_batches_do_not_matter,
+    check_exact,
+    check_only_affected_are_told,
+    check_regions,
+    check_restart,
+    check_sharding,
+    check_strategies_agree,
+    check_wire,
+)
+
+CATALOG = "CREATE TABLE t (id INT PRIMARY KEY, kind TEXT, n INT);"
+
+
+def change(seq, op, **row):
+    return {"seq": seq, "table": "t", "op": op, "row": row}
+
+
+WORKLOAD = Workload(
+    CATALOG,
+    [
+        {"id": "a", "sql": "SELECT * FROM t WHERE kind = 'x' AND n BETWEEN 1 AND 5"},
+        {"id": "b", "sql": "SELECT kind FROM t WHERE n >= 3", "after": 2},
+        {"id": "c", "sql": "SELECT * FROM t", "after": 1},
+        {"id": "c", "drop": True, "after": 4},
+    ],
+    [
+        change(1, "insert", id=1, kind="x", n=1),
+        change(2, "insert", id=2, kind="y", n=5),
+        change(3, "update", id=1, kind="x", n=3),
+        change(4, "update", id=1, kind="x", n=4),
+        change(6, "update", id=2, kind="y", n=1),
+        change(7, "delete", id=1),
+    ],
+)
+SEEDS = range(6)
+
+
+def case(seed=0, engine=run_inline, workload=WORKLOAD):
+    return Case(family("select"), workload, seed, engine)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_the_workload_itself_passes(check):
+    for seed in SEEDS:
+        check(case(seed))
+    assert [json.loads(line)["seq"] for line in oracle_lines(WORKLOAD)] == [0, 1, 1, 2, 2, 3, 3, 3, 4, 4, 6, 7, 7]
+
+
+def broken(alter):
+    """The inline engine with its lines altered."""
+    return lambda *arguments: alter(run_inline(*arguments))
+
+
+def rewrite(place, alter):
+    """Alters the record of one line."""
+
+    def altered(lines):
+        record = json.loads(lines[place])
+        alter(record)
+        return [*lines[:place], json.dumps(record), *lines[place + 1 :]]
+
+    return altered
+
+
+ALTERED = {
+    "a line missing": lambda lines: lines[:-1],
+    "a line twice": lambda lines: [*lines, lines[-1]],
+    "lines out of order": lambda lines: [*lines[1:], lines[0]],
+    "no snapshot": lambda lines: lines[1:],
+    "told for nothing": rewrite(5, lambda record: record["changes"].clear()),
+    "wrong row": rewrite(5, lambda record: record["changes"][0]["row"].update(n=99)),
+    "wrong old row": rewrite(5, lambda record: record["changes"][0]["old"].update(n=99)),
+    "a row that goes and comes": rewrite(
+        5, lambda record: record["changes"][0].update(row=record["changes"][0]["old"])
+    ),
+    "deleted what was not held": rewrite(12, lambda record: record["changes"][0]["row"].update(kind="z")),
+    "another field": rewrite(5, lambda record: record.update(note=1)),
+    "a column missing": rewrite(5, lambda record: record["changes"][0]["row"].pop("n")),
+    "a snapshot that is none": rewrite(0, lambda record: record.update(snapshot=False)),
+    "another seq": rewrite(12, lambda record: record.update(seq=8)),
+}
+
+
+@pytest.mark.parametrize("name", ALTERED)
+def test_exactness_can_fail(name):
+    with pytest.raises(AssertionError):
+        check_exact(case(engine=broken(ALTERED[name])))
+
+
+@pytest.mark.parametrize("name", ["a line missing", "a line twice", "no snapshot", "another seq"])
+def test_being_told_for_nothing_or_not_at_all_can_fail(name):
+    with pytest.raises(AssertionError, match="told"):
+        check_only_affected_are_told(case(engine=broken(ALTERED[name])))
+
+
+def test_agreement_of_strategies_can_fail():
+    def engine(catalog_sql, subscriptions, changes, sizes, strategy):
+        lines = run_inline(catalog_sql, subscriptions, changes, sizes, strategy)
+        return lines[:-1] if strategy["select"] == "scan" else lines
+
+    with pytest.raises(AssertionError, match="scan"):
+        check_strategies_agree(case(engine=engine))
+
+
+def test_agreement_of_batches_can_fail():
+    def engine(catalog_sql, subscriptions, changes, sizes, strategy):
+        return run_inline(catalog_sql, subscriptions, changes, sizes, strategy)[: len(sizes)]
+
+    with pytest.raises(AssertionError, match="micro-batches"):
+        check_batches_do_not_matter(case(engine=engine))
+
+
+
+
+def test_restarts_can_fail(monkeypatch):
+    monkeypatch.setattr(Gateway, "load", lambda self, blob: None)
+    monkeypatch.setattr(Gateway, "replay", lambda self, entry: None)
+    with pytest.raises(AssertionError, match="restarted"):
+        for seed in SEEDS:
+            check_restart(case(seed))
+
+
+def test_sharding_can_fail(monkeypatch):
+    monkeypatch.setattr(ZoneMap, "route", lambda self, messages: [])
+    with pytest.raises(AssertionError, match="Layout"):
+        check_sharding(case())
+
+
+def test_regions_that_are_too_large_are_noticed(monkeypatch):
+    honest = select_strategies.reformulate
+
+    def lavish(space, changes, listening):
+        messages = honest(space, changes, listening)
+        if messages is not None:
+            messages.regions.lo[:] = -(2**63)
+        return messages
+
+    monkeypatch.setattr(select_strategies, "reformulate", lavish)
+    with pytest.raises(AssertionError, match="for nothing"):
+        check_regions(case())
+
+
+def test_regions_that_are_too_small_are_noticed(monkeypatch):
+    honest = select_strategies.reformulate
+
+    def stingy(space, changes, listening):
+        messages = honest(space, changes, listening)
+        if messages is not None and space.dims:
+            messages.regions.hi[:, 0] = -5
+        return messages
+
+    monkeypatch.setattr(select_strategies, "reformulate", stingy)
+    with pytest.raises(AssertionError, match="not reached"):
+        check_regions(case())
+
+
+def test_wrong_wire_sizes_are_noticed(monkeypatch):
+    honest = wire._values_sizes
+    monkeypatch.setattr(wire, "_values_sizes", lambda columns, length: honest(columns, length) + 1)
+    with pytest.raises(AssertionError, match="wire sizes"):
+        check_wire(case())
+
+
+def test_the_oracle_knows_moments_and_nonsense():
+    workload = Workload(
+        CATALOG,
+        [{"id": "a", "sql": "SELECT id FROM t", "after": 1}, {"id": "a", "sql": "SELECT * FROM t", "after": 1}],
+        [
+            change(1, "insert", id=1, kind=None, n=None),
+            change(1, "insert", id=2, kind=None, n=None),
+            change(2, "insert", id=1, kind=None, n=None),
+            change(3, "update", id=9, kind=None, n=None),
+            change(4, "delete", id=1),
+        ],
+    )
+    assert [(entry.seq, entry.is_snapshot, dict(entry.after)) for entry in recompute(workload)] == [
+        (1, True, {'{"id": 1}': 1}),
+        (4, False, {}),
+    ]
+    assert run_inline(CATALOG, workload.subscription_lines(), workload.change_lines(), [2, 3], {}) == oracle_lines(workload)
