@@ -23,8 +23,37 @@ ROW = {
 WRONG_VALUES = {
     "id": ['"1"', "1.5", "true", "null", "[]", "{}", "9223372036854775808", "-9223372036854775809", "1e300", "1" * 400],
     "n": ['"1"', "0.5", "false", "[1]", "{}", "2147483648", "-2147483649", "9223372036854775807", "1e10"],
-    "price": ['"1.5"', "true", "[]", "{}", "NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1.", ".5", "+1", "0x10", "01"],
-    "name": ["1", "1.5", "true", "[]", "{}", '["x"]', "x", "'x'", '"\\ud800"', '"\\udc00\\ud800"', '"\\x41"', '"\t"', '"a'],
+    "price": [
+        '"1.5"',
+        "true",
+        "[]",
+        "{}",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "1e999",
+        "-1e999",
+        "1.",
+        ".5",
+        "+1",
+        "0x10",
+        "01",
+    ],
+    "name": [
+        "1",
+        "1.5",
+        "true",
+        "[]",
+        "{}",
+        '["x"]',
+        "x",
+        "'x'",
+        '"\\ud800"',
+        '"\\udc00\\ud800"',
+        '"\\x41"',
+        '"\t"',
+        '"a',
+    ],
     "is_open": ["0", "1", '"true"', "[]", "{}", "True", "yes", "1.0"],
     "day": [
         "1",
@@ -86,7 +115,9 @@ def _raw(text):
 
 
 def bad_values():
-    return {f"{column} = {text[:40]}": _with_text(column, text) for column, texts in WRONG_VALUES.items() for text in texts}
+    return {
+        f"{column} = {text[:40]}": _with_text(column, text) for column, texts in WRONG_VALUES.items() for text in texts
+    }
 
 
 def bad_json():
@@ -131,7 +162,10 @@ def bad_json():
 
 
 def bad_fields():
-    records = {f"without {name}": {key: value for key, value in json.loads(_change()).items() if key != name} for name in ("seq", "table", "op", "row")}
+    records = {
+        f"without {name}": {key: value for key, value in json.loads(_change()).items() if key != name}
+        for name in ("seq", "table", "op", "row")
+    }
     records |= {f"row without {name}": json.loads(_change(row=_without(name))) for name in ROW}
     lines = {name: _line(**record) for name, record in records.items()}
     lines |= {

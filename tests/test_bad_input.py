@@ -3,9 +3,9 @@
 import json
 
 import pytest
+
 from bad_changes import BAD_CHANGES, CATALOG, ROW
 from bad_subscriptions import BAD_SUBSCRIPTIONS
-
 from tidings.engine import Engine
 from tidings.model.quarantine import Quarantined, raw_text
 from tidings.sql import parse_catalog

@@ -22,8 +22,11 @@ PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").r
 _BLOCK = re.compile(r"(?:<!-- file: (?P<file>\S+) -->\n)?```(?P<language>\w*)\n(?P<body>.*?)```", re.DOTALL)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if "```console" in page.read_text() or "```python" in page.read_text()],
-                         ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if "```console" in page.read_text() or "```python" in page.read_text()],
+    ids=lambda page: page.name,
+)
 def test_examples_run(page: Path, tmp_path: Path) -> None:
     ran = 0
     for block in _BLOCK.finditer(page.read_text()):
@@ -42,7 +45,9 @@ def _run_console(body: str, folder: Path) -> int:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for command in commands:
         line, _, expected = command.partition("\n")
-        done = subprocess.run(line, shell=True, cwd=folder, capture_output=True, text=True, env={**os.environ, "PATH": path}, check=False)
+        done = subprocess.run(
+            line, shell=True, cwd=folder, capture_output=True, text=True, env={**os.environ, "PATH": path}, check=False
+        )
         shown = done.stdout if done.returncode == 0 else f"{done.stderr}[exit {done.returncode}]\n"
         assert shown == expected, line
     return len(commands)

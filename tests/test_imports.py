@@ -1,6 +1,7 @@
 """Imports go one way: model below all, families side by side and unaware of each other, Spark and the commands on top."""
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -48,7 +49,9 @@ def imports(path, *, top_level=False):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path.name}:{node.lineno}: relative import"
-            yield from (f"{node.module}.{alias.name}" if node.module == "tidings" else node.module for alias in node.names)
+            yield from (
+                f"{node.module}.{alias.name}" if node.module == "tidings" else node.module for alias in node.names
+            )
 
 
 def _at_import(body):
@@ -101,13 +104,24 @@ def test_only_spark_imports_pyspark(path):
     assert package == "spark" or not used & {"pyspark", "py4j"}
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if name_of(path).split(".")[0] == "cli"], ids=name_of)
+COMMANDS = [path for path in (SOURCE / "cli").glob("*.py") if path.stem == "main" or "def add_to(" in path.read_text()]
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=name_of)
 def test_commands_import_nothing_heavy_before_they_run(path):
     allowed = {*sys.stdlib_module_names, "typer"}
     for module in imports(path, top_level=True):
-        # Errors and the catalog's types are needed for signatures; neither brings more than pyarrow.
-        is_light = module in ("tidings.__version__", "tidings.model.errors", "tidings.model.catalog")
+        # The lists of benches and workloads are shown by --help; their packages import nothing else by themselves.
+        light = ("tidings.__version__", "tidings.bench", "tidings.workloads")
+        is_light = module in light
         assert module.split(".")[0] in allowed or is_light or module.startswith("tidings.cli"), module
+
+
+def test_the_command_starts_without_the_heavy_libraries():
+    heavy = "numpy numba pyarrow sqlglot pyspark pandas"
+    code = f"import sys, tidings.cli.main; print(*(name for name in '{heavy}'.split() if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
@@ -123,7 +137,18 @@ def test_hypothesis_stays_in_the_testing_package(path):
 
 @pytest.mark.parametrize("package", ["model", "kernels", "families", "network", "pipeline"])
 def test_the_core_does_no_input_or_output_and_knows_no_clock(package):
-    forbidden = {"socket", "asyncio", "threading", "subprocess", "pathlib", "time", "requests", "urllib", "random", "logging"}
+    forbidden = {
+        "socket",
+        "asyncio",
+        "threading",
+        "subprocess",
+        "pathlib",
+        "time",
+        "requests",
+        "urllib",
+        "random",
+        "logging",
+    }
     # Compiled kernels are warmed up, and their cache looked for, in one place.
     paths = [path for path in (SOURCE / package).rglob("*.py") if name_of(path) != "kernels.warm"]
     used = {(name_of(path), module) for path in paths for module in imports(path) if module.split(".")[0] in forbidden}

@@ -123,8 +123,6 @@ def test_agreement_of_batches_can_fail():
         check_batches_do_not_matter(case(engine=engine))
 
 
-
-
 def test_restarts_can_fail(monkeypatch):
     monkeypatch.setattr(Gateway, "load", lambda self, blob: None)
     monkeypatch.setattr(Gateway, "replay", lambda self, entry: None)
@@ -190,4 +188,6 @@ def test_the_oracle_knows_moments_and_nonsense():
         (1, True, {'{"id": 1}': 1}),
         (4, False, {}),
     ]
-    assert run_inline(CATALOG, workload.subscription_lines(), workload.change_lines(), [2, 3], {}) == oracle_lines(workload)
+    assert run_inline(CATALOG, workload.subscription_lines(), workload.change_lines(), [2, 3], {}) == oracle_lines(
+        workload
+    )

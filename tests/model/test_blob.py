@@ -40,7 +40,15 @@ BATCHES = {
         pa.array([b"", b"\0", b"x"]),
     ),
     "points without dimensions": PointBatch(
-        "f", np.zeros(2, np.int8), SEQ[:2], SEQ[:2], pa.array(["a", "b"]), (), np.empty((2, 0), np.int64), SEQ[:2] > 0, pa.array([b"", b""])
+        "f",
+        np.zeros(2, np.int8),
+        SEQ[:2],
+        SEQ[:2],
+        pa.array(["a", "b"]),
+        (),
+        np.empty((2, 0), np.int64),
+        SEQ[:2] > 0,
+        pa.array([b"", b""]),
     ),
     "regions": REGIONS,
     "empty points": PointBatch(
@@ -79,7 +87,9 @@ def test_round_trip(name):
     assert_equal(unpack(pack(BATCHES[name])), BATCHES[name])
 
 
-@pytest.mark.parametrize("name", [name for name, batch in BATCHES.items() if len(batch) == 3 and hasattr(batch, "take")])
+@pytest.mark.parametrize(
+    "name", [name for name, batch in BATCHES.items() if len(batch) == 3 and hasattr(batch, "take")]
+)
 def test_round_trip_of_a_part(name):
     part = BATCHES[name].take(np.array([2, 0]))
     assert_equal(unpack(pack(part)), part)

@@ -1,5 +1,7 @@
 """Subscription events keep their order: by moment, then as they came; runs never mix creations and drops."""
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
@@ -38,4 +40,4 @@ def test_runs_are_maximal_and_keep_the_order(rows):
     runs = list(batch_of(rows).runs())
     assert [order for _, run in runs for order in run.order.tolist()] == list(range(len(rows)))
     assert all((run.event == event).all() and len(run) for event, run in runs)
-    assert all(a is not b for (a, _), (b, _) in zip(runs, runs[1:], strict=False))
+    assert all(a is not b for (a, _), (b, _) in pairwise(runs))

@@ -62,7 +62,9 @@ def test_channel_and_target():
 
 
 def test_parts_of_a_larger_batch_are_encoded_from_their_own_place():
-    payload = pa.RecordBatch.from_pydict({"n": pa.array([1, 2, None, 4]), "b": pa.array([True, False, None, True])}).slice(1)
+    payload = pa.RecordBatch.from_pydict(
+        {"n": pa.array([1, 2, None, 4]), "b": pa.array([True, False, None, True])}
+    ).slice(1)
     regions = Regions(np.zeros((3, 0), np.int64), np.zeros((3, 0), np.int64), np.ones(3, np.uint8), np.arange(4))
     batch = MessageBatch("f", np.array([1, 2, 3]), (pa.array(["", "a", "bb", "ccc"]).slice(1),), regions, payload)
     data = [encode_message(batch, at, form_number=1) for at in range(3)]

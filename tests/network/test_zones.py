@@ -49,7 +49,12 @@ def messages_of(rows, form="f"):
 
 
 @settings(max_examples=150)
-@given(points_of_channels, st.lists(st.tuples(st.sampled_from("abcd"), boxes), min_size=1, max_size=5), st.integers(1, 7), points_of_channels)
+@given(
+    points_of_channels,
+    st.lists(st.tuples(st.sampled_from("abcd"), boxes), min_size=1, max_size=5),
+    st.integers(1, 7),
+    points_of_channels,
+)
 def test_messages_meet_the_points_in_their_regions(built_for, messages, zones, others):
     zone_map = ZoneMap.build([batch_of(built_for)], zones, split_points_min=2)
     routed = dict(zone_map.route(messages_of(messages)))

@@ -21,7 +21,11 @@ CATALOG = """
 CREATE TABLE mirrored (id INT PRIMARY KEY, kind TEXT, n INT);
 CREATE TABLE items (id INT PRIMARY KEY, kind TEXT, n INT);
 """
-QUERIES = ["SELECT * FROM mirrored WHERE kind = {}", "SELECT n FROM mirrored WHERE kind = {}", "SELECT * FROM items WHERE kind = {}"]
+QUERIES = [
+    "SELECT * FROM mirrored WHERE kind = {}",
+    "SELECT n FROM mirrored WHERE kind = {}",
+    "SELECT * FROM items WHERE kind = {}",
+]
 OLD, NEW = 1, 2
 
 

@@ -82,7 +82,11 @@ def test_every_shard_sees_its_own_side_of_a_change():
     assert sorted(parts) == [0, 2]
     assert (parts[0].seq.tolist(), parts[0].had.tolist(), parts[0].has.tolist()) == ([1], [True], [False])
     assert parts[0].after.to_pylist() == [{"id": None, "kind": None, "n": None}]
-    assert (parts[2].seq.tolist(), parts[2].had.tolist(), parts[2].has.tolist()) == ([1, 2], [False, False], [True, True])
+    assert (parts[2].seq.tolist(), parts[2].had.tolist(), parts[2].has.tolist()) == (
+        [1, 2],
+        [False, False],
+        [True, True],
+    )
 
 
 def test_groups_survive_their_dump():

@@ -85,7 +85,14 @@ def test_a_delete_needs_the_key_alone():
 
 
 def test_records_keep_place_order_and_text():
-    records = [change(5), b"", b" \t", b"garbage", change(3, "notes", row={"at_time": ROW["moment"], "note": None}), change(4)]
+    records = [
+        change(5),
+        b"",
+        b" \t",
+        b"garbage",
+        change(3, "notes", row={"at_time": ROW["moment"], "note": None}),
+        change(4),
+    ]
     parsed = parse(*records, first_position=100)
     by_table = {batch.table: batch for batch in parsed.changes}
     assert by_table["items"].position.tolist() == [100, 105]

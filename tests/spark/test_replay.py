@@ -21,7 +21,7 @@ def test_spark_equals_inline(spark: SparkSession, tmp_path: Path, seed: int, bat
     recorded.spoil(random.Random(seed), 25)
     out, quarantine = tmp_path / "out.jsonl", tmp_path / "quarantine.jsonl"
     files = (recorded.catalog, recorded.subscriptions, recorded.changes, out, quarantine)
-    stats = replay_on_spark(*files, batch, {"select": strategy}, "local[2]")
+    stats = replay_on_spark(*files, [batch], {"select": strategy}, "local[2]")
     told, refused = recorded.inline()
     assert out.read_text().splitlines() == told
     assert sorted(quarantine.read_text().splitlines()) == sorted(refused)
@@ -39,6 +39,6 @@ def test_an_interrupted_run_with_other_input_starts_afresh(spark: SparkSession, 
     (work / "fingerprint").write_text("of another input")
     (work / "ready.json").write_text(json.dumps(["never to be seen"]))
     files = (recorded.catalog, recorded.subscriptions, recorded.changes, out, tmp_path / "q.jsonl")
-    stats = replay_on_spark(*files, 50, {}, "local[2]")
+    stats = replay_on_spark(*files, [50], {}, "local[2]")
     assert out.read_text().splitlines() == recorded.inline()[0]
     assert stats["quarantined"] == 0

@@ -14,9 +14,9 @@ from tidings.spark.source import RecordedReader
 lines_strategy = st.lists(st.binary(max_size=12).map(lambda data: data.replace(b"\n", b"")), max_size=30)
 
 
-@given(lines=lines_strategy, ends=st.booleans(), batch=st.integers(1, 7), partitions=st.integers(1, 3), read=st.integers(1, 9))
+@given(lines=lines_strategy, ends=st.booleans(), batches=st.lists(st.integers(1, 7), min_size=1, max_size=3), partitions=st.integers(1, 3), read=st.integers(1, 9))
 def test_all_lines_once(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], ends: bool, batch: int, partitions: int, read: int
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], ends: bool, batches: list[int], partitions: int, read: int
 ) -> None:
     folder = tmp_path_factory.mktemp("source")
     data = b"\n".join(lines) + (b"\n" if ends and lines else b"")
@@ -24,7 +24,7 @@ def test_all_lines_once(
     (folder / "points").write_bytes(b"p")
     kept, module._READ_BYTES = module._READ_BYTES, read
     try:
-        seen, kinds = _read_all(RecordedReader(str(folder / "changes"), str(folder / "points"), batch, partitions))
+        seen, kinds = _read_all(RecordedReader(str(folder / "changes"), str(folder / "points"), batches, partitions))
     finally:
         module._READ_BYTES = kept
     expected = data[:-1].split(b"\n") if data.endswith(b"\n") else data.split(b"\n") if data else []

@@ -111,12 +111,10 @@ class SparkJoin(Peer):
     """A join of the batch, broadcast, with the cached DataFrame of subscriptions. What it finds stays in Spark."""
 
     def __init__(self, data: SelectData, session: Any) -> None:
-        from pyspark.sql import functions
-
         self._session = session
-        self._functions = functions
         self._subscriptions = session.createDataFrame(_table(data)).repartition(2 * (os.cpu_count() or 1)).cache()
         self._subscriptions.count()
+        self._subscriptions.createOrReplaceTempView("subscriptions")
 
     def match(self, rows: pa.RecordBatch) -> None:
         self._join(rows).write.format("noop").mode("overwrite").save()
@@ -132,9 +130,9 @@ class SparkJoin(Peer):
         self._subscriptions.unpersist(blocking=True)
 
     def _join(self, rows: pa.RecordBatch) -> Any:
-        given = self._functions.broadcast(self._session.createDataFrame(_numbered(rows)).alias("c"))
-        joined = given.join(self._subscriptions.alias("s"), self._functions.expr(f"c.kind = s.kind AND {_RANGES}"))
-        return joined.select("c.row", "s.id")
+        self._session.createDataFrame(_numbered(rows)).createOrReplaceTempView("changes")
+        joined = f"changes c JOIN subscriptions s ON c.kind = s.kind AND {_RANGES}"
+        return self._session.sql(f"SELECT /*+ BROADCAST(c) */ c.row, s.id FROM {joined}")
 
 
 class Peers:

@@ -33,11 +33,16 @@ def measure(data: SelectData, say: Say) -> Measured:
     from tidings.spark.session import spark_session
 
     measured = Measured()
-    with tempfile.TemporaryDirectory(prefix="tidings-bench-") as temporary, spark_session("bench", f"local[{CORES}]") as spark:
+    with (
+        tempfile.TemporaryDirectory(prefix="tidings-bench-") as temporary,
+        spark_session("bench", f"local[{CORES}]") as spark,
+    ):
         work = _Work(spark, data, Path(temporary))
         say("changes to routed messages")
         seconds, _ = work.run("routed", batch=100_000, batches=4)
-        measured.figures.append(_figure("routed", "JSON lines to routed messages", "changes/s", 100_000 / median(seconds)))
+        measured.figures.append(
+            _figure("routed", "JSON lines to routed messages", "changes/s", 100_000 / median(seconds))
+        )
         say("small batches to routed messages")
         seconds, _ = work.run("small", batch=100, batches=6)
         measured.figures.append(_figure("latency", "a batch of 100 changes to routed messages", "s", median(seconds)))
@@ -83,7 +88,9 @@ class _Work:
         frame = notifications(source, plan) if name == "notified" else routed_messages(source, plan)
         writer = frame.writeStream.option("checkpointLocation", str(self._folder / f"checkpoint-{name}"))
         if name == "notified":
-            writer = writer.foreachBatch(lambda rows, _: counts.update(_counts(rows.filter("kind = 'metrics'").collect())))
+            writer = writer.foreachBatch(
+                lambda rows, _: counts.update(_counts(rows.filter("kind = 'metrics'").collect()))
+            )
         else:
             writer = writer.format("noop")
         query = writer.start()

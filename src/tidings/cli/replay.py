@@ -57,7 +57,7 @@ def replay(
     if engine is EngineName.spark:
         from tidings.spark.replay import replay_on_spark
 
-        run = replay_on_spark(catalog, subscriptions, changes, out, quarantine_path, size, strategies, master)
+        run = replay_on_spark(catalog, subscriptions, changes, out, quarantine_path, [size], strategies, master)
     else:
         run = _replay_inline(tables, subscriptions, changes, out, quarantine_path, size, strategies)
     if quarantine is None and run["quarantined"] == 0:

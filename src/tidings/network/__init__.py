@@ -1,0 +1,1 @@
+"""The network: routes regions to points, and knows nothing of families."""

@@ -14,7 +14,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -44,14 +44,17 @@ def replay_on_spark(
     changes: Path,
     out: Path,
     quarantine: Path,
-    batch: int,
+    batches: Sequence[int],
     strategies: Mapping[str, str],
     master: str,
 ) -> dict[str, Any]:
-    """Runs the replay to its end, or on from where it was stopped; gives the statistics."""
+    """Runs the replay to its end, or on from where it was stopped; gives the statistics.
+
+    `batches` are the sizes of micro-batches, in turn.
+    """
     started = time.monotonic()
     work = out.with_name(out.name + ".work")
-    settings = {"batch": batch, "strategies": dict(strategies), "master": master}
+    settings = {"batches": list(batches), "strategies": dict(strategies), "master": master}
     _prepare_folder(work, _fingerprint([catalog, subscriptions, changes], settings))
     plan, refused = _plan(work, catalog, subscriptions, strategies, local_cores(master))
     sink = PartsSink(work / "parts")
@@ -60,7 +63,7 @@ def replay_on_spark(
     if not sink.metrics().get("is_end"):
         with spark_session("tidings replay", master, work / "spark.log") as spark:
             _note_java(spark, work)
-            _run(spark, plan, sink, work, changes, batch)
+            _run(spark, plan, sink, work, changes, batches)
     _assemble(sink, out, quarantine, refused)
     metrics = sink.metrics()
     stats = Stats(metrics.get("changes", 0))
@@ -77,9 +80,9 @@ def replay_on_spark(
     return {**summary, "state": caches}
 
 
-def _run(spark: SparkSession, plan: Plan, sink: PartsSink, work: Path, changes: Path, batch: int) -> None:
+def _run(spark: SparkSession, plan: Plan, sink: PartsSink, work: Path, changes: Path, batches: Sequence[int]) -> None:
     spark.dataSource.register(RecordedSource)
-    options = {"changes": str(changes.resolve()), "points": str(work / "points"), "batch": str(batch)}
+    options = {"changes": str(changes.resolve()), "points": str(work / "points"), "batch": ",".join(map(str, batches))}
     reader = spark.readStream.format(RecordedSource.name()).options(**options, partitions=str(plan.partitions))
     is_over = threading.Event()
     with progress() as display:

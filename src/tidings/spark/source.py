@@ -1,7 +1,7 @@
 """A Spark streaming source for recorded input: subscription events first, then blocks of lines, then an end mark.
 
-An offset says how much has been handed out: {"points": 0 or 1, "line": lines, "byte": bytes, "end": 0 or 1}. Each trigger
-takes up to `batch` lines, so that memory is bounded by the batch, not by the file.
+An offset says how much has been handed out: {"batch": micro-batches, "line": lines, "byte": bytes, "end": 0 or 1}. Each
+trigger takes up to `batch` lines, so that memory is bounded by the batch, not by the file; several sizes take turns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Offset = dict[str, int]
 
 
 class RecordedSource(DataSource):  # type: ignore[misc]
-    """`spark.readStream.format("tidings-recorded")` with options changes, points, batch, partitions."""
+    """`spark.readStream.format("tidings-recorded")` with options changes, points, batch (sizes with commas), partitions."""
 
     @classmethod
     def name(cls) -> str:
@@ -31,9 +31,8 @@ class RecordedSource(DataSource):  # type: ignore[misc]
         return kinds.SOURCE_SCHEMA
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
-        return RecordedReader(
-            self.options["changes"], self.options["points"], int(self.options["batch"]), int(self.options["partitions"])
-        )
+        batches = [int(size) for size in self.options["batch"].split(",")]
+        return RecordedReader(self.options["changes"], self.options["points"], batches, int(self.options["partitions"]))
 
 
 @dataclass
@@ -48,26 +47,27 @@ class Block(InputPartition):  # type: ignore[misc]
 
 
 class RecordedReader(DataSourceStreamReader):  # type: ignore[misc]
-    def __init__(self, changes: str, points: str, batch: int, partitions: int) -> None:
+    def __init__(self, changes: str, points: str, batches: list[int], partitions: int) -> None:
         self._changes = changes
         self._points = points
-        self._batch = batch
+        self._batches = batches
         self._partitions = partitions
 
     def initialOffset(self) -> Offset:
-        return {"points": 0, "line": 0, "byte": 0, "end": 0}
+        return {"batch": 0, "line": 0, "byte": 0, "end": 0}
 
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:
         at = start or self.initialOffset()
         if at["end"]:
             return at
-        lines, byte = self._skip(at["byte"], self._batch)
-        is_over = lines < self._batch and byte >= Path(self._changes).stat().st_size
-        return {"points": 1, "line": at["line"] + lines, "byte": byte, "end": int(is_over)}
+        wanted = self._batches[at["batch"] % len(self._batches)]
+        lines, byte = self._skip(at["byte"], wanted)
+        is_over = lines < wanted and byte >= Path(self._changes).stat().st_size
+        return {"batch": at["batch"] + 1, "line": at["line"] + lines, "byte": byte, "end": int(is_over)}
 
     def partitions(self, start: Offset, end: Offset) -> list[Block]:
         blocks = []
-        if start["points"] < end["points"]:
+        if start["batch"] == 0:
             blocks.append(Block(kinds.POINTS, self._points))
         lines, byte = start["line"], start["byte"]
         share = max(1, -(-(end["line"] - lines) // self._partitions))

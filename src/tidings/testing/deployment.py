@@ -119,7 +119,10 @@ class Deployment:
         whole = TablesWork.of(changes, self.door.take())
         results: list[TablesResult] = []
         for shard, durable in enumerate(self._tables):
-            own = [batch.take(_key_shard(self.catalog.table(batch.table), batch, self._layout.tables) == shard) for batch in changes]
+            own = [
+                batch.take(_key_shard(self.catalog.table(batch.table), batch, self._layout.tables) == shard)
+                for batch in changes
+            ]
             results.append(durable.apply(TablesWork(own, whole.positions, whole.seqs, whole.points, is_end)))
         sent = Sent([m for r in results for m in r.sent.messages], [s for r in results for s in r.sent.snapshots])
         # Every shard releases the same events; they are passed on once.

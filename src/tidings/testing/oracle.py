@@ -123,7 +123,10 @@ def oracle_lines(workload: Workload) -> list[str]:
 
 
 def _line(expected: Expected) -> str:
-    gone, come = list((expected.before - expected.after).elements()), list((expected.after - expected.before).elements())
+    gone, come = (
+        list((expected.before - expected.after).elements()),
+        list((expected.after - expected.before).elements()),
+    )
     if expected.is_snapshot:
         changes = [{"op": "insert", "row": json.loads(row)} for row in sorted(come)]
     elif gone and come:
@@ -133,5 +136,3 @@ def _line(expected: Expected) -> str:
         changes += [{"op": "insert", "row": json.loads(row)} for row in come]
     record = {"subscription": expected.id, "seq": expected.seq, "snapshot": expected.is_snapshot, "changes": changes}
     return json.dumps(record, ensure_ascii=False)
-
-

@@ -1,7 +1,8 @@
 """Hypothesis strategies for workloads. Values are few, so that ties, equal ends and rows that come back are the rule.
 
-A family brings its own strategy of queries and gets whole workloads from `workload_strategy`: subscriptions that come, go and come
-again in mid-stream, and changes with gaps in their numbers, nulls, deletes, second inserts and now and then nonsense.
+A family brings its own strategy of queries and gets whole workloads from `workload_strategy`: subscriptions that come,
+go and come again in mid-stream, and changes with gaps in their numbers, nulls, deletes, second inserts and, now and then,
+nonsense.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ VALUES: dict[ColumnType, list[Any]] = {
     ColumnType.INT: [0, 1, 2, -1, 2**31 - 1, -(2**31)],
     ColumnType.DOUBLE: [0.0, 1.0, 1.5, 2.0, -1.5, -0.0, 5e-324, 1.7976931348623157e308, 2],
     # Many share their first eight bytes, which are all that a code holds.
-    ColumnType.TEXT: ["prefix08", "prefix08a", "prefix08b", "", "a", "prefix09",  "it's", "ü€𝄞", "prefix0ü"],
+    ColumnType.TEXT: ["prefix08", "prefix08a", "prefix08b", "", "a", "prefix09", "it's", "ü€𝄞", "prefix0ü"],
     ColumnType.BOOLEAN: [False, True],
     ColumnType.DATE: ["2024-02-28", "2024-02-29", "2024-03-01", "0001-01-01", "9999-12-31"],
     ColumnType.TIMESTAMP: [
@@ -70,7 +71,7 @@ def nullable(type: ColumnType) -> SearchStrategy[Any]:
 def literal(type: ColumnType, value: Any) -> str:
     """A value as SQL."""
     if type in (ColumnType.TEXT, ColumnType.DATE, ColumnType.TIMESTAMP):
-        return "'" + value.replace("'", "''") + "'"
+        return "'" + str(value).replace("'", "''") + "'"
     return str(value).upper() if type is ColumnType.BOOLEAN else repr(value)
 
 
@@ -167,7 +168,9 @@ def subscription_records(
     return records
 
 
-def workload_strategy(catalog_sql: str, queries: SearchStrategy[str], *, changes_max: int = 25) -> SearchStrategy[Workload]:
+def workload_strategy(
+    catalog_sql: str, queries: SearchStrategy[str], *, changes_max: int = 25
+) -> SearchStrategy[Workload]:
     """Workloads of any family: these queries over changes of the catalog's tables."""
     catalog = parse_catalog(catalog_sql)
 

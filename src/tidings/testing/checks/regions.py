@@ -98,9 +98,8 @@ def _reached(messages: list[MessageBatch], points_at: dict[int, list[_Point]]) -
         targets = [None] * len(batch) if batch.target is None else batch.target.to_pylist()
         for at, (seq, channel, target) in enumerate(zip(batch.seq.tolist(), channels, targets, strict=True)):
             for point in points_at[seq]:
-                is_meant = target is None or target == point.id
-                if is_meant and point.form == batch.form and point.channel == channel:
-                    if batch.regions.contains(at, point.coords):
-                        reached[seq, point.id, point.channel] += 1
+                is_meant = point.form == batch.form and point.channel == channel and target in (None, point.id)
+                if is_meant and batch.regions.contains(at, point.coords):
+                    reached[seq, point.id, point.channel] += 1
     assert all(count == 1 for count in reached.values()), f"reached twice: {reached}"
     return set(reached)

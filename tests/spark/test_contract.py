@@ -1,0 +1,21 @@
+"""The contract suite on Spark: few workloads, because each is a streaming query of its own, with random micro-batches."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tidings.spark.testing import run_spark
+from tidings.testing import check_family
+from tidings.testing.checks import check_batches_do_not_matter, check_exact
+from tidings.testing.strategies import select_workloads
+
+pytestmark = pytest.mark.spark
+
+
+def test_select_is_exact_on_spark(spark: SparkSession) -> None:
+    check_family("select", select_workloads(changes_max=40), engine=run_spark, checks=[check_exact], examples=3)
+
+
+def test_micro_batch_boundaries_do_not_matter_on_spark(spark: SparkSession) -> None:
+    check_family("select", select_workloads(), engine=run_spark, checks=[check_batches_do_not_matter], examples=1)

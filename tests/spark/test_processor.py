@@ -1,0 +1,133 @@
+"""The shard processor keeps an object's state: in memory, through its log, through folds, and after failed attempts."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import pandas as pd
+import pytest
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from tidings.model.blob import unpack
+from tidings.spark import processor as module
+from tidings.spark.envelope import METRICS, Envelope
+from tidings.spark.processor import ShardProcessor
+
+KEY = "table/0#0"
+
+
+class _Sum:
+    """Adds up numbers; a large filler makes its log outgrow the base."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], bytes]:
+        if any(envelope.blob == b"fail" for envelope in inputs):
+            self.total += 1000
+            raise RuntimeError("half-way")
+        added = sum(int(envelope.blob) for envelope in inputs)
+        self.total += added
+        return [Envelope("zone/0", "total", str(self.total).encode())], str(added).encode().ljust(300_000)
+
+    def replay(self, entry: bytes) -> None:
+        self.total += int(entry)
+
+    def dump(self) -> bytes:
+        return str(self.total).encode().ljust(2_000_000)
+
+    def load(self, blob: bytes) -> None:
+        self.total = int(blob)
+
+
+@dataclass(frozen=True)
+class _SumStage:
+    job: str
+    name: str = "sum"
+
+    def owns(self, key: str) -> bool:
+        return key == KEY
+
+    def shard(self, key: str) -> _Sum:
+        return _Sum()
+
+
+class _Worker:
+    """A Python worker: its memory comes and goes, the state stays with the tester."""
+
+    def __init__(self, tester: TwsTester) -> None:
+        self._tester = tester
+        self._memory: dict[tuple[str, str, str], module._Held] = {}
+
+    def add(self, *blobs: bytes) -> tuple[int, str]:
+        module._held.clear()
+        module._held.update(self._memory)
+        frame = pd.DataFrame({"key": [KEY] * len(blobs), "kind": ["number"] * len(blobs), "blob": list(blobs)})
+        try:
+            out = self._tester.testInPandas(KEY, frame)
+        finally:
+            self._memory = dict(module._held)
+        metrics = unpack(out[out["kind"] == METRICS]["blob"].iloc[0])
+        how = next(name for name in metrics if name.startswith("cache"))
+        return int(out[out["kind"] == "total"]["blob"].iloc[0]), how
+
+
+@pytest.fixture(autouse=True)
+def clean_memory() -> None:
+    module._held.clear()
+
+
+def test_total_is_right_whichever_worker_gets_the_shard() -> None:
+    rng = random.Random(3)
+    tester = TwsTester(ShardProcessor(_SumStage("a")))
+    workers = [_Worker(tester) for _ in range(3)]
+    total, ways = 0, set()
+    for step in range(120):
+        if step % 37 == 36:
+            workers[rng.randrange(3)] = _Worker(tester)
+        numbers = [rng.randrange(100) for _ in range(rng.randrange(1, 4))]
+        total += sum(numbers)
+        seen, how = workers[0 if step % 41 else rng.randrange(3)].add(*(str(n).encode() for n in numbers))
+        assert seen == total
+        ways.add(how)
+    assert ways == {"cache_hits", "cache_catch_ups", "cache_rebuilds"}
+
+
+def test_a_failed_attempt_leaves_no_trace() -> None:
+    tester = TwsTester(ShardProcessor(_SumStage("b")))
+    worker = _Worker(tester)
+    assert worker.add(b"5") == (5, "cache_rebuilds")
+    with pytest.raises(RuntimeError, match="half-way"):
+        worker.add(b"fail")
+    assert worker.add(b"2") == (7, "cache_rebuilds")
+
+
+def test_an_object_of_an_attempt_that_was_not_committed_is_not_used() -> None:
+    tester, other = TwsTester(ShardProcessor(_SumStage("c"))), TwsTester(ShardProcessor(_SumStage("c")))
+    worker = _Worker(tester)
+    worker.add(b"5")
+    # The same worker went on to a version that the durable state never saw.
+    ahead = _Worker(other)
+    ahead.add(b"5")
+    ahead.add(b"90")
+    worker._memory = ahead._memory
+    assert worker.add(b"2") == (7, "cache_rebuilds")
+
+
+def test_the_log_is_folded_and_kept_short() -> None:
+    tester = TwsTester(ShardProcessor(_SumStage("d")))
+    worker = _Worker(tester)
+    for _ in range(100):
+        worker.add(b"1")
+    names = [name for (name,) in tester.peekMapState("blobs", KEY)]
+    assert any(name.startswith("base/") for name in names)
+    assert sum(name.startswith("log/") for name in names) <= module._FOLD_ENTRIES
+    assert _Worker(tester).add(b"1") == (101, "cache_rebuilds")
+
+
+def test_envelopes_for_later_stages_pass_through() -> None:
+    tester = TwsTester(ShardProcessor(_SumStage("e")))
+    frame = pd.DataFrame({"key": ["zone/1"], "kind": ["messages"], "blob": [b"x"]})
+    out = tester.testInPandas("zone/1", frame)
+    assert out.values.tolist() == [["zone/1", "messages", b"x"]]
