@@ -14,10 +14,10 @@ STRATEGIES = family("select").strategies
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(check):
-    check_family("select", select_workloads(), checks=[check], examples=60)
+    check_family("select", select_workloads(), checks=[check], examples=40)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(select_workloads())
 def test_lines_are_those_of_the_oracle_to_the_byte(workload):
     assert [_without_signed_zero(line) for line in lines_of(workload)] == oracle_lines(workload)

@@ -38,7 +38,7 @@ def mirror_workloads():
 
 @pytest.mark.parametrize("check", CHECKS[:6], ids=lambda check: check.__name__)
 def test_contract(mirror, check):
-    check_family(mirror, mirror_workloads(), checks=[check], examples=30)
+    check_family(mirror, mirror_workloads(), checks=[check], examples=15)
 
 
 def test_the_mirror_family_serves_its_table_and_select_the_others(mirror):

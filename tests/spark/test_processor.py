@@ -23,15 +23,15 @@ class _Sum:
     def __init__(self) -> None:
         self.total = 0
 
-    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], bytes]:
+    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], str]:
         if any(envelope.blob == b"fail" for envelope in inputs):
             self.total += 1000
             raise RuntimeError("half-way")
         added = sum(int(envelope.blob) for envelope in inputs)
         self.total += added
-        return [Envelope("zone/0", "total", str(self.total).encode())], str(added).encode().ljust(300_000)
+        return [Envelope("zone/0", "total", str(self.total).encode())], str(added).ljust(300_000)
 
-    def replay(self, entry: bytes) -> None:
+    def replay(self, entry: str) -> None:
         self.total += int(entry)
 
     def dump(self) -> bytes:

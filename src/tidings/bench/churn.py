@@ -45,7 +45,6 @@ def _index(data: SelectData, points: PointBatch) -> Timed:
     some = SelectData.make(_INDEXED, 0, data.seed + 1)
     coords = some.points().coords
     new = [(int(kind), data.size + i, coords[i]) for i, kind in enumerate(some.kind.tolist())]
-    # The first call grows the arrays for all that follow, which is paid for once.
     yield "index.add", "add one, index alone", each(lambda one: forest.add(*one), new)
     yield "index.drop", "drop one, index alone", each(lambda one: forest.remove(one[1]), new)
 

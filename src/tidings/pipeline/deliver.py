@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -72,6 +73,7 @@ class Gateway:
         self._died = np.empty(0, np.int64)
         self._channel = np.empty(0, np.int32)
         self._rank: Int64Array | None = None
+        self._ranked = 0
         self._id_column: pa.Array | None = None
         self.deliveries: Counter[str] = Counter()
         self.notifications: Counter[str] = Counter()
@@ -92,8 +94,8 @@ class Gateway:
             + tables
         )
 
-    def apply(self, work: GatewayWork) -> tuple[NotificationBatch, bytes]:
-        """Handles a micro-batch; also gives the log entry from which `replay` repeats its effect on state."""
+    def apply(self, work: GatewayWork) -> tuple[NotificationBatch, Any]:
+        """Handles a micro-batch; also gives the log entry (for `pack`) from which `replay` repeats its effect on state."""
         created, leaving = self._move(work.points)
         slots, seqs, tails = self._snapshots(created, work.snapshots)
         told = [(seqs, slots, np.arange(len(tails)))]
@@ -109,10 +111,10 @@ class Gateway:
             self.notifications[form.family.name] += len(new.seq)
         notifications = self._ordered(told, tails, snapshot_count)
         self._forget(leaving)
-        return notifications, pack(work.points)
+        return notifications, work.points
 
-    def replay(self, entry: bytes) -> None:
-        _, leaving = self._move(unpack(entry))
+    def replay(self, entry: Any) -> None:
+        _, leaving = self._move(entry)
         self._forget(leaving)
 
     def pairs(self, messages: MessageBatch) -> Pairs:
@@ -155,6 +157,7 @@ class Gateway:
         self._born[slots] = points.after
         self._died[slots] = ALIVE
         self._rank = self._id_column = None
+        self._ranked = 0
         if points.home.all():
             form.slots.update(zip(ids, ((slot,) for slot in slots.tolist()), strict=True))
         else:
@@ -284,18 +287,22 @@ class Gateway:
         return NotificationBatch(seq[order], self._named(slot[order]), tail[order], tails, is_snapshot[order])
 
     def _named(self, slot: Int64Array) -> pa.Array:
-        """Ids of the slots; for many slots through a columnar copy of all ids, kept while nobody comes or goes."""
-        if self._id_column is None and len(slot) * 4 < len(self._ids):
+        """Ids of the slots; through a columnar copy of all ids where ranks of all are kept as well."""
+        if self._rank is None:
             return pa.array([self._ids[at] for at in slot.tolist()], pa.string())
         if self._id_column is None:
             self._id_column = pa.array(self._ids, pa.string())
         return self._id_column.take(pa.array(slot))
 
     def _ranks(self, slot: Int64Array) -> Int64Array:
-        """Numbers that sort like the ids of the slots: of the slots at hand if few, else of all, kept for next time."""
+        """Numbers that sort like the ids of the slots.
+
+        Ranks of all ids are worth making once as many have been ranked piecemeal since somebody last came.
+        """
         if self._rank is not None:
             return self._rank[slot]
-        if len(slot) * 4 < len(self._ids):
+        self._ranked += len(slot)
+        if self._ranked < len(self._ids):
             distinct, inverse = np.unique(slot, return_inverse=True)
             return dense_ranks(pa.array([self._ids[at] for at in distinct.tolist()], pa.string()))[inverse]
         self._rank = dense_ranks(pa.array(self._ids, pa.string()))

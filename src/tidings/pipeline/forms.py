@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -123,14 +124,14 @@ class FormShard:
     def __init__(self, catalog: Catalog, strategies: Mapping[str, str]) -> None:
         self._host = Host(catalog, Partition.VALUE, strategies)
 
-    def apply(self, work: FormsWork) -> tuple[Sent, bytes]:
+    def apply(self, work: FormsWork) -> tuple[Sent, Any]:
+        """Handles a micro-batch; also gives the log entry (for `pack`) from which `replay` repeats its effect on state."""
         sent = Sent()
         self._run(work, sent)
-        return sent, pack({"changes": work.changes, "points": work.points})
+        return sent, {"changes": work.changes, "points": work.points}
 
-    def replay(self, entry: bytes) -> None:
-        state = unpack(entry)
-        self._run(FormsWork(state["changes"], state["points"]), None)
+    def replay(self, entry: Any) -> None:
+        self._run(FormsWork(entry["changes"], entry["points"]), None)
 
     def dump(self) -> bytes:
         return pack(self._host.dump())

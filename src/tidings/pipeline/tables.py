@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -68,18 +69,17 @@ class TableShard:
         self.groups = Groups()
         """Forms of the next stage seen so far, by how their work is spread."""
 
-    def apply(self, work: TablesWork) -> tuple[TablesResult, bytes]:
-        """Handles a micro-batch; also gives the log entry from which `replay` repeats its effect on state."""
+    def apply(self, work: TablesWork) -> tuple[TablesResult, Any]:
+        """Handles a micro-batch; also gives the log entry (for `pack`) from which `replay` repeats its effect on state."""
         result = TablesResult()
         changes = self._admit(work, result)
         logged = [ChangeBatch(c.table, c.position, c.seq, c.op, c.rows) for c in changes]
         entry = {"changes": logged, "points": work.points, "passed": result.passed, "is_end": work.is_end}
         self._run(changes, work.points, result.passed, work.is_end, result)
-        return result, pack(entry)
+        return result, entry
 
-    def replay(self, entry: bytes) -> None:
-        state = unpack(entry)
-        self._run(state["changes"], state["points"], state["passed"], state["is_end"], None)
+    def replay(self, entry: Any) -> None:
+        self._run(entry["changes"], entry["points"], entry["passed"], entry["is_end"], None)
 
     def dump(self) -> bytes:
         rows = {name: store.rows() for name, store in self._stores.items() if len(store)}

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import pandas as pd
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from tidings.model.blob import pack
+from tidings.model.blob import pack, unpack
 from tidings.spark.envelope import METRICS, Envelope
 
 _PIECE_BYTES = 4 * 2**20
@@ -29,8 +29,8 @@ _ENTRIES_KEPT = 16
 class Shard(Protocol):
     """What the processor wraps: handles envelopes, and can be dumped, loaded and brought forward by log entries."""
 
-    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], bytes]: ...
-    def replay(self, entry: bytes) -> None: ...
+    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], Any]: ...
+    def replay(self, entry: Any) -> None: ...
     def dump(self) -> bytes: ...
     def load(self, blob: bytes) -> None: ...
 
@@ -87,7 +87,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         stamp = _Stamp(*self._stamp.get()) if self._stamp.exists() else _Stamp()
         held, how = self._current(name, stamp)
         outputs, entry = held.shard.handle(inputs)
-        self._log(held, stamp, entry)
+        self._log(held, stamp, pack(entry))
         # Only now: an object that failed half-way must not be found again.
         _held[self._stage.job, self._stage.name, name] = held
         metrics = {"stage": self._stage.name, how: 1}
@@ -113,7 +113,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
     def _play(self, held: _Held, stamp: _Stamp) -> None:
         for version in range(held.version + 1, stamp.version + 1):
             held.nonce, entry = self._blob(f"log/{version}")
-            held.shard.replay(entry)
+            held.shard.replay(unpack(entry))
         held.version = stamp.version
 
     def _nonce(self, version: int, stamp: _Stamp) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +28,7 @@ class TablesWorker:
         self._shard = TableShard(plan.catalog, plan.strategies)
         self.replay, self.dump, self.load = self._shard.replay, self._shard.dump, self._shard.load
 
-    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], bytes]:
+    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], Any]:
         work, passing = TablesWork(), []
         for _, kind, blob in inputs:
             if kind == kinds.CHANGES:
@@ -68,7 +69,7 @@ class FormsWorker:
         self._shard = FormShard(plan.catalog, plan.strategies)
         self.replay, self.dump, self.load = self._shard.replay, self._shard.dump, self._shard.load
 
-    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], bytes]:
+    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], Any]:
         work = FormsWork()
         for _, kind, blob in inputs:
             if kind == kinds.CHANGES:
@@ -88,7 +89,7 @@ class DeliverWorker:
         self._gateway = Gateway(plan.catalog)
         self.replay, self.dump, self.load = self._gateway.replay, self._gateway.dump, self._gateway.load
 
-    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], bytes]:
+    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], Any]:
         work, outputs = self._work(), []
         for key, kind, blob in inputs:
             if kind == kinds.POINTS:

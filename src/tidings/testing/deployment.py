@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from tidings.families.registry import family_of
+from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog, Table
 from tidings.model.change import ChangeBatch, TableChanges
 from tidings.model.codes import Int64Array
@@ -54,7 +55,7 @@ class Durable(Generic[StageT]):
 
     def apply(self, work: Any) -> Any:
         result, entry = self.stage.apply(work)
-        self._log.append(_travelled(entry))
+        self._log.append(_travelled(pack(entry)))
         return result
 
     def fold(self) -> None:
@@ -68,7 +69,7 @@ class Durable(Generic[StageT]):
         if self._blob is not None:
             self.stage.load(self._blob)
         for entry in self._log:
-            self.stage.replay(entry)
+            self.stage.replay(unpack(entry))
 
 
 def _travelled(blob: bytes) -> bytes:
