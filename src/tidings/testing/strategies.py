@@ -81,7 +81,8 @@ def literal(type: ColumnType, value: Any) -> str:
 _PREDICATES = (
     # Each with the number of its values. Wide ones come more often, for a query that no row satisfies says little.
     *[("{0} >= {1}", 1), ("{0} <= {1}", 1), ("{0} > {1}", 1), ("{0} < {1}", 1)] * 2,
-    *[("{0} = {1}", 1), ("{0} IN ({1}, {2})", 2), ("{0} IN ({1}, {2}, {3})", 3), ("{0} BETWEEN {1} AND {2}", 2)] * 3,
+    *[("{0} = {1}", 1), ("{0} IN ({1}, {2})", 2), ("{0} BETWEEN {1} AND {2}", 2)] * 3,
+    *[("{0} IN ({1}, {2}, {3})", 3)] * 6,
     ("{0} > {1} AND {0} < {2}", 2),
     ("{0} >= {1} AND {0} < {2} AND {0} <= {3}", 3),
     ("{0} IN ({1}, {2}) AND {0} >= {3}", 3),
@@ -101,7 +102,9 @@ def predicates(draw: DrawFn, column: Column) -> str:
 def conditions(draw: DrawFn, table: Table) -> str:
     """A WHERE clause on up to three columns of the table, or none at all."""
     comparable = [column for column in table.columns if column.type.is_comparable]
-    count = draw(st.sampled_from([1, 2, 1, 2, 0, 3]))
+    # Predicates on the key name single rows; those on other columns say more.
+    comparable += [column for column in comparable if column.name not in table.key] * 3
+    count = draw(st.sampled_from([2, 1, 2, 0, 3]))
     chosen = {column.name: column for column in (draw(st.sampled_from(comparable)) for _ in range(count))}
     terms = [draw(predicates(column)) for column in chosen.values()]
     return f" WHERE {' AND '.join(terms)}" if terms else ""
