@@ -12,6 +12,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Tidings needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,bench,dev]'
+	@echo "compiling kernels (once)"
+	@$(BIN)/python -c 'from tidings.kernels.warm import warm; warm()'
 	touch $(STAMP)
 
 demo: $(STAMP)

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_hash_is_sparks(spark: SparkSession) -> None:
-    texts = ["", "a", "abcd", "table/0#1", "zone/12#345", "é" * 7, "group/[\"x\"]/3#0"]
+    texts = ["", "a", "abcd", "table/0#1", "zone/12#345", "é" * 7, 'group/["x"]/3#0']
     frame = spark.createDataFrame([(text,) for text in texts], "text string").selectExpr("text", "hash(text) AS hash")
     assert {row["text"]: row["hash"] for row in frame.collect()} == {text: spark_hash(text) for text in texts}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +12,20 @@ from tidings.spark.source import RecordedReader
 lines_strategy = st.lists(st.binary(max_size=12).map(lambda data: data.replace(b"\n", b"")), max_size=30)
 
 
-@given(lines=lines_strategy, ends=st.booleans(), batches=st.lists(st.integers(1, 7), min_size=1, max_size=3), partitions=st.integers(1, 3), read=st.integers(1, 9))
+@given(
+    lines=lines_strategy,
+    ends=st.booleans(),
+    batches=st.lists(st.integers(1, 7), min_size=1, max_size=3),
+    partitions=st.integers(1, 3),
+    read=st.integers(1, 9),
+)
 def test_all_lines_once(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], ends: bool, batches: list[int], partitions: int, read: int
+    tmp_path_factory: pytest.TempPathFactory,
+    lines: list[bytes],
+    ends: bool,
+    batches: list[int],
+    partitions: int,
+    read: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("source")
     data = b"\n".join(lines) + (b"\n" if ends and lines else b"")

@@ -12,21 +12,21 @@ from tidings.families.base import Partition
 from tidings.families.registry import families
 from tidings.spark.envelope import SCHEMA
 from tidings.spark.processor import ShardProcessor, Stage
-from tidings.spark.stages import DeliverStage, FormsStage, Plan, TablesStage
+from tidings.spark.stages import DELIVER, FORMS, TABLES, JobStage, Plan
 
 
 def routed_messages(source: DataFrame, plan: Plan) -> DataFrame:
     """Input blocks -> envelopes for zones: messages routed to every zone they meet, subscription events, metrics."""
     envelopes = source.mapInArrow(partial(_ingest, plan), SCHEMA)
-    envelopes = _stateful(envelopes, TablesStage(plan))
+    envelopes = _stateful(envelopes, JobStage(TABLES, plan))
     if any(family.partition is Partition.VALUE for family in families()):
-        envelopes = _stateful(envelopes, FormsStage(plan))
+        envelopes = _stateful(envelopes, JobStage(FORMS, plan))
     return envelopes
 
 
 def notifications(source: DataFrame, plan: Plan) -> DataFrame:
     """Input blocks -> envelopes with finished notifications, refused records and metrics."""
-    return _stateful(routed_messages(source, plan), DeliverStage(plan))
+    return _stateful(routed_messages(source, plan), JobStage(DELIVER, plan))
 
 
 def _ingest(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

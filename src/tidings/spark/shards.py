@@ -22,9 +22,9 @@ from tidings.spark.stages import Plan
 
 
 class TablesWorker:
-    def __init__(self, plan: Plan, number: int) -> None:
+    def __init__(self, plan: Plan, key: str) -> None:
         self._plan = plan
-        self._number = number
+        self._is_first = key == plan.keys.table(0)
         self._shard = TableShard(plan.catalog, plan.strategies)
         self.replay, self.dump, self.load = self._shard.replay, self._shard.dump, self._shard.load
 
@@ -46,7 +46,7 @@ class TablesWorker:
         if result.refused:
             passing.append(Envelope(self._plan.keys.zone(0), kinds.REFUSED, pack_refused(result.refused)))
         outputs = [*passing, *send(self._plan, result.sent, result.released)]
-        if self._number == 0:
+        if self._is_first:
             outputs.extend(place(self._plan, result.released))
             outputs.extend(self._to_groups(by_value(result.released)))
         for changes in result.images:
@@ -64,7 +64,7 @@ class TablesWorker:
 
 
 class FormsWorker:
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, key: str) -> None:
         self._plan = plan
         self._shard = FormShard(plan.catalog, plan.strategies)
         self.replay, self.dump, self.load = self._shard.replay, self._shard.dump, self._shard.load
@@ -81,7 +81,7 @@ class FormsWorker:
 
 
 class DeliverWorker:
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, key: str) -> None:
         # Imported here because compiled kernels take a second to import, and only gateways need them.
         from tidings.pipeline.deliver import Gateway, GatewayWork
 

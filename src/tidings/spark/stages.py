@@ -4,7 +4,7 @@ plan; what does the work (`tidings.spark.shards`) is imported where it is used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -68,55 +68,30 @@ def _plan(job: str, catalog_sql: str, strategies: dict[str, str], shards: int, p
     return _plans[key]
 
 
+TABLES, FORMS, DELIVER = "tables", "forms", "deliver"
+_KEY_PREFIX = {TABLES: "table/", FORMS: "group/", DELIVER: "zone/"}
+
+
 @dataclass(frozen=True)
-class TablesStage:
+class JobStage:
+    """One stateful stage of the job: which envelopes are its own, and what handles them."""
+
+    name: str
     plan: Plan
-    name: str = "tables"
 
     @property
     def job(self) -> str:
         return self.plan.job
 
     def owns(self, key: str) -> bool:
-        return key.startswith("table/")
+        return key.startswith(_KEY_PREFIX[self.name])
 
     def shard(self, key: str) -> Shard:
         from tidings.spark import shards
 
-        return shards.TablesWorker(self.plan, int(key.removeprefix("table/").partition("#")[0]))
-
-
-@dataclass(frozen=True)
-class FormsStage:
-    plan: Plan
-    name: str = "forms"
-
-    @property
-    def job(self) -> str:
-        return self.plan.job
-
-    def owns(self, key: str) -> bool:
-        return key.startswith("group/")
-
-    def shard(self, key: str) -> Shard:
-        from tidings.spark import shards
-
-        return shards.FormsWorker(self.plan)
-
-
-@dataclass(frozen=True)
-class DeliverStage:
-    plan: Plan
-    name: str = "deliver"
-
-    @property
-    def job(self) -> str:
-        return self.plan.job
-
-    def owns(self, key: str) -> bool:
-        return key.startswith("zone/")
-
-    def shard(self, key: str) -> Shard:
-        from tidings.spark import shards
-
-        return shards.DeliverWorker(self.plan)
+        workers: dict[str, Callable[[Plan, str], Shard]] = {
+            TABLES: shards.TablesWorker,
+            FORMS: shards.FormsWorker,
+            DELIVER: shards.DeliverWorker,
+        }
+        return workers[self.name](self.plan, key)

@@ -18,7 +18,9 @@ def run_spark(
     """The Spark engine's lines. Much quicker inside a `spark_session`, which is then used for all runs."""
     with tempfile.TemporaryDirectory(prefix="tidings-test-") as temporary:
         folder = Path(temporary)
-        catalog, subscriptions, changes = (folder / name for name in ("catalog.sql", "subscriptions.jsonl", "changes.jsonl"))
+        catalog, subscriptions, changes = (
+            folder / name for name in ("catalog.sql", "subscriptions.jsonl", "changes.jsonl")
+        )
         catalog.write_text(catalog_sql)
         subscriptions.write_bytes(b"".join(line + b"\n" for line in subscription_lines))
         changes.write_bytes(b"".join(line + b"\n" for line in change_lines))

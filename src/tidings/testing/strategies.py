@@ -125,7 +125,7 @@ def change_records(draw: DrawFn, catalog: Catalog, *, keys: int = 4, length_max:
     records: list[Record] = []
     seq = 0
     tables = [table for table in catalog.tables if table.rows == "values"]
-    for _ in range(draw(st.integers(min(8, length_max), length_max))):
+    for _ in range(draw(st.integers(min(12, length_max), length_max))):
         is_wild = draw(st.integers(0, 7)) == 7
         table = draw(st.sampled_from([tables[0], *tables]))
         pools = {name: VALUES[table.column(name).type][: keys if len(table.key) == 1 else 2] for name in table.key}
@@ -162,13 +162,13 @@ def subscription_records(
 ) -> list[Record]:
     """Subscriptions with up to three lives each: created, dropped, and created again, perhaps at the same moment."""
     records: list[Record] = []
-    for id in draw(st.lists(st.sampled_from(IDS), min_size=1, max_size=len(IDS), unique=True)):
+    for id in draw(st.lists(st.sampled_from(IDS), min_size=3, unique=True)):
         after = draw(st.sampled_from([*[0] * seq_max, *range(seq_max + 1)]))
         for _ in range(draw(st.integers(1, lives_max))):
             records.append({"id": id, "sql": draw(queries), "after": after})
-            if draw(st.booleans()):
+            if draw(st.integers(0, 2)):
                 break
-            after += draw(st.integers(0, 4))
+            after += draw(st.sampled_from([0, 1, 2, 4, 8, 16]))
             records.append({"id": id, "drop": True, "after": after})
             after += draw(st.integers(0, 3))
     return records
