@@ -86,9 +86,8 @@ class Engine:
     def _serve(self, work: TablesWork) -> tuple[TablesResult, Sent]:
         result, _ = self._tables.apply(work)
         groups: dict[GroupKey, FormsWork] = {}
-        for changes in result.images:
-            for group, _, part in self._tables.groups.split(changes, 1):
-                groups.setdefault(group, FormsWork()).changes.append(part)
+        for group, changes in result.images:
+            groups.setdefault(group, FormsWork()).changes.append(changes)
         for points in by_value(result.released):
             groups.setdefault(group_of(points.form), FormsWork()).points.append(points)
         for group, forms_work in groups.items():

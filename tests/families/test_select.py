@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 
 from tidings.families.registry import family
+from tidings.families.select import index
+from tidings.pipeline import store
 from tidings.testing import CHECKS, Workload, check_family, oracle_lines, run_inline, select_workloads
 
 STOCKS = "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, sector TEXT, per DOUBLE, risk DOUBLE, price DOUBLE);"
@@ -15,6 +17,13 @@ STRATEGIES = family("select").strategies
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(check):
     check_family("select", select_workloads(), checks=[check], examples=40)
+
+
+def test_exact_also_on_the_paths_of_large_numbers(monkeypatch):
+    """New subscriptions found by an index of the rows instead of a scan, and dead rows swept out at once."""
+    monkeypatch.setattr(index, "_SCAN_CELLS_MAX", -1)
+    monkeypatch.setattr(store, "_SWEEP_DEAD_MIN", 0)
+    check_family("select", select_workloads(), checks=CHECKS[:1], examples=40)
 
 
 @settings(max_examples=40)

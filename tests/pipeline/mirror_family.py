@@ -34,7 +34,8 @@ class MirrorServer(Server):
 
     def __init__(self, space):
         self.space = space
-        self.rows = {}
+        self.rows = None
+        """Taken from the shard when the first subscription comes, then kept by hand: state to be restored from logs."""
 
     def change(self, changes):
         sides = []
@@ -60,8 +61,10 @@ class MirrorServer(Server):
         seqs = np.array([seq for seq, _, _ in sides])
         return [MessageBatch(self.space.key, seqs, tuple(channel), regions, payload)]
 
-    def create(self, points, tables):
-        assert tables == {}, "a family spread by value gets no tables"
+    def create(self, points, tables, *, wants_snapshots):
+        if self.rows is None:
+            rows = tables["mirrored"].rows() if "mirrored" in tables else None
+            self.rows = {} if rows is None else {row["id"]: rows.slice(i, 1) for i, row in enumerate(rows.to_pylist())}
         group, keys = group_channels(points.channel, len(points))
         wanted = [keys[at] for at in group.tolist()]
         found = [

@@ -62,6 +62,18 @@ def test_lines_of_a_row_that_moves_between_shards():
     assert told == [("a", 0, []), ("b", 0, []), ("a", 1, ["insert"]), ("a", 2, ["delete"]), ("b", 2, ["insert"])]
 
 
+def test_the_first_form_of_a_group_finds_rows_that_came_before_it():
+    changes = [
+        {"seq": i, "table": "mirrored", "op": "insert", "row": {"id": i, "kind": "a", "n": i}} for i in (1, 2, 3)
+    ]
+    late = "SELECT n FROM mirrored WHERE kind = 'a'"
+    subscriptions = [{"id": "x", "sql": late, "after": 2}, {"id": "y", "sql": late.replace("n ", "* ", 1), "after": 3}]
+    workload = Workload(CATALOG, subscriptions, changes)
+    lines = run_inline(CATALOG, workload.subscription_lines(), workload.change_lines(), [1], {})
+    told = [(r["subscription"], r["seq"], [c["row"]["n"] for c in r["changes"]]) for r in map(json.loads, lines)]
+    assert told == [("x", 2, [1, 2]), ("x", 3, [3]), ("y", 3, [1, 2, 3])]
+
+
 def images(before, after):
     schema = pa.schema([("id", pa.int32()), ("kind", pa.string()), ("n", pa.int32())])
     batches = [pa.RecordBatch.from_pylist([row or {} for row in rows], schema) for rows in (before, after)]
@@ -75,10 +87,10 @@ def test_every_shard_sees_its_own_side_of_a_change():
     shards = dict(zip(kinds, shard_of_values(values, ["kind"], 3).tolist(), strict=True))
     here, there = (next(kind for kind in kinds if shards[kind] == shard) for shard in (0, 2))
     groups = Groups()
-    groups.add(Door(parse_catalog(CATALOG)).place(QUERIES[0].format("'a'")).form)
+    group = groups.add(Door(parse_catalog(CATALOG)).place(QUERIES[0].format("'a'")).form)
     row = {"id": 1, "n": 5}
     moved = images([{**row, "kind": here}, None], [{**row, "kind": there}, {**row, "kind": there}])
-    parts = {shard: part for _, shard, part in groups.split(moved, 3)}
+    parts = dict(groups.split(group, moved, 3))
     assert sorted(parts) == [0, 2]
     assert (parts[0].seq.tolist(), parts[0].had.tolist(), parts[0].has.tolist()) == ([1], [True], [False])
     assert parts[0].after.to_pylist() == [{"id": None, "kind": None, "n": None}]
@@ -94,8 +106,8 @@ def test_groups_survive_their_dump():
     groups, copy = Groups(), Groups()
     groups.add(form)
     copy.load(groups.dump())
-    assert copy.watch("mirrored")
-    assert not copy.watch("items")
+    assert copy.watching("mirrored") == [group_of(form)]
+    assert copy.watching("items") == []
     assert copy.shards(group_of(form), 4) == range(4)
 
 

@@ -1,4 +1,4 @@
-"""All kinds of bad input in one run on Spark: the same records in quarantine, for the same reasons, as with the inline engine."""
+"""All kinds of bad input in one run on Spark: quarantine holds what the inline engine puts there, for the same reasons."""
 
 from __future__ import annotations
 

@@ -78,8 +78,12 @@ class Server(ABC):
         """Messages for changes of one of the form's tables."""
 
     @abstractmethod
-    def create(self, points: PointBatch, tables: dict[str, Rows]) -> Iterable[SnapshotBatch]:
-        """Takes new subscriptions; gives this shard's rows of their snapshots."""
+    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Iterable[SnapshotBatch]:
+        """Takes new subscriptions; gives this shard's rows of their snapshots.
+
+        `tables` are the current rows of the shard, also those that came before the server did. Nobody waits for
+        snapshots while state is being restored.
+        """
 
     @abstractmethod
     def drop(self, points: PointBatch) -> None:

@@ -96,6 +96,12 @@ class TableChanges:
         return len(self.seq)
 
 
+def null_rows(like: pa.RecordBatch) -> pa.RecordBatch:
+    """As many rows of nulls as the batch has rows."""
+    arrays = [pa.nulls(like.num_rows, field.type) for field in like.schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=like.schema)
+
+
 def concat_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """One record batch out of several with the same schema."""
     if len(batches) == 1:

@@ -18,11 +18,12 @@ from tidings.families.base import Partition
 from tidings.families.registry import family_of
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
-from tidings.model.change import TableChanges
+from tidings.model.change import ChangeBatch, Op, TableChanges, concat_batches
 from tidings.model.codes import BoolArray
 from tidings.model.points import PointBatch
 from tidings.pipeline.host import Host, Sent
 from tidings.pipeline.partition import shard_of_values
+from tidings.pipeline.store import TableStore
 
 GroupKey = str
 """Canonical text of a group's partition columns per table."""
@@ -45,14 +46,19 @@ class Groups:
     def __init__(self) -> None:
         self._columns: dict[GroupKey, dict[str, tuple[str, ...]]] = {}
 
-    def add(self, form_key: str) -> None:
+    def add(self, form_key: str) -> GroupKey | None:
+        """Takes in a form; gives its group if that is new."""
         key = group_of(form_key)
-        if key not in self._columns:
-            pairs = msgspec.json.decode(key, type=list[tuple[str, tuple[str, ...]]])
-            self._columns[key] = dict(pairs)
+        if key in self._columns:
+            return None
+        self.load([key])
+        return key
 
-    def watch(self, table: str) -> bool:
-        return any(table in columns for columns in self._columns.values())
+    def watching(self, table: str) -> list[GroupKey]:
+        return [key for key, columns in self._columns.items() if table in columns]
+
+    def tables(self, key: GroupKey) -> Iterable[str]:
+        return self._columns[key]
 
     def dump(self) -> list[GroupKey]:
         return list(self._columns)
@@ -61,24 +67,21 @@ class Groups:
         for key in keys:
             self._columns[key] = dict(msgspec.json.decode(key, type=list[tuple[str, tuple[str, ...]]]))
 
-    def split(self, changes: TableChanges, shards: int) -> Iterable[tuple[GroupKey, int, TableChanges]]:
-        """(group, shard, changes) for every shard that must see some of the changes.
+    def split(self, key: GroupKey, changes: TableChanges, shards: int) -> Iterable[tuple[int, TableChanges]]:
+        """(shard, changes) for every shard of the group that must see some of the changes.
 
         A row whose values move from one shard to another is deleted in the one and inserted in the other.
         """
-        for key, columns in self._columns.items():
-            if changes.table not in columns:
-                continue
-            names = columns[changes.table]
-            if not names:
-                yield key, 0, changes
-                continue
-            old = shard_of_values(changes.before, names, shards)
-            new = shard_of_values(changes.after, names, shards)
-            for shard in range(shards):
-                had, has = changes.had & (old == shard), changes.has & (new == shard)
-                if (had | has).any():
-                    yield key, shard, take_changes(_restricted(changes, had, has), had | has)
+        names = self._columns[key][changes.table]
+        if not names:
+            yield 0, changes
+            return
+        old = shard_of_values(changes.before, names, shards)
+        new = shard_of_values(changes.after, names, shards)
+        for shard in range(shards):
+            had, has = changes.had & (old == shard), changes.has & (new == shard)
+            if (had | has).any():
+                yield shard, take_changes(_restricted(changes, had, has), had | has)
 
     def shards(self, key: GroupKey, shards: int) -> range:
         """Shards of a group: all of them, or only one where the group cannot be spread."""
@@ -119,9 +122,11 @@ class FormsWork:
 
 
 class FormShard:
-    """Servers of one shard of a group of forms."""
+    """Current rows of one shard of a group of forms, and the servers of those forms."""
 
     def __init__(self, catalog: Catalog, strategies: Mapping[str, str]) -> None:
+        self._catalog = catalog
+        self._stores: dict[str, TableStore] = {}
         self._host = Host(catalog, Partition.VALUE, strategies)
 
     def apply(self, work: FormsWork) -> tuple[Sent, Any]:
@@ -134,10 +139,14 @@ class FormShard:
         self._run(FormsWork(entry["changes"], entry["points"]), None)
 
     def dump(self) -> bytes:
-        return pack(self._host.dump())
+        rows = {table: store.rows() for table, store in self._stores.items() if len(store)}
+        return pack({"rows": rows, "servers": self._host.dump()})
 
     def load(self, blob: bytes) -> None:
-        self._host.load(unpack(blob))
+        state = unpack(blob)
+        for table, rows in state["rows"].items():
+            self._store(table).load(rows)
+        self._host.load(state["servers"])
 
     def _run(self, work: FormsWork, sent: Sent | None) -> None:
         """Changes of all tables and subscription events, strictly in sequence order."""
@@ -145,12 +154,28 @@ class FormShard:
         start = -1
         for moment in [*moments, 2**63 - 1]:
             for changes in _runs(work.changes, start, moment):
+                self._store(changes.table).replay(_as_changes(changes))
                 self._host.change(changes, sent)
             for points in work.points:
                 due = points.after == moment
                 if due.any():
-                    self._host.release(points.take(due), {}, sent)
+                    self._host.release(points.take(due), dict(self._stores), sent)
             start = moment
+
+    def _store(self, table: str) -> TableStore:
+        if table not in self._stores:
+            self._stores[table] = TableStore(self._catalog.table(table))
+        return self._stores[table]
+
+
+def _as_changes(changes: TableChanges) -> ChangeBatch:
+    """The changes as a store takes them: a delete known by its old row, everything else by its new one."""
+    rows = changes.after
+    if not changes.has.all():
+        at = np.where(changes.has, 0, len(changes)) + np.arange(len(changes))
+        rows = concat_batches([changes.after, changes.before]).take(pa.array(at))
+    op = np.where(changes.has, Op.UPSERT, Op.DELETE).astype(np.int8)
+    return ChangeBatch(changes.table, changes.seq, changes.seq, op, rows)
 
 
 def _runs(batches: list[TableChanges], above: int, up_to: int) -> Iterable[TableChanges]:

@@ -62,7 +62,7 @@ class Host:
             if event is Event.DROP:
                 server.drop(run)
                 continue
-            snapshots = server.create(run, tables if sent is not None else {})
+            snapshots = server.create(run, tables, wants_snapshots=sent is not None)
             if sent is not None:
                 sent.snapshots.extend(snapshots)
 

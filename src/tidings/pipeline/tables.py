@@ -7,7 +7,7 @@ subscription at the same point of the sequence without talking to each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from tidings.model.codes import Int64Array
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined, raw_text
 from tidings.model.render import render_rows
-from tidings.pipeline.forms import Groups
+from tidings.pipeline.forms import GroupKey, Groups
 from tidings.pipeline.host import Host, Sent
 from tidings.pipeline.sequence import admit
 from tidings.pipeline.store import TableStore
@@ -51,8 +51,8 @@ class TablesWork:
 class TablesResult:
     sent: Sent = field(default_factory=Sent)
     released: list[PointBatch] = field(default_factory=list)
-    images: list[TableChanges] = field(default_factory=list)
-    """Changes of tables that forms of the next stage look at."""
+    images: list[tuple[GroupKey, TableChanges]] = field(default_factory=list)
+    """Changes for groups of the next stage that look at the table; a new group first gets the rows there are."""
     refused: list[Quarantined] = field(default_factory=list)
     accepted: int = 0
     passed: int = 0
@@ -165,8 +165,7 @@ class TableShard:
         result.refused.extend(_refusals(batch, refused))
         if len(images):
             self._host.change(images, result.sent)
-            if self.groups.watch(batch.table):
-                result.images.append(images)
+            result.images.extend((group, images) for group in self.groups.watching(batch.table))
 
     def _release(self, moment: int, result: TablesResult | None) -> None:
         tables: dict[str, Rows] = dict(self._stores)
@@ -183,9 +182,20 @@ class TableShard:
             if self._host.serves(form):
                 self._host.release(released, tables, None if result is None else result.sent)
             else:
-                self.groups.add(form)
+                new_group = self.groups.add(form)
+                if new_group is not None and result is not None:
+                    result.images.extend(self._first_rows(new_group, moment))
             if result is not None:
                 result.released.append(released)
+
+    def _first_rows(self, group: GroupKey, moment: int) -> Iterator[tuple[GroupKey, TableChanges]]:
+        """The rows of a new group's tables, as inserts that happened just before its first subscription."""
+        for table in self.groups.tables(group):
+            rows = self._stores[table].rows()
+            if rows.num_rows:
+                absent = np.zeros(rows.num_rows, np.bool_)
+                seq = np.full(rows.num_rows, moment, np.int64)
+                yield group, TableChanges(table, seq, absent, null_rows(rows), ~absent, rows)
 
 
 def _last_lives(due: list[PointBatch]) -> list[PointBatch]:

@@ -49,8 +49,8 @@ class TablesWorker:
         if self._is_first:
             outputs.extend(place(self._plan, result.released))
             outputs.extend(self._to_groups(by_value(result.released)))
-        for changes in result.images:
-            for group, shard, part in self._shard.groups.split(changes, self._plan.shards):
+        for group, changes in result.images:
+            for shard, part in self._shard.groups.split(group, changes, self._plan.shards):
                 outputs.append(Envelope(self._plan.keys.group(group, shard), kinds.CHANGES, pack([part])))
         counts = {"changes": result.accepted, "passed": result.passed, "is_end": work.is_end}
         outputs.append(Envelope(self._plan.keys.zone(0), kinds.METRICS, pack(counts)))

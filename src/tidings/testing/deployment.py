@@ -128,15 +128,17 @@ class Deployment:
         sent = Sent([m for r in results for m in r.sent.messages], [s for r in results for s in r.sent.snapshots])
         # Every shard releases the same events; they are passed on once.
         released = results[0].released
-        self._serve_forms([(shard, images) for shard, r in enumerate(results) for images in r.images], released, sent)
+        self._serve_forms([(shard, *images) for shard, r in enumerate(results) for images in r.images], released, sent)
         messages = [batch.take(np.argsort(batch.seq, kind="stable").astype(np.int64)) for batch in sent.merged()]
         lines = self._deliver(released, messages, sent.snapshots)
         return Step(lines, messages, [entry for r in results for entry in r.refused])
 
-    def _serve_forms(self, images: list[tuple[int, TableChanges]], released: list[PointBatch], sent: Sent) -> None:
+    def _serve_forms(
+        self, images: list[tuple[int, GroupKey, TableChanges]], released: list[PointBatch], sent: Sent
+    ) -> None:
         works: dict[tuple[GroupKey, int], FormsWork] = {}
-        for table_shard, changes in images:
-            for group, shard, part in self._tables[table_shard].stage.groups.split(changes, self._layout.forms):
+        for table_shard, group, changes in images:
+            for shard, part in self._tables[table_shard].stage.groups.split(group, changes, self._layout.forms):
                 works.setdefault((group, shard), FormsWork()).changes.append(part)
         for points in by_value(released):
             group = group_of(points.form)

@@ -103,10 +103,14 @@ def conditions(draw: DrawFn, table: Table) -> str:
     """A WHERE clause on up to three columns of the table, or none at all."""
     comparable = [column for column in table.columns if column.type.is_comparable]
     # Predicates on the key name single rows; those on other columns say more.
-    comparable += [column for column in comparable if column.name not in table.key] * 3
-    count = draw(st.sampled_from([2, 1, 2, 0, 3]))
-    chosen = {column.name: column for column in (draw(st.sampled_from(comparable)) for _ in range(count))}
-    terms = [draw(predicates(column)) for column in chosen.values()]
+    others = [column for column in comparable if column.name not in table.key]
+    if len(others) <= 2 and draw(st.booleans()):
+        chosen = others
+    else:
+        count = draw(st.sampled_from([2, 1, 2, 0, 3]))
+        drawn = [draw(st.sampled_from([*comparable, *others * 3])) for _ in range(count)]
+        chosen = list({column.name: column for column in drawn}.values())
+    terms = [draw(predicates(column)) for column in chosen]
     return f" WHERE {' AND '.join(terms)}" if terms else ""
 
 

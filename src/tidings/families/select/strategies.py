@@ -36,11 +36,11 @@ class RegionServer(Server):
         messages = reformulate(self.space, changes, self.listeners.counts.keys())
         return [] if messages is None else [messages]
 
-    def create(self, points: PointBatch, tables: dict[str, Rows]) -> Iterable[SnapshotBatch]:
+    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Iterable[SnapshotBatch]:
         self.listeners.add(points)
-        rows = tables.get(self.space.table.name)
-        if rows is None:
+        if not wants_snapshots:
             return []
+        rows = tables[self.space.table.name]
         owner, position = find_rows(self.space, points, rows)
         if len(owner) == 0:
             return []
@@ -88,9 +88,9 @@ class _TargetServer(RegionServer):
         target = pa.array([self._ids[at] for at in slot.tolist()], pa.string())
         return [MessageBatch(chosen.form, chosen.seq, chosen.channel, regions, chosen.payload, target)]
 
-    def create(self, points: PointBatch, tables: dict[str, Rows]) -> Iterable[SnapshotBatch]:
+    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Iterable[SnapshotBatch]:
         self._add(points.take(on_some_channel(points)))
-        return super().create(points, tables)
+        return super().create(points, tables, wants_snapshots=wants_snapshots)
 
     def _add(self, points: PointBatch) -> Int64Array:
         group, keys = group_channels(points.channel, len(points))
