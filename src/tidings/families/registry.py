@@ -1,8 +1,14 @@
-"""The installed families, and which of them a query belongs to. A new family lands by being added here."""
+"""The installed families, and which of them a query belongs to. A new family lands by being added here.
+
+Families outside the package are named in the environment, `TIDINGS_FAMILIES=module:Class,..`, which every process of a
+job inherits, or registered by hand in a single process.
+"""
 
 from __future__ import annotations
 
+import os
 from functools import cache
+from importlib import import_module
 
 from tidings.families.base import Family, Form
 from tidings.model.catalog import Catalog
@@ -16,7 +22,19 @@ _extra: list[Family] = []
 def _built_in() -> tuple[Family, ...]:
     from tidings.families.select import SelectFamily
 
-    return (SelectFamily(),)
+    return (SelectFamily(), *map(_load, filter(None, os.environ.get("TIDINGS_FAMILIES", "").split(","))))
+
+
+def _load(name: str) -> Family:
+    """The family `module:Class`."""
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)()
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"TIDINGS_FAMILIES names {name!r}, which cannot be loaded: {error}") from None
+    if not isinstance(found, Family):
+        raise UsageError(f"TIDINGS_FAMILIES names {name!r}, which is not a Family")
+    return found
 
 
 def families() -> tuple[Family, ...]:

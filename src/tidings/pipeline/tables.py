@@ -16,7 +16,7 @@ import numpy as np
 from tidings.families.base import Partition, Rows
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
-from tidings.model.change import SEQ_MAX, SEQ_NEXT, ChangeBatch, TableChanges
+from tidings.model.change import SEQ_MAX, SEQ_NEXT, ChangeBatch, TableChanges, null_rows
 from tidings.model.codes import Int64Array
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined, raw_text
