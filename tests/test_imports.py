@@ -22,16 +22,13 @@ ALLOWED = {
     "testing": {"testing", "engine", "pipeline", "model", "families", "network", "sql"},
     "simulator": {"simulator", "network", "model", "families", "pipeline", "kernels", "sql", "workloads"},
     "relay": {"relay", "model", "kernels", "sql"},
-    "spark": {"spark", "pipeline", "model", "families", "network", "sql", "kernels", "workloads"},
+    "files": {"model", "sql"},
+    "terminal": {"kernels"},
+    "spark": {"spark", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "files", "terminal"},
     "server": {"server", "engine", "pipeline", "model", "families", "network", "sql", "workloads"},
     "bench": {"bench", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"},
     "cli": {"cli", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
-    | {"bench", "server", "simulator", "relay"},
-}
-EXCEPTIONS = {
-    # The replay command on Spark reads the same files and shows the same progress as the one in process.
-    ("spark.replay", "cli.files"),
-    ("spark.replay", "cli.terminal"),
+    | {"bench", "server", "simulator", "relay", "files", "terminal"},
 }
 
 
@@ -81,7 +78,7 @@ def test_direction(path):
         return
     allowed = ALLOWED[name.split(".")[0]]
     used = {found for module in imports(path) if (found := inner(module)) is not None}
-    wrong = {found for found in used if not is_within(found, allowed) and (name, found) not in EXCEPTIONS}
+    wrong = {found for found in used if not is_within(found, allowed)}
     # The version is all that the root package has.
     assert wrong <= {"__version__"}, f"{name} must not import {sorted(wrong)}"
 

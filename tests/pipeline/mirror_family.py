@@ -95,26 +95,44 @@ class MirrorServer(Server):
 
 
 class MirrorViews(Views):
+    """Views that hold their rows as they were told, and look there for what a row was before."""
+
     wants_order = True
+    remembers = True
 
     def __init__(self, space):
         self.space = space
+        self.held = {}
 
     def create(self, slots, points):
-        pass
+        self.held.update({slot: {} for slot in slots.tolist()})
 
     def drop(self, slots):
-        pass
+        for slot in slots.tolist():
+            del self.held[slot]
+
+    def dump(self, slots):
+        return [[list(entry) for entry in self.held[slot].items()] for slot in slots.tolist()]
+
+    def load(self, slots, state):
+        self.held.update({slot: dict(map(tuple, rows)) for slot, rows in zip(slots.tolist(), state, strict=True)})
 
     def snapshot(self, slot, seq, rows):
-        return snapshot_tail(seq, [] if rows is None else sorted(self._render(rows)))
+        if rows is not None:
+            self.held[slot] = dict(zip(rows.column("id").to_pylist(), self._render(rows), strict=True))
+        return snapshot_tail(seq, sorted(self.held[slot].values()))
 
     def tell(self, messages, pairs):
         """A row that stays on its channel comes as its old and its new self; both make one notification."""
         rendered = self._render(messages.payload)
+        keys = messages.payload.column("id").to_pylist()
         told = {}
         for message, slot, tag in zip(pairs.message.tolist(), pairs.slot.tolist(), pairs.tags.tolist(), strict=True):
-            told.setdefault((int(messages.seq[message]), slot), {})[tag] = rendered[message]
+            sides = told.setdefault((int(messages.seq[message]), slot), {})
+            if tag == OLD:
+                sides[OLD] = self.held[slot].pop(keys[message])
+            else:
+                sides[NEW] = self.held[slot][keys[message]] = rendered[message]
         entries = [(seq, slot, sides) for (seq, slot), sides in told.items() if sides.get(OLD) != sides.get(NEW)]
         tails = []
         for seq, _, sides in entries:

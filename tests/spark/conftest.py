@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tidings.cli.terminal import warm_kernels
 from tidings.spark.session import spark_session
+from tidings.terminal import warm_kernels
 
 
 @pytest.fixture(scope="session")

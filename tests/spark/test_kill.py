@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from workload import Recorded
 
-from tidings.cli.terminal import warm_kernels
+from tidings.terminal import warm_kernels
 
 pytestmark = pytest.mark.spark
 

@@ -28,8 +28,8 @@ def bench(
 
     Example: tidings bench select --sizes 10000,1000000 --json select.json
     """
-    from tidings.cli.files import write_json
-    from tidings.cli.terminal import console
+    from tidings.files import write_json
+    from tidings.terminal import console
 
     if name == "list":
         width = max(len(known) for known in BENCHES)

@@ -30,8 +30,8 @@ def demo(
 
     Runs until stopped with Ctrl-C, or for --seconds N.
     """
-    from tidings.cli.terminal import console, warm_kernels
     from tidings.spark.demo import run_demo
+    from tidings.terminal import console, warm_kernels
 
     warm_kernels()
     screen = console()

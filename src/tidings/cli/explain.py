@@ -20,8 +20,8 @@ def explain(
 
     Example: tidings explain "SELECT * FROM stocks WHERE sector = 'tech' AND per BETWEEN 45 AND 70"
     """
-    from tidings.cli.files import read_catalog
     from tidings.families.registry import classify, family_of, parse_strategies
+    from tidings.files import read_catalog
     from tidings.sql import Compiler, parse_catalog
     from tidings.workloads.market import CATALOG_SQL
 

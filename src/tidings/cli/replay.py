@@ -43,9 +43,9 @@ def replay(
 
     Example: tidings replay --catalog catalog.sql --subscriptions subscriptions.jsonl --changes changes.jsonl --out out.jsonl
     """
-    from tidings.cli.files import open_input, read_catalog
-    from tidings.cli.terminal import console, warm_kernels
     from tidings.families.registry import parse_strategies
+    from tidings.files import open_input, read_catalog
+    from tidings.terminal import console, warm_kernels
 
     tables = read_catalog(catalog)
     strategies = parse_strategies(strategy)
@@ -63,7 +63,7 @@ def replay(
     if quarantine is None and run["quarantined"] == 0:
         quarantine_path.unlink(missing_ok=True)
     if stats is not None:
-        from tidings.cli.files import write_json
+        from tidings.files import write_json
 
         write_json(stats, run)
     summary = f"{run['changes']:,} changes, {run['messages']:,} messages, {run['notifications']:,} notifications"
@@ -82,9 +82,9 @@ def _replay_inline(
 ) -> dict[str, Any]:
     from itertools import islice
 
-    from tidings.cli.files import open_input, peak_rss_mb, read_lines, replacing, write_lines
-    from tidings.cli.terminal import progress
     from tidings.engine import Engine
+    from tidings.files import open_input, peak_rss_mb, read_lines, replacing, write_lines
+    from tidings.terminal import progress
 
     engine = Engine(catalog, strategies)
     with replacing(out) as sink, replacing(quarantine) as refused, progress() as display:

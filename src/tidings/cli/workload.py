@@ -37,9 +37,9 @@ def workload(
 
     Example: tidings workload market --out data --subscriptions 100000 --changes 1000000
     """
-    from tidings.cli.files import replacing
-    from tidings.cli.terminal import console, progress
+    from tidings.files import replacing
     from tidings.model.errors import UsageError
+    from tidings.terminal import console, progress
 
     if name == "list":
         width = max(len(known) for known in WORKLOADS)

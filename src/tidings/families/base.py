@@ -121,6 +121,8 @@ class Views(ABC):
 
     wants_order: ClassVar[bool] = False
     """True where messages must be applied in sequence order; else batches of several shards are told one by one."""
+    remembers: ClassVar[bool] = False
+    """True where `snapshot` and `tell` alter state: then they are called again when state is restored from a log."""
 
     @abstractmethod
     def create(self, slots: Int64Array, points: PointBatch) -> None:
@@ -137,6 +139,15 @@ class Views(ABC):
     @abstractmethod
     def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
         """Applies delivered messages and tells what changed: at most once per subscription and seq."""
+
+    def dump(self, slots: Int64Array) -> Any:
+        """What the views of these slots hold beyond their points, as something `pack` takes."""
+        return None
+
+    def load(self, slots: Int64Array, state: Any) -> None:
+        """Restores what `dump` gave; the same views may now have other slots."""
+        if state is not None:
+            raise TypeError(f"{type(self).__name__} has a dump, but cannot load it")
 
 
 class Family(ABC):

@@ -48,6 +48,10 @@ class _FormPoints:
         self.slots: dict[str, tuple[int, ...]] = {}
         self.details: dict[int, bytes] = {}
 
+    def all_slots(self) -> Int64Array:
+        """Slots of all points, subscription by subscription."""
+        return np.array([slot for slots in self.slots.values() for slot in slots], np.int64)
+
     def number_channels(self, columns: Iterable[pa.Array], length: int, *, is_new: bool = False) -> Int64Array:
         """Channel numbers of rows; unknown channels are added (`is_new`) or give NO_CHANNEL."""
         group, keys = group_channels(list(columns), length)
@@ -111,11 +115,24 @@ class Gateway:
             self.notifications[form.family.name] += len(new.seq)
         notifications = self._ordered(told, tails, snapshot_count)
         self._forget(leaving)
-        return notifications, work.points
+        return notifications, self._entry(work)
 
     def replay(self, entry: Any) -> None:
-        _, leaving = self._move(entry)
+        created, leaving = self._move(entry["points"])
+        remembering = {key: homes for key, homes in created.items() if self._forms[key].views.remembers}
+        self._snapshots(remembering, entry["snapshots"])
+        for form, messages in self._by_form(entry["messages"]):
+            form.views.tell(messages, self._pairs(form, messages, leaving, has_moved=True))
         self._forget(leaving)
+
+    def _entry(self, work: GatewayWork) -> dict[str, Any]:
+        """What alters state: points always, rows and messages only where views hold something of them."""
+        remembering = {key for key, form in self._forms.items() if form.views.remembers}
+        return {
+            "points": work.points,
+            "messages": [batch for batch in work.messages if batch.form in remembering],
+            "snapshots": [batch for batch in work.snapshots if batch.form in remembering],
+        }
 
     def pairs(self, messages: MessageBatch) -> Pairs:
         """The deliveries of messages, without telling anyone."""
@@ -126,10 +143,14 @@ class Gateway:
         return self._pairs(form, messages, {}, has_moved=False)
 
     def dump(self) -> bytes:
-        return pack([self._dump_form(form) for form in self._forms.values() if form.slots])
+        held = [form for form in self._forms.values() if form.slots]
+        return pack([{"points": self._dump_points(form), "views": form.views.dump(form.all_slots())} for form in held])
 
     def load(self, blob: bytes) -> None:
-        self._move(unpack(blob))
+        for state in unpack(blob):
+            self._move([state["points"]])
+            form = self._forms[state["points"].form]
+            form.views.load(form.all_slots(), state["views"])
 
     def _move(self, batches: Iterable[PointBatch]) -> tuple[dict[str, list[int]], dict[str, dict[str, list[int]]]]:
         """Lets points appear and marks those that go: (form -> home slots created, form -> id -> slots leaving)."""
@@ -308,8 +329,8 @@ class Gateway:
         self._rank = dense_ranks(pa.array(self._ids, pa.string()))
         return self._rank[slot]
 
-    def _dump_form(self, form: _FormPoints) -> PointBatch:
-        slots = np.array([slot for slots in form.slots.values() for slot in slots], np.int64)
+    def _dump_points(self, form: _FormPoints) -> PointBatch:
+        slots = form.all_slots()
         home = np.array([i == 0 for slots in form.slots.values() for i in range(len(slots))], np.bool_)
         coords = np.zeros((len(self._ids), form.forest.dims), np.int64)
         _, held, held_coords = form.forest.points()

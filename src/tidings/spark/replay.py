@@ -22,8 +22,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from tidings.cli.files import open_input, peak_rss_mb, read_lines
-from tidings.cli.terminal import console, progress
+from tidings.files import open_input, peak_rss_mb, read_lines
 from tidings.model.blob import pack
 from tidings.network.zones import ZoneMap
 from tidings.pipeline.door import Door
@@ -34,6 +33,7 @@ from tidings.spark.sink import PartsSink, family_counter
 from tidings.spark.source import RecordedSource
 from tidings.spark.stages import Plan
 from tidings.sql import parse_catalog
+from tidings.terminal import console, progress
 
 _ORPHAN_SECONDS = 20.0
 
@@ -60,10 +60,12 @@ def replay_on_spark(
     sink = PartsSink(work / "parts")
     if sink.batches():
         console().print(f"going on after micro-batch {sink.batches()[-1]}")
+    java_mb = 0.0
     if not sink.metrics().get("is_end"):
         with spark_session("tidings replay", master, work / "spark.log") as spark:
-            _note_java(spark, work)
+            java = _note_java(spark, work)
             _run(spark, plan, sink, work, changes, batches)
+            java_mb = peak_rss_mb(java)
     _assemble(sink, out, quarantine, refused)
     metrics = sink.metrics()
     stats = Stats(metrics.get("changes", 0))
@@ -75,7 +77,7 @@ def replay_on_spark(
     shutil.rmtree(done, ignore_errors=True)
     work.replace(done)
     shutil.rmtree(done)
-    summary = stats.summary(time.monotonic() - started, peak_rss_mb())
+    summary = stats.summary(time.monotonic() - started, peak_rss_mb() + java_mb)
     caches = {name: metrics.get(name, 0) for name in ("cache_hits", "cache_catch_ups", "cache_rebuilds")}
     return {**summary, "state": caches}
 
@@ -108,9 +110,6 @@ def _wait(query: StreamingQuery, is_over: threading.Event) -> None:
         if not query.isActive:
             error = query.exception()
             raise RuntimeError(f"the Spark query stopped: {error}")
-    if os.environ.get("TIDINGS_DEBUG"):
-        for entry in query.recentProgress:
-            console().print(entry["batchId"], entry["durationMs"])
     query.stop()
 
 
@@ -157,9 +156,11 @@ def _prepare_folder(work: Path, fingerprint: str) -> None:
         mark.write_text(fingerprint)
 
 
-def _note_java(spark: SparkSession, work: Path) -> None:
+def _note_java(spark: SparkSession, work: Path) -> int:
     jvm: Any = spark.sparkContext._jvm
-    _write_json(work / "java.json", {"pid": jvm.java.lang.ProcessHandle.current().pid()})
+    pid = int(jvm.java.lang.ProcessHandle.current().pid())
+    _write_json(work / "java.json", {"pid": pid})
+    return pid
 
 
 def _await_orphan(work: Path) -> None:

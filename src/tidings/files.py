@@ -61,8 +61,12 @@ def write_json(path: Path, value: Any) -> None:
         sink.write(json.dumps(value, indent=2).encode() + b"\n")
 
 
-def peak_rss_mb() -> float:
-    """Highest memory of this process and of its largest child so far."""
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return (own + children) / 1024
+def peak_rss_mb(pid: int | None = None) -> float:
+    """Highest memory so far of this process, or of another one where the system tells (else 0)."""
+    if pid is None:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:")), 0.0)
