@@ -131,3 +131,18 @@ def test_envelopes_for_later_stages_pass_through() -> None:
     frame = pd.DataFrame({"key": ["zone/1"], "kind": ["messages"], "blob": [b"x"]})
     out = tester.testInPandas("zone/1", frame)
     assert out.values.tolist() == [["zone/1", "messages", b"x"]]
+
+
+def test_a_large_first_batch_is_kept_once() -> None:
+    stage = _SumStage("f")
+    tester = TwsTester(ShardProcessor(stage))
+    module_limit, module._FOLD_BYTES_MIN = module._FOLD_BYTES_MIN, 1
+    try:
+        first, second = _Worker(tester), _Worker(tester)
+        assert first.add(b"4") == (4, "cache_rebuilds")
+        assert tester.peekMapState("blobs", KEY)["log/1",][1] == b""
+        assert first.add(b"1") == (5, "cache_hits")
+        assert second.add(b"1") == (6, "cache_rebuilds")
+        assert first.add(b"1") == (7, "cache_catch_ups")
+    finally:
+        module._FOLD_BYTES_MIN = module_limit

@@ -126,12 +126,15 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
     def _log(self, held: _Held, stamp: _Stamp, entry: bytes) -> None:
         """Writes the batch's log entry, and a new base when the log has grown out of proportion."""
         held.version, held.nonce = stamp.version + 1, uuid.uuid4().hex
-        self._blobs.updateValue((f"log/{held.version}",), (held.nonce, entry))
         stamp.version, stamp.nonce = held.version, held.nonce
         stamp.oldest = stamp.oldest or held.version
         stamp.log_bytes += len(entry)
         is_long = stamp.version - stamp.base >= _FOLD_ENTRIES
-        if is_long or stamp.log_bytes > max(_FOLD_BYTES_MIN, stamp.base_bytes):
+        is_folded = is_long or stamp.log_bytes > max(_FOLD_BYTES_MIN, stamp.base_bytes)
+        # Nobody can be behind the very first entry: where the base follows at once, its contents need no second copy.
+        is_bare = is_folded and held.version == 1
+        self._blobs.updateValue((f"log/{held.version}",), (held.nonce, b"" if is_bare else entry))
+        if is_folded:
             self._fold(held, stamp)
         self._stamp.update(
             (stamp.version, stamp.nonce, stamp.base, stamp.pieces, stamp.base_bytes, stamp.log_bytes, stamp.oldest)
