@@ -27,7 +27,7 @@ from tidings.pipeline.tables import TableShard, TablesWork
 ZONES = 4
 SAMPLE = 200
 """So many changes are compared with the peers, match by match."""
-_LINES_MAX = 200_000
+_LINES_MAX = 500_000
 """Notifications made at a time, so that their text does not fill the memory."""
 _JSON_BATCHES = 3
 
@@ -103,7 +103,7 @@ def in_turn(sizes: list[SelectData]) -> dict[int, Figure]:
 
 def _load(run: InlineRun, points: PointBatch) -> list[Figure]:
     """Puts all points into the gateway, watching memory."""
-    blob = pack([points])
+    blob = pack([{"points": points, "views": None}])
     before = rss_bytes()
     taken, _ = timed(run.gateway.load, blob)
     grown = rss_bytes() - before
@@ -145,9 +145,17 @@ def _stages(run: InlineRun, changes: ChangeBatch) -> _Stages:
     pairs, found = timed(lambda: sum(len(run.gateway.pairs(batch).slot) for batch in messages))
     matches = found / len(changes)
     some = [_head(batch, max(1, int(_LINES_MAX / max(matches, 1.0)))) for batch in messages]
-    tell, lines = timed(lambda: run.gateway.apply(GatewayWork(messages=some))[0].lines())
-    told = len(lines) / matches if matches else 1.0
+    tell, count = timed(_tell, run.gateway, some)
+    told = count / matches if matches else 1.0
     return _Stages(_over(route, len(changes)), _over(pairs, len(changes)), _over(tell, told), matches)
+
+
+def _tell(gateway: Gateway, messages: list[MessageBatch]) -> int:
+    """Makes the text of all notifications; gives their number."""
+    notifications, _ = gateway.apply(GatewayWork(messages=messages))
+    for _ in notifications.text():
+        pass
+    return len(notifications)
 
 
 def _flow(run: InlineRun, updates: Iterable[ChangeBatch]) -> list[Figure]:
