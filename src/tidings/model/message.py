@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,3 +74,19 @@ class SnapshotBatch:
 
     def __len__(self) -> int:
         return len(self.seq)
+
+    @staticmethod
+    def by_form(batches: Iterable[SnapshotBatch]) -> list[SnapshotBatch]:
+        """One batch per form."""
+        parts: dict[str, list[SnapshotBatch]] = {}
+        for batch in batches:
+            parts.setdefault(batch.form, []).append(batch)
+        return [
+            SnapshotBatch(
+                form,
+                np.concatenate([batch.seq for batch in part]),
+                pa.concat_arrays([batch.target for batch in part]),
+                concat_batches([batch.payload for batch in part]),
+            )
+            for form, part in parts.items()
+        ]

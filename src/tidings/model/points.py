@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
@@ -76,6 +76,27 @@ class PointBatch:
         cuts = np.flatnonzero(np.diff(self.event, prepend=np.int8(-1), append=np.int8(-1))).tolist()
         for start, stop in pairwise(cuts):
             yield Event(int(self.event[start])), self.take(np.arange(start, stop))
+
+    def slice(self, start: int, stop: int) -> PointBatch:
+        return PointBatch(
+            self.form,
+            self.event[start:stop],
+            self.after[start:stop],
+            self.order[start:stop],
+            self.id.slice(start, stop - start),
+            tuple(column.slice(start, stop - start) for column in self.channel),
+            self.coords[start:stop],
+            self.home[start:stop],
+            self.details.slice(start, stop - start),
+        )
+
+    @staticmethod
+    def by_form(batches: Iterable[PointBatch]) -> list[PointBatch]:
+        """One batch per form."""
+        parts: dict[str, list[PointBatch]] = {}
+        for batch in batches:
+            parts.setdefault(batch.form, []).append(batch)
+        return [PointBatch.concat(part) for part in parts.values()]
 
     @staticmethod
     def concat(batches: Sequence[PointBatch]) -> PointBatch:

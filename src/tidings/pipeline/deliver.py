@@ -156,10 +156,7 @@ class Gateway:
         """Lets points appear and marks those that go: (form -> home slots created, form -> id -> slots leaving)."""
         created: dict[str, list[int]] = {}
         leaving: dict[str, dict[str, list[int]]] = {}
-        by_form: dict[str, list[PointBatch]] = {}
-        for batch in batches:
-            by_form.setdefault(batch.form, []).append(batch)
-        for batch in map(PointBatch.concat, by_form.values()):
+        for batch in PointBatch.by_form(batches):
             form = self._forms.get(batch.form)
             if form is None:
                 form = self._forms[batch.form] = _FormPoints(batch.form, self._catalog)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,7 @@ class TableShard:
         logged = [ChangeBatch(c.table, c.position, c.seq, c.op, c.rows) for c in changes]
         entry = {"changes": logged, "points": work.points, "passed": result.passed, "is_end": work.is_end}
         self._run(changes, work.points, result.passed, work.is_end, result)
+        result.released = PointBatch.by_form(result.released)
         return result, entry
 
     def replay(self, entry: Any) -> None:
@@ -128,18 +130,25 @@ class TableShard:
             known = self._pending.get(batch.form, timely.take(NO_NUMBERS))
             self._pending[batch.form] = PointBatch.concat([known, timely])
         cursors = dict.fromkeys((batch.table for batch in changes), 0)
-        for moment in self._due(passed, is_end):
+        for moment, due in self._due(SEQ_MAX if is_end else passed):
             self._advance(changes, cursors, moment, result)
-            self._release(moment, result)
+            self._release(moment, due, result)
         self._advance(changes, cursors, passed, result)
         self._passed = passed
 
-    def _due(self, passed: int, is_end: bool) -> list[int]:
-        """Moments (distinct `after`) of the pending events whose time has come, ascending."""
-        moments: set[int] = set()
-        for points in self._pending.values():
-            moments.update(np.unique(points.after if is_end else points.after[points.after <= passed]).tolist())
-        return sorted(moments)
+    def _due(self, up_to: int) -> list[tuple[int, list[PointBatch]]]:
+        """Takes the events whose time has come from those pending: (moment, events of each form), in order."""
+        moments: dict[int, list[PointBatch]] = {}
+        for form, points in list(self._pending.items()):
+            stop = int(np.searchsorted(points.after, up_to, "right"))
+            cuts = [*np.flatnonzero(np.diff(points.after[:stop], prepend=-1)).tolist(), stop]
+            for start, end in pairwise(cuts):
+                moments.setdefault(int(points.after[start]), []).append(points.slice(start, end))
+            if stop == len(points):
+                del self._pending[form]
+            elif stop:
+                self._pending[form] = points.slice(stop, len(points))
+        return sorted(moments.items(), key=lambda entry: entry[0])
 
     def _advance(
         self, changes: Sequence[ChangeBatch], cursors: dict[str, int], to: int, result: TablesResult | None
@@ -167,16 +176,8 @@ class TableShard:
             self._host.change(images, result.sent)
             result.images.extend((group, images) for group in self.groups.watching(batch.table))
 
-    def _release(self, moment: int, result: TablesResult | None) -> None:
+    def _release(self, moment: int, due: list[PointBatch], result: TablesResult | None) -> None:
         tables: dict[str, Rows] = dict(self._stores)
-        due: list[PointBatch] = []
-        for form, points in list(self._pending.items()):
-            is_due = points.after <= moment
-            if is_due.any():
-                due.append(points.take(is_due))
-                self._pending[form] = points.take(~is_due)
-                if not len(self._pending[form]):
-                    del self._pending[form]
         for released in _last_lives(due):
             form = released.form
             if self._host.serves(form):

@@ -135,7 +135,7 @@ def _send_snapshots(plan: Plan, snapshots: list[SnapshotBatch], released: list[P
         at = np.flatnonzero(points.home & (points.event == 0))
         names = zip(points.id.take(pa.array(at)).to_pylist(), points.after[at].tolist(), strict=True)
         homes.update({(points.form, *name): zone for name, zone in zip(names, zones[at].tolist(), strict=True)})
-    for batch in snapshots:
+    for batch in SnapshotBatch.by_form(snapshots):
         names = zip(batch.target.to_pylist(), batch.seq.tolist(), strict=True)
         zone_of = np.array([homes[batch.form, *name] for name in names], np.int64)
         for zone in np.unique(zone_of).tolist():

@@ -1,0 +1,116 @@
+"""The command line: exit codes, messages without traces, files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FILES = {
+    "catalog": "CREATE TABLE t (id BIGINT PRIMARY KEY, kind TEXT, x DOUBLE);",
+    "subscriptions": '{"id": "a", "sql": "SELECT * FROM t WHERE x > 1"}\n{"id": "b", "sql": "SELECT nothing FROM t"}\n',
+    "changes": '{"seq": 1, "table": "t", "op": "insert", "row": {"id": 1, "kind": "k", "x": 2.5}}\nnonsense\n',
+}
+
+
+def tidings(*words: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tidings.cli.main", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, timeout=120)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def replay(folder: Path, *words: str, **paths: str) -> subprocess.CompletedProcess[str]:
+    options = {
+        "catalog": "catalog",
+        "subscriptions": "subscriptions",
+        "changes": "changes",
+        "out": "out.jsonl",
+        **paths,
+    }
+    return tidings(
+        "replay", *(word for name, path in options.items() for word in (f"--{name}", path)), *words, folder=folder
+    )
+
+
+def test_replay_writes_everything_it_is_asked_for(folder: Path) -> None:
+    done = replay(folder, "--quarantine", "q.jsonl", "--stats", "stats.json", "--strategy", "select=scan")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "2 records refused, see q.jsonl" in done.stderr
+    told = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
+    assert [(record["subscription"], record["seq"], record["snapshot"]) for record in told] == [
+        ("a", 0, True),
+        ("a", 1, False),
+    ]
+    refused = [json.loads(line) for line in (folder / "q.jsonl").read_text().splitlines()]
+    assert [(record["source"], record["line"]) for record in refused] == [("subscriptions", 2), ("changes", 2)]
+    stats = json.loads((folder / "stats.json").read_text())
+    assert (stats["changes"], stats["messages"], stats["deliveries"], stats["notifications"]) == (1, 1, 1, 2)
+    assert stats["message_bytes"] > 0
+    assert stats["seconds"] > 0
+    assert stats["peak_rss_mb"] > 10
+    assert stats["families"]["select"]["notifications"] == 2
+    assert not list(folder.glob("*.partial"))
+
+
+def test_quarantine_has_a_default_place_and_appears_only_when_needed(folder: Path) -> None:
+    assert replay(folder).returncode == 0
+    assert (folder / "out.jsonl.quarantine.jsonl").exists()
+    (folder / "changes").write_text(FILES["changes"].splitlines()[0])
+    (folder / "subscriptions").write_text(FILES["subscriptions"].splitlines()[0])
+    assert replay(folder).returncode == 0
+    assert not (folder / "out.jsonl.quarantine.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("paths", "words", "message"),
+    [
+        ({"catalog": "missing"}, (), "cannot read the catalog missing: No such file"),
+        ({"changes": "missing"}, (), "cannot read missing: No such file"),
+        ({"catalog": "changes"}, (), "error: "),
+        ({"out": "catalog/out.jsonl"}, (), "cannot write catalog/out.jsonl"),
+        ({}, ("--strategy", "select=magic"), "family 'select' has no strategy 'magic'; it has region, unicast, scan"),
+        ({}, ("--strategy", "magic=region"), "unknown family 'magic'; there are select"),
+        ({}, ("--strategy", "region"), "--strategy takes FAMILY=NAME, not 'region'"),
+        ({}, ("--engine", "magic"), "magic"),
+        ({}, ("--batch", "-1"), "Invalid value for '--batch'"),
+    ],
+)
+def test_mistakes_end_with_code_2_and_no_trace(
+    folder: Path, paths: dict[str, str], words: tuple[str, ...], message: str
+) -> None:
+    done = replay(folder, *words, **paths)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (folder / "out.jsonl").exists()
+
+
+def test_help_is_light_and_teaches() -> None:
+    probe = "import sys; from tidings.cli.main import app; print(sorted({'numpy', 'pyspark', 'numba', 'sqlglot'} & set(sys.modules)))"
+    shown = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == "[]"
+    for command in ("demo", "replay", "explain", "workload", "bench"):
+        assert command in tidings("--help").stdout
+    assert "Example: tidings replay" in tidings("replay", "--help").stdout
+
+
+def test_explain_does_not_load_what_it_does_not_need() -> None:
+    probe = (
+        "import sys; from tidings.cli.explain import explain; explain('SELECT * FROM stocks WHERE per > 1', None, []);"
+        "print(sorted({'pyspark', 'numba', 'pandas'} & set(sys.modules)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout
+    assert shown.splitlines()[-1] == "[]"
+
+
+def test_version() -> None:
+    assert tidings("--version").stdout == "tidings 0.1.0\n"
