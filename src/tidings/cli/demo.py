@@ -93,7 +93,7 @@ class _Screen:
         for name, label in _LABELS.items():
             table.add_row(label, f"{self._rates.get(name, 0):,.0f}", f"{self._totals.get(name, 0):,}")
         facts = f"micro-batch {self._last.batch}: {self._last.seconds:.2f} s, lag {self._last.lag_seconds:.1f} s"
-        samples = [Text(_shorten(sample, 150), style="cyan", overflow="ellipsis") for sample in self._last.samples[:6]]
+        samples = [Text(sample, style="cyan", no_wrap=True, overflow="ellipsis") for sample in self._last.samples[:6]]
         return Group(title, table, Text(facts, style="dim"), *samples)
 
 
