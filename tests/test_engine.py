@@ -5,7 +5,6 @@ import json
 import pytest
 
 from tidings.engine import Engine
-from tidings.pipeline.ingest import Ingest
 from tidings.sql import parse_catalog
 
 CATALOG = parse_catalog("CREATE TABLE t (id INT PRIMARY KEY, n INT);")
@@ -91,13 +90,6 @@ def test_counts(engine):
     assert (summary["changes"], summary["quarantined"], summary["notifications"]) == (2, 2, 3)
     assert summary["messages"] == summary["deliveries"] == 2
     assert summary["families"]["select"]["message_bytes"] == summary["message_bytes"] > 0
-
-
-def test_messages_without_notifications(engine):
-    changes = Ingest(CATALOG).parse([change(11, "update", id=1, n=2)]).changes
-    (messages,) = engine.route(changes)
-    assert messages.seq.tolist() == [11]
-    assert told(engine.feed([change(12, "delete", id=1)])) == [("a", 12, False, ["delete"])]
 
 
 def test_nothing_comes_of_nothing():

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch
-from tidings.model.message import MessageBatch
 from tidings.model.notification import NotificationBatch
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.deliver import Gateway, GatewayWork
@@ -64,12 +63,6 @@ class Engine:
     def finish(self) -> BatchResult:
         """The end of the input: subscriptions that wait for a later sequence number get their snapshots."""
         return self._flow(TablesWork(points=self.door.take(), is_end=True), [])
-
-    def route(self, changes: list[ChangeBatch]) -> list[MessageBatch]:
-        """Changes to messages only: what a server does whose gateways run elsewhere."""
-        result, sent = self._serve(TablesWork.of(changes, self.door.take()))
-        self._gateway.apply(GatewayWork(points=result.released))
-        return sent.merged()
 
     def _flow(self, work: TablesWork, refused: list[Quarantined]) -> BatchResult:
         result, sent = self._serve(work)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidings.model.codes import CODE_MAX, CODE_MIN, code_of, codes_of, is_finite
+from tidings.model.codes import CODE_MAX, CODE_MIN, code_of, codes_of
 from tidings.model.types import ColumnType
 
 VALUES = {
@@ -105,10 +105,3 @@ def test_a_column_is_coded_as_its_values_are(type, data):
 def test_types_without_order_have_no_codes(type):
     with pytest.raises(TypeError, match=type.value):
         code_of(type, b"")
-
-
-def test_finite():
-    assert is_finite(pa.array([1.0, None]))
-    assert is_finite(pa.array([], pa.float64()))
-    assert not is_finite(pa.array([1.0, math.inf]))
-    assert not is_finite(pa.array([math.nan]))

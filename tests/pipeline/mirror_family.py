@@ -63,8 +63,8 @@ class MirrorServer(Server):
 
     def create(self, points, tables, *, wants_snapshots):
         if self.rows is None:
-            rows = tables["mirrored"].rows() if "mirrored" in tables else None
-            self.rows = {} if rows is None else {row["id"]: rows.slice(i, 1) for i, row in enumerate(rows.to_pylist())}
+            rows = tables["mirrored"].rows()
+            self.rows = {row["id"]: rows.slice(i, 1) for i, row in enumerate(rows.to_pylist())}
         group, keys = group_channels(points.channel, len(points))
         wanted = [keys[at] for at in group.tolist()]
         found = [

@@ -24,7 +24,8 @@ BATCHES = 14
 def test_five_kills_change_nothing(tmp_path: Path) -> None:
     warm_kernels()
     rng = random.Random(20)
-    recorded = Recorded(tmp_path, 5, subscriptions=300, changes=BATCHES * 60)
+    # So many subscriptions that state is folded on the way.
+    recorded = Recorded(tmp_path, 5, subscriptions=15_000, changes=BATCHES * 60)
     recorded.spoil(rng, 10)
     out = tmp_path / "out.jsonl"
     command = [sys.executable, "-m", "tidings.cli.main", "replay", "--engine", "spark", "--batch", "60"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import random
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from workload import Recorded
 
+from tidings.model.errors import UsageError
 from tidings.spark.replay import replay_on_spark
 
 pytestmark = pytest.mark.spark
@@ -42,3 +44,14 @@ def test_an_interrupted_run_with_other_input_starts_afresh(spark: SparkSession, 
     stats = replay_on_spark(*files, [50], {}, "local[2]")
     assert out.read_text().splitlines() == recorded.inline()[0]
     assert stats["quarantined"] == 0
+
+
+def test_a_second_run_of_the_same_output_is_refused(tmp_path: Path) -> None:
+    recorded = Recorded(tmp_path, 6, subscriptions=1, changes=1)
+    out = tmp_path / "out.jsonl"
+    files = (recorded.catalog, recorded.subscriptions, recorded.changes, out, tmp_path / "q.jsonl")
+    with (tmp_path / "out.jsonl.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(UsageError, match="another replay is writing"):
+            replay_on_spark(*files, [50], {}, "local[2]")
+    assert not out.exists()

@@ -65,10 +65,11 @@ class Rows(Protocol):
     def __len__(self) -> int: ...
     def codes(self, column: str) -> tuple[Int64Array, BoolArray]: ...
     def take(self, positions: Int64Array) -> pa.RecordBatch: ...
+    def rows(self) -> pa.RecordBatch: ...
 
 
 class Server(ABC):
-    """One form's work at the server, in one shard. Calls come strictly in sequence order."""
+    """One form's work at the server, in one shard. Calls come in sequence order, for each table of its own."""
 
     remembers_changes: ClassVar[bool] = False
     """True where `change` alters state: then changes are played again when state is restored from a log."""
@@ -120,7 +121,10 @@ class Views(ABC):
     """The held state of all subscriptions of one form at one gateway; subscriptions are known by slot."""
 
     wants_order: ClassVar[bool] = False
-    """True where messages must be applied in sequence order; else batches of several shards are told one by one."""
+    """True where messages must be applied in sequence order; else batches of several shards are told one by one.
+
+    Messages of one seq keep the order of their own batch; between shards there is none.
+    """
     remembers: ClassVar[bool] = False
     """True where `snapshot` and `tell` alter state: then they are called again when state is restored from a log."""
 

@@ -43,8 +43,9 @@ def families() -> tuple[Family, ...]:
 
 def register(family: Family) -> None:
     """Adds a family from outside the package; it is asked before the built-in ones whether it claims a query."""
-    if family.name not in {known.name for known in families()}:
-        _extra.append(family)
+    if family.name in {known.name for known in families()}:
+        raise UsageError(f"there is a family {family.name!r} already")
+    _extra.append(family)
 
 
 def family(name: str) -> Family:

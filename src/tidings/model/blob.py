@@ -17,6 +17,7 @@ from tidings.model.region import Regions
 _KINDS: dict[str, type[Any]] = {
     kind.__name__: kind for kind in (ChangeBatch, TableChanges, MessageBatch, SnapshotBatch, PointBatch, Regions)
 }
+_PLAIN = (str, int, bytes)
 _NUMPY, _RECORD_BATCH, _ARRAY, _BATCH = 1, 2, 3, 4
 
 
@@ -34,8 +35,10 @@ def _encode(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _encode(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        is_plain = bool(value) and isinstance(value[0], str | int | bytes)
+        is_plain = all(type(part) in _PLAIN for part in value)
         return value if is_plain else [_encode(part) for part in value]
+    if isinstance(value, np.generic):
+        return value.item()
     if isinstance(value, np.ndarray):
         head = msgspec.msgpack.encode((value.dtype.str, value.shape))
         data = np.ascontiguousarray(value).tobytes()

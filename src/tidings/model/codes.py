@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidings.model.types import ColumnType
 
@@ -85,14 +84,10 @@ def _text_codes(values: pa.Array) -> Int64Array:
         return np.empty(0, np.int64)
     offsets = np.frombuffer(offsets_buffer, np.int32, len(binary) + 1, binary.offset * 4).astype(np.int64)
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
+    data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
     padded = np.concatenate([data, np.zeros(8, np.uint8)])
     at = offsets[:-1, None] + np.arange(8)
     inside = at < offsets[1:, None]
     head = np.where(inside, padded[np.minimum(at, len(data))], 0).astype(np.uint8)
     unsigned = np.ascontiguousarray(head).view(">u8").ravel().astype(np.uint64)
     return (unsigned ^ np.uint64(2**63)).view(np.int64)
-
-
-def is_finite(values: pa.Array) -> bool:
-    """True when a double column holds neither NaN nor infinity."""
-    return bool(pc.all(pc.is_finite(values.drop_null())).as_py() is not False)

@@ -99,6 +99,16 @@ class PointBatch:
         return [PointBatch.concat(part) for part in parts.values()]
 
     @staticmethod
+    def by_moment(batches: Iterable[PointBatch]) -> list[tuple[int, list[PointBatch]]]:
+        """(moment, events of each form then), in order, for batches sorted by `after`."""
+        moments: dict[int, list[PointBatch]] = {}
+        for batch in batches:
+            cuts = [*np.flatnonzero(np.diff(batch.after, prepend=-1)).tolist(), len(batch)]
+            for start, stop in pairwise(cuts):
+                moments.setdefault(int(batch.after[start]), []).append(batch.slice(start, stop))
+        return sorted(moments.items(), key=lambda entry: entry[0])
+
+    @staticmethod
     def concat(batches: Sequence[PointBatch]) -> PointBatch:
         """Joins batches of one form, sorted by (after, order)."""
         if len(batches) == 1:

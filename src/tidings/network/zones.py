@@ -37,7 +37,6 @@ class ZoneMap:
 
     def __init__(self, zones: int) -> None:
         self.zones = zones
-        self.version = 0
         self._cells: dict[str, _Cells] = {}
 
     @staticmethod
@@ -46,7 +45,6 @@ class ZoneMap:
         zone_map = ZoneMap(zones)
         for batch in points:
             zone_map._cells[batch.form] = _partition(batch, zones, split_points_min)
-        zone_map.version = 1
         return zone_map
 
     def locate(self, points: PointBatch) -> Int64Array:
@@ -79,12 +77,11 @@ class ZoneMap:
 
     def state(self) -> dict[str, Any]:
         cells = {form: [c.lo, c.hi, c.zone] for form, c in self._cells.items()}
-        return {"zones": self.zones, "version": self.version, "cells": cells}
+        return {"zones": self.zones, "cells": cells}
 
     @staticmethod
     def from_state(state: dict[str, Any]) -> ZoneMap:
         zone_map = ZoneMap(state["zones"])
-        zone_map.version = state["version"]
         zone_map._cells = {form: _Cells(*arrays) for form, arrays in state["cells"].items()}
         return zone_map
 
@@ -107,12 +104,16 @@ def _partition(points: PointBatch, zones: int, split_points_min: int) -> _Cells:
         return whole
     full = np.column_stack([_channel_hashes(points.channel, len(points)), points.coords])
     cells = [(whole.lo[0], whole.hi[0], full)]
-    while len(cells) < zones:
-        heaviest = max(range(len(cells)), key=lambda i: len(cells[i][2]))
-        halves = _split(*cells[heaviest])
+    # Cells of equal points cannot be cut.
+    final: list[tuple[Int64Array, Int64Array, Int64Array]] = []
+    while cells and len(cells) + len(final) < zones:
+        heaviest = cells.pop(max(range(len(cells)), key=lambda i: len(cells[i][2])))
+        halves = _split(*heaviest)
         if halves is None:
-            break
-        cells[heaviest : heaviest + 1] = halves
+            final.append(heaviest)
+        else:
+            cells.extend(halves)
+    cells.extend(final)
     first = int(whole.zone[0])
     owners = (np.arange(len(cells)) + first) % zones
     return _Cells(np.array([cell[0] for cell in cells]), np.array([cell[1] for cell in cells]), owners)

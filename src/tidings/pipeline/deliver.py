@@ -186,7 +186,9 @@ class Gateway:
         placed = channel != NO_CHANNEL
         form.forest.add_many(channel[placed], slots[placed], points.coords[placed])
         if pc.max(pc.binary_length(points.details)).as_py():
-            form.details.update(zip(slots.tolist(), points.details.to_pylist(), strict=True))
+            shared: dict[bytes, bytes] = {}
+            for slot, details in zip(slots.tolist(), points.details.to_pylist(), strict=True):
+                form.details[slot] = shared.setdefault(details, details)
         form.views.create(slots, points)
         home: list[int] = slots[points.home].tolist()
         return home
@@ -223,16 +225,16 @@ class Gateway:
 
     def _by_form(self, batches: Iterable[MessageBatch]) -> Iterator[tuple[_FormPoints, MessageBatch]]:
         """Messages of forms with subscriptions here; in one batch, sorted by seq, for views that must see them so."""
-        ordered: dict[str, list[MessageBatch]] = {}
+        ordered: dict[tuple[str, bool], list[MessageBatch]] = {}
         for messages in batches:
             form = self._forms.get(messages.form)
             if form is None or not len(messages):
                 continue
             if form.views.wants_order:
-                ordered.setdefault(messages.form, []).append(messages)
+                ordered.setdefault((messages.form, messages.target is None), []).append(messages)
             else:
                 yield form, messages
-        for key, parts in ordered.items():
+        for (key, _), parts in ordered.items():
             joined = MessageBatch.concat(parts)
             yield self._forms[key], joined.take(np.argsort(joined.seq, kind="stable").astype(np.int64))
 

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import Family, Form
+from tidings.families.base import Family
 from tidings.families.registry import classify, family_of
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX
@@ -161,8 +161,3 @@ class Door:
 
 def _refusal(position: int, after: int | None, reason: str, line: bytes) -> Quarantined:
     return Quarantined("subscriptions", position, after, reason, raw_text(line))
-
-
-def describe_form(form_key: str) -> str:
-    form = Form.from_key(form_key)
-    return f"{form.family}: {form.shape.describe()}"

@@ -6,8 +6,9 @@ values there, with images from the tables stage, and all subscription events of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -18,8 +19,8 @@ from tidings.families.base import Partition
 from tidings.families.registry import family_of
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
-from tidings.model.change import ChangeBatch, Op, TableChanges, concat_batches
-from tidings.model.codes import BoolArray
+from tidings.model.change import SEQ_MAX, ChangeBatch, Op, TableChanges, concat_batches
+from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.points import PointBatch
 from tidings.pipeline.host import Host, Sent
 from tidings.pipeline.partition import shard_of_values
@@ -81,7 +82,7 @@ class Groups:
         for shard in range(shards):
             had, has = changes.had & (old == shard), changes.has & (new == shard)
             if (had | has).any():
-                yield shard, take_changes(_restricted(changes, had, has), had | has)
+                yield shard, take_changes(_restricted(changes, had, has), np.flatnonzero(had | has))
 
     def shards(self, key: GroupKey, shards: int) -> range:
         """Shards of a group: all of them, or only one where the group cannot be spread."""
@@ -98,10 +99,9 @@ def _restricted(changes: TableChanges, had: BoolArray, has: BoolArray) -> TableC
     return TableChanges(changes.table, changes.seq, had, before, has, after)
 
 
-def take_changes(changes: TableChanges, mask: BoolArray) -> TableChanges:
-    if mask.all():
+def take_changes(changes: TableChanges, at: Int64Array) -> TableChanges:
+    if len(at) == len(changes):
         return changes
-    at = np.flatnonzero(mask)
     chosen = pa.array(at)
     return TableChanges(
         changes.table,
@@ -150,17 +150,19 @@ class FormShard:
 
     def _run(self, work: FormsWork, sent: Sent | None) -> None:
         """Changes of all tables and subscription events, strictly in sequence order."""
-        moments = sorted({int(after) for points in work.points for after in np.unique(points.after)})
-        start = -1
-        for moment in [*moments, 2**63 - 1]:
-            for changes in _runs(work.changes, start, moment):
-                self._store(changes.table).replay(_as_changes(changes))
-                self._host.change(changes, sent)
-            for points in work.points:
-                due = points.after == moment
-                if due.any():
-                    self._host.release(points.take(due), dict(self._stores), sent)
-            start = moment
+        runs = _Runs(work.changes)
+        for moment, due in PointBatch.by_moment(PointBatch.by_form(work.points)):
+            self._change(runs.up_to(moment), sent)
+            for points in due:
+                for table in family_of(points.form)[1].shape.tables:
+                    self._store(table)
+                self._host.release(points, dict(self._stores), sent)
+        self._change(runs.up_to(SEQ_MAX), sent)
+
+    def _change(self, runs: Iterable[TableChanges], sent: Sent | None) -> None:
+        for changes in runs:
+            self._store(changes.table).replay(_as_changes(changes))
+            self._host.change(changes, sent)
 
     def _store(self, table: str) -> TableStore:
         if table not in self._stores:
@@ -178,19 +180,22 @@ def _as_changes(changes: TableChanges) -> ChangeBatch:
     return ChangeBatch(changes.table, changes.seq, changes.seq, op, rows)
 
 
-def _runs(batches: list[TableChanges], above: int, up_to: int) -> Iterable[TableChanges]:
-    """Changes with above < seq <= up_to, as runs of one table each, in sequence order over all tables."""
-    parts = [(batch, np.flatnonzero((batch.seq > above) & (batch.seq <= up_to))) for batch in batches]
-    parts = [(batch, at) for batch, at in parts if len(at)]
-    if not parts:
-        return
-    source = np.concatenate([np.full(len(at), i) for i, (_, at) in enumerate(parts)])
-    place = np.concatenate([at for _, at in parts])
-    order = np.argsort(np.concatenate([batch.seq[at] for batch, at in parts]), kind="stable")
-    source, place = source[order], place[order]
-    cuts = np.flatnonzero(np.diff(source, prepend=-1))
-    for start, stop in zip(cuts.tolist(), [*cuts[1:].tolist(), len(source)], strict=True):
-        batch = parts[source[start]][0]
-        mask = np.zeros(len(batch), np.bool_)
-        mask[place[start:stop]] = True
-        yield take_changes(batch, mask)
+class _Runs:
+    """Changes of all tables in sequence order, handed out as runs of one table each."""
+
+    def __init__(self, batches: list[TableChanges]) -> None:
+        self._batches = batches
+        seq = np.concatenate([np.empty(0, np.int64), *(batch.seq for batch in batches)])
+        source = np.concatenate([np.empty(0, np.int64), *(np.full(len(b), i) for i, b in enumerate(batches))])
+        place = np.concatenate([np.empty(0, np.int64), *(np.arange(len(batch)) for batch in batches)])
+        order = np.argsort(seq, kind="stable")
+        self._seq, self._source, self._place = seq[order], source[order], place[order]
+        self._given = 0
+
+    def up_to(self, seq: int) -> Iterator[TableChanges]:
+        """Runs of the changes up to the number that have not been given yet."""
+        first, self._given = self._given, int(np.searchsorted(self._seq, seq, "right"))
+        source = self._source[first : self._given]
+        cuts = [*np.flatnonzero(np.diff(source, prepend=-1)).tolist(), len(source)]
+        for start, stop in pairwise(cuts):
+            yield take_changes(self._batches[source[start]], self._place[first + start : first + stop])

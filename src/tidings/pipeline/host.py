@@ -51,7 +51,8 @@ class Host:
         for server in self._by_table.get(changes.table, ()):
             if sent is None and not server.remembers_changes:
                 continue
-            messages = server.change(changes)
+            # Taken whether wanted or not: a server may well be a generator, which does nothing until it is asked.
+            messages = list(server.change(changes))
             if sent is not None:
                 sent.messages.extend(messages)
 
@@ -62,7 +63,7 @@ class Host:
             if event is Event.DROP:
                 server.drop(run)
                 continue
-            snapshots = server.create(run, tables, wants_snapshots=sent is not None)
+            snapshots = list(server.create(run, tables, wants_snapshots=sent is not None))
             if sent is not None:
                 sent.snapshots.extend(snapshots)
 

@@ -35,8 +35,6 @@ class _Record(msgspec.Struct, forbid_unknown_fields=True):
 
 class _Source(msgspec.Struct):
     table: str
-    seq: int | None = None
-    lsn: int | None = None
 
 
 class _Envelope(msgspec.Struct):
@@ -200,9 +198,9 @@ class Ingest:
         if op is None:
             raise RecordError(f"Debezium op {event.op!r} is not supported; ops are {', '.join(_DEBEZIUM_OPS)}")
         table = event.source.table
-        numbers = (event.seq, event.source.seq, event.source.lsn)
-        seq = next((number for number in numbers if number is not None), SEQ_NEXT)
-        if not 0 <= seq <= SEQ_MAX or (seq == 0 and event.seq == 0):
+        # Positions in a database's log (lsn and the like) are shared by many events: only `seq` counts as a number.
+        seq = SEQ_NEXT if event.seq is None else event.seq
+        if event.seq is not None and not 0 < seq <= SEQ_MAX:
             raise RecordError(f"seq must be from 1 to {SEQ_MAX}, not {seq}")
         image = event.before if op is Op.DELETE else event.after
         row = self._row(table, op, image)

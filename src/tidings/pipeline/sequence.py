@@ -5,10 +5,15 @@ Every shard runs this on the same (position, seq) pairs, so that all agree witho
 
 from __future__ import annotations
 
+import zlib
+from dataclasses import replace
+
 import numpy as np
 
-from tidings.model.change import SEQ_MAX, SEQ_NEXT
+from tidings.model.change import SEQ_MAX, SEQ_NEXT, ChangeBatch
 from tidings.model.codes import BoolArray, Int64Array
+
+_BLOCK_LINES_MAX = 2**40
 
 
 def admit(seq: Int64Array, passed: int) -> tuple[BoolArray, Int64Array]:
@@ -32,3 +37,17 @@ def _admit_unnumbered(seq: Int64Array, passed: int) -> tuple[BoolArray, Int64Arr
             admitted[i] = True
             passed = number
     return admitted, final
+
+
+def by_number(batch: ChangeBatch) -> ChangeBatch:
+    """The batch for a source that does not say in which order its records came: they are taken in order of their numbers.
+
+    Records without a number come first, in the order of their block.
+    """
+    return replace(batch, position=np.where(batch.seq == SEQ_NEXT, batch.position - _BLOCK_LINES_MAX, batch.seq))
+
+
+def ties_of(batch: ChangeBatch) -> Int64Array:
+    """What orders records of equal position the same way in every process: a hash of their text."""
+    raws = [b""] * len(batch) if batch.raw is None else batch.raw.to_pylist()
+    return np.array([zlib.crc32(raw) for raw in raws], np.int64)

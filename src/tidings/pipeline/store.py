@@ -18,6 +18,8 @@ from tidings.model.change import ChangeBatch, Op, TableChanges, concat_batches
 from tidings.model.codes import BoolArray, Int64Array, codes_of
 
 _SWEEP_DEAD_MIN = 65_536
+_CHUNK_BYTES_MAX = 2**30
+"""Larger chunks are not merged: Arrow's text arrays hold at most 2 GiB."""
 
 
 class TableStore:
@@ -161,6 +163,8 @@ class TableStore:
         self._starts.append(self._total)
         self._total += rows.num_rows
         while len(self._chunks) > 1 and self._chunks[-1].num_rows * 2 > self._chunks[-2].num_rows:
+            if self._chunks[-1].nbytes + self._chunks[-2].nbytes > _CHUNK_BYTES_MAX:
+                break
             last = self._chunks.pop()
             self._starts.pop()
             self._chunks[-1] = concat_batches([self._chunks[-1], last])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,13 @@ from tidings.families.base import Partition, Rows
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX, SEQ_NEXT, ChangeBatch, TableChanges, null_rows
-from tidings.model.codes import Int64Array
+from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined, raw_text
 from tidings.model.render import render_rows
 from tidings.pipeline.forms import GroupKey, Groups
 from tidings.pipeline.host import Host, Sent
-from tidings.pipeline.sequence import admit
+from tidings.pipeline.sequence import admit, ties_of
 from tidings.pipeline.store import TableStore
 
 NO_NUMBERS = np.empty(0, np.int64)
@@ -39,6 +38,8 @@ class TablesWork:
     seqs: Int64Array = field(default_factory=lambda: NO_NUMBERS)
     points: list[PointBatch] = field(default_factory=list)
     is_end: bool = False
+    ties: Int64Array = field(default_factory=lambda: NO_NUMBERS)
+    """Order of records with equal positions (`ties_of`); empty where positions are unique."""
 
     @staticmethod
     def of(changes: list[ChangeBatch], points: list[PointBatch]) -> TablesWork:
@@ -99,16 +100,17 @@ class TableShard:
 
     def _admit(self, work: TablesWork, result: TablesResult) -> list[ChangeBatch]:
         """Own changes that are in sequence, one batch per table, sorted by seq."""
-        order = np.argsort(work.positions, kind="stable")
-        positions = work.positions[order]
+        ties = work.ties if len(work.ties) else np.zeros(len(work.positions), np.int64)
+        order = np.lexsort((ties, work.positions))
+        positions, ties = work.positions[order], ties[order]
         admitted, seqs = admit(work.seqs[order], self._passed)
         result.passed = max(self._passed, int(seqs[admitted].max())) if admitted.any() else self._passed
         by_table: dict[str, list[ChangeBatch]] = {}
         for batch in work.changes:
             if not admitted.all() or (batch.seq == SEQ_NEXT).any():
-                at = np.searchsorted(positions, batch.position)
+                at, is_first = _places(batch, positions, ties)
                 batch = batch.with_seq(seqs[at])
-                kept = admitted[at]
+                kept = admitted[at] & is_first
                 result.refused.extend(_out_of_order(batch.take(~kept)))
                 batch = batch.take(kept)
             by_table.setdefault(batch.table, []).append(batch)
@@ -138,17 +140,15 @@ class TableShard:
 
     def _due(self, up_to: int) -> list[tuple[int, list[PointBatch]]]:
         """Takes the events whose time has come from those pending: (moment, events of each form), in order."""
-        moments: dict[int, list[PointBatch]] = {}
+        due: list[PointBatch] = []
         for form, points in list(self._pending.items()):
             stop = int(np.searchsorted(points.after, up_to, "right"))
-            cuts = [*np.flatnonzero(np.diff(points.after[:stop], prepend=-1)).tolist(), stop]
-            for start, end in pairwise(cuts):
-                moments.setdefault(int(points.after[start]), []).append(points.slice(start, end))
+            due.append(points.slice(0, stop))
             if stop == len(points):
                 del self._pending[form]
             elif stop:
                 self._pending[form] = points.slice(stop, len(points))
-        return sorted(moments.items(), key=lambda entry: entry[0])
+        return PointBatch.by_moment(due)
 
     def _advance(
         self, changes: Sequence[ChangeBatch], cursors: dict[str, int], to: int, result: TablesResult | None
@@ -168,7 +168,8 @@ class TableShard:
             return
         images, refused = store.apply(batch)
         if result is None:
-            self._host.change(images, None)
+            if len(images):
+                self._host.change(images, None)
             return
         result.accepted += len(images)
         result.refused.extend(_refusals(batch, refused))
@@ -197,6 +198,23 @@ class TableShard:
                 absent = np.zeros(rows.num_rows, np.bool_)
                 seq = np.full(rows.num_rows, moment, np.int64)
                 yield group, TableChanges(table, seq, absent, null_rows(rows), ~absent, rows)
+
+
+def _places(batch: ChangeBatch, positions: Int64Array, ties: Int64Array) -> tuple[Int64Array, BoolArray]:
+    """Where the batch's records stand among all records in order, and which are the first to stand there."""
+    at = np.searchsorted(positions, batch.position)
+    is_first = np.ones(len(batch), np.bool_)
+    if not bool((positions[1:] == positions[:-1]).any()):
+        return at, is_first
+    place_of: dict[tuple[int, int], int] = {}
+    for place, key in enumerate(zip(positions.tolist(), ties.tolist(), strict=True)):
+        place_of.setdefault(key, place)
+    taken: set[int] = set()
+    for i, tie in enumerate(ties_of(batch).tolist()):
+        at[i] = place_of[int(batch.position[i]), tie]
+        is_first[i] = at[i] not in taken
+        taken.add(int(at[i]))
+    return at, is_first
 
 
 def _last_lives(due: list[PointBatch]) -> list[PointBatch]:

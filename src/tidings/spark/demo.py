@@ -21,7 +21,7 @@ from tidings.pipeline.door import Door
 from tidings.spark import envelope as kinds
 from tidings.spark.job import notifications
 from tidings.spark.live import drop_points, live_source, points_folder
-from tidings.spark.session import local_cores, spark_session
+from tidings.spark.session import default_partitions, spark_session
 from tidings.spark.sink import add_metrics
 from tidings.spark.stages import Plan
 from tidings.sql import parse_catalog
@@ -96,7 +96,7 @@ def run_demo(
     door = Door(parse_catalog(feed.catalog_sql))
     door.read(feed.subscriptions(subscriptions))
     points = door.take()
-    cores = local_cores(master)
+    cores = default_partitions(master)
     with tempfile.TemporaryDirectory(prefix="tidings-demo-") as temporary:
         root = Path(temporary)
         for name in ("changes", "points"):

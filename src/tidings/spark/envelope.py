@@ -10,7 +10,7 @@ from typing import NamedTuple
 SCHEMA = "key string, kind string, blob binary"
 SOURCE_SCHEMA = "kind string, position long, value binary"
 
-LINES, POINTS, CHANGES, SEQUENCE, END = "lines", "points", "changes", "sequence", "end"
+LINES, POINTS, CHANGES, END = "lines", "points", "changes", "end"
 MESSAGES, SNAPSHOTS, NOTIFICATIONS, REFUSED, METRICS = "messages", "snapshots", "notifications", "refused", "metrics"
 
 

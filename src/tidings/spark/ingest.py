@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ from tidings.model.blob import pack
 from tidings.model.change import ChangeBatch
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.partition import shard_of_values
+from tidings.pipeline.sequence import by_number, ties_of
 from tidings.spark import envelope as kinds
 from tidings.spark.envelope import Envelope
 from tidings.spark.stages import Plan
@@ -20,17 +20,18 @@ from tidings.spark.stages import Plan
 def ingest_batches(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for row in batch.to_pylist():
-            yield _to_arrow(_ingest(plan, row["kind"], row["position"], row["value"]))
+            # One at a time: together, copies for many shards could pass Arrow's 2 GiB.
+            yield from map(_to_arrow, _ingest(plan, row["kind"], row["position"], row["value"]))
 
 
-def _ingest(plan: Plan, kind: str, position: int | None, value: bytes) -> list[Envelope]:
+def _ingest(plan: Plan, kind: str, position: int | None, value: bytes | None) -> list[Envelope]:
     tables = [plan.keys.table(shard) for shard in range(plan.shards)]
     if kind != kinds.LINES:
-        return [Envelope(table, kind, value) for table in tables]
-    parsed = plan.ingest.parse([line.rstrip(b"\r") for line in value.split(b"\n")], position or 0)
+        return [Envelope(table, kind, value or b"") for table in tables]
+    # No value at all (a tombstone of a message queue) says nothing, like a blank line.
+    parsed = plan.ingest.parse([line.rstrip(b"\r") for line in (value or b"").split(b"\n")], position or 0)
     if position is None:
-        # The source does not say in which order its records came: they are taken in order of their numbers.
-        parsed.changes = [replace(changes, position=changes.seq) for changes in parsed.changes]
+        parsed.changes = [by_number(changes) for changes in parsed.changes]
     shares: list[list[ChangeBatch]] = [[] for _ in tables]
     for changes in parsed.changes:
         if plan.shards == 1:
@@ -42,6 +43,7 @@ def _ingest(plan: Plan, kind: str, position: int | None, value: bytes) -> list[E
     order = {
         "positions": np.concatenate([np.empty(0, np.int64), *(c.position for c in parsed.changes)]),
         "seqs": np.concatenate([np.empty(0, np.int64), *(c.seq for c in parsed.changes)]),
+        "ties": np.concatenate([np.empty(0, np.int64), *(ties_of(c) for c in parsed.changes if position is None)]),
     }
     envelopes = [
         Envelope(table, kinds.CHANGES, pack({**order, "changes": s})) for table, s in zip(tables, shares, strict=True)
@@ -51,9 +53,9 @@ def _ingest(plan: Plan, kind: str, position: int | None, value: bytes) -> list[E
     return envelopes
 
 
-def _to_arrow(envelopes: list[Envelope]) -> pa.RecordBatch:
-    key, kind, blob = zip(*envelopes, strict=True) if envelopes else ((), (), ())
-    arrays = [pa.array(key, pa.string()), pa.array(kind, pa.string()), pa.array(blob, pa.binary())]
+def _to_arrow(envelope: Envelope) -> pa.RecordBatch:
+    key, kind, blob = envelope
+    arrays = [pa.array([key], pa.string()), pa.array([kind], pa.string()), pa.array([blob], pa.binary())]
     return pa.RecordBatch.from_arrays(arrays, ["key", "kind", "blob"])
 
 

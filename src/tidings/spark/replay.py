@@ -7,6 +7,7 @@ output and the folder goes.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -14,21 +15,23 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from tidings import __version__
 from tidings.files import open_input, peak_rss_mb, read_lines
 from tidings.model.blob import pack
+from tidings.model.errors import UsageError
 from tidings.network.zones import ZoneMap
 from tidings.pipeline.door import Door
 from tidings.pipeline.stats import Stats
 from tidings.spark.job import notifications
-from tidings.spark.session import local_cores, spark_session
+from tidings.spark.session import default_partitions, spark_session
 from tidings.spark.sink import PartsSink, family_counter
 from tidings.spark.source import RecordedSource
 from tidings.spark.stages import Plan
@@ -52,17 +55,33 @@ def replay_on_spark(
 
     `batches` are the sizes of micro-batches, in turn.
     """
+    with _only_one(out):
+        return _replay(catalog, subscriptions, changes, out, quarantine, batches, strategies, master)
+
+
+def _replay(
+    catalog: Path,
+    subscriptions: Path,
+    changes: Path,
+    out: Path,
+    quarantine: Path,
+    batches: Sequence[int],
+    strategies: Mapping[str, str],
+    master: str,
+) -> dict[str, Any]:
     started = time.monotonic()
     work = out.with_name(out.name + ".work")
-    settings = {"batches": list(batches), "strategies": dict(strategies), "master": master}
+    settings = {"batches": list(batches), "strategies": dict(strategies), "master": master, "version": __version__}
+    settings["families"] = os.environ.get("TIDINGS_FAMILIES", "")
     _prepare_folder(work, _fingerprint([catalog, subscriptions, changes], settings))
-    plan, refused = _plan(work, catalog, subscriptions, strategies, local_cores(master))
+    plan, refused = _plan(work, catalog, subscriptions, strategies, default_partitions(master))
     sink = PartsSink(work / "parts")
     if sink.batches():
         console().print(f"going on after micro-batch {sink.batches()[-1]}")
     java_mb = 0.0
     if not sink.metrics().get("is_end"):
-        with spark_session("tidings replay", master, work / "spark.log") as spark:
+        config = {"spark.sql.shuffle.partitions": str(plan.partitions)}
+        with spark_session("tidings replay", master, work / "spark.log", config) as spark:
             java = _note_java(spark, work)
             _run(spark, plan, sink, work, changes, batches)
             java_mb = peak_rss_mb(java)
@@ -72,11 +91,7 @@ def replay_on_spark(
     for name in ("messages", "message_bytes", "deliveries", "notifications"):
         setattr(stats, name, family_counter(metrics, name))
     stats.quarantined = metrics.get("quarantined", 0) + len(refused)
-    # Renamed first: a folder that is half deleted must not look like an interrupted run.
-    done = work.with_name(work.name + ".done")
-    shutil.rmtree(done, ignore_errors=True)
-    work.replace(done)
-    shutil.rmtree(done)
+    _discard(work)
     summary = stats.summary(time.monotonic() - started, peak_rss_mb() + java_mb)
     caches = {name: metrics.get(name, 0) for name in ("cache_hits", "cache_catch_ups", "cache_rebuilds")}
     return {**summary, "state": caches}
@@ -116,7 +131,10 @@ def _wait(query: StreamingQuery, is_over: threading.Event) -> None:
 def _plan(
     work: Path, catalog: Path, subscriptions: Path, strategies: Mapping[str, str], partitions: int
 ) -> tuple[Plan, list[str]]:
-    """The job's plan, with subscriptions compiled once and kept for runs that go on; also the refused lines."""
+    """The job's plan, with subscriptions compiled once and kept for runs that go on; also the refused lines.
+
+    A run that goes on keeps its number of partitions, whatever machine it finds itself on: rows and points are spread by it.
+    """
     catalog_sql = catalog.read_text(encoding="utf-8")
     ready = work / "ready.json"
     if not ready.exists():
@@ -127,16 +145,17 @@ def _plan(
         points = door.take()
         (work / "points").write_bytes(pack(points))
         (work / "zones").write_bytes(pack(ZoneMap.build(points, partitions).state()))
-        _write_json(ready, [entry.line() for entry in refused])
+        _write_json(ready, {"partitions": partitions, "refused": [entry.line() for entry in refused]})
+    known = json.loads(ready.read_text())
     plan = Plan(
         job=hashlib.sha256(str(work.resolve()).encode() + (work / "fingerprint").read_bytes()).hexdigest(),
         catalog_sql=catalog_sql,
         strategies=strategies,
-        shards=partitions,
-        partitions=partitions,
+        shards=known["partitions"],
+        partitions=known["partitions"],
         zone_state=(work / "zones").read_bytes(),
     )
-    return plan, json.loads(ready.read_text())
+    return plan, known["refused"]
 
 
 def _fingerprint(files: list[Path], settings: dict[str, Any]) -> str:
@@ -150,10 +169,36 @@ def _prepare_folder(work: Path, fingerprint: str) -> None:
     if work.exists():
         _await_orphan(work)
         if not mark.exists() or mark.read_text() != fingerprint:
-            shutil.rmtree(work)
+            _discard(work)
     if not work.exists():
         work.mkdir(parents=True)
         mark.write_text(fingerprint)
+
+
+def _discard(work: Path) -> None:
+    """Removes the folder, renamed first: one that is half deleted must not look like an interrupted run."""
+    gone = work.with_name(work.name + ".gone")
+    shutil.rmtree(gone, ignore_errors=True)
+    work.replace(gone)
+    shutil.rmtree(gone)
+
+
+@contextmanager
+def _only_one(out: Path) -> Iterator[None]:
+    """Keeps a second run of the same output out; the lock goes with the process, however that ends."""
+    path = out.with_name(out.name + ".lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.open("w")
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror}") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(f"another replay is writing {out}") from None
+        yield
+        path.unlink(missing_ok=True)
 
 
 def _note_java(spark: SparkSession, work: Path) -> int:
@@ -165,6 +210,8 @@ def _note_java(spark: SparkSession, work: Path) -> int:
 
 def _await_orphan(work: Path) -> None:
     """A killed run leaves its Java process behind for a moment; it must be gone before its checkpoint is used again."""
+    if SparkSession.getActiveSession() is not None:
+        return  # The Java process noted may well be our own.
     try:
         pid = int(json.loads((work / "java.json").read_text())["pid"])
         command = Path(f"/proc/{pid}/cmdline").read_bytes()

@@ -29,6 +29,8 @@ BOTH = OLD | NEW
 
 def reformulate(space: Space, changes: TableChanges, listening: Collection[ChannelKey]) -> MessageBatch | None:
     """Messages for all changes of a batch; none for channels where nobody listens."""
+    if not listening:
+        return None
     old_channel, old_ok = _channels(space, changes.before, changes.had, listening)
     new_channel, new_ok = _channels(space, changes.after, changes.has, listening)
     old, old_ok = _codes(space, changes.before, old_ok)

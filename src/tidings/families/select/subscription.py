@@ -82,7 +82,7 @@ class Details(msgspec.Struct, array_like=True, frozen=True):
 
     intervals: list[tuple[int, int]]
     texts: list[TextRange | None]
-    channels: list[tuple[str | int, ...]]
+    channels: frozenset[tuple[str | int, ...]]
 
 
 @lru_cache(maxsize=4096)
@@ -130,7 +130,7 @@ def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
             for column, interval in zip(space.ranges, constants.intervals, strict=True)
         ]
         pairs = [(interval.lo_code, interval.hi_code) for interval in constants.intervals]
-        details = msgspec.msgpack.encode(Details(pairs, texts, list(channels)))
+        details = msgspec.msgpack.encode(Details(pairs, texts, frozenset(channels)), order="deterministic")
     return Placement(form.key, channels, tuple(coords), details)
 
 

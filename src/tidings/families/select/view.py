@@ -32,8 +32,12 @@ class SelectViews(Views):
 
     def create(self, slots: Int64Array, points: PointBatch) -> None:
         if self._space.needs_details:
+            # The points of one subscription share one object: an IN list of n values would else cost n times n.
+            decoded: dict[bytes, Details] = {}
             for slot, details in zip(slots.tolist(), points.details.to_pylist(), strict=True):
-                self._details[slot] = self._decoder.decode(details)
+                if details not in decoded:
+                    decoded[details] = self._decoder.decode(details)
+                self._details[slot] = decoded[details]
 
     def drop(self, slots: Int64Array) -> None:
         if self._space.needs_details:
