@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,7 @@ def tidings(*words: str, folder: Path | None = None) -> subprocess.CompletedProc
 def folder(tmp_path: Path) -> Path:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
+    (tmp_path / "folder").mkdir()
     return tmp_path
 
 
@@ -73,7 +75,13 @@ def test_quarantine_has_a_default_place_and_appears_only_when_needed(folder: Pat
 @pytest.mark.parametrize(
     ("paths", "words", "message"),
     [
-        ({"catalog": "missing"}, (), "cannot read the catalog missing: No such file"),
+        ({"catalog": "missing"}, (), "cannot read missing: No such file"),
+        ({"changes": "folder"}, (), "cannot read folder: it is a folder"),
+        ({"out": "folder"}, (), "cannot write folder: it is a folder"),
+        ({}, ("--stats", "folder"), "cannot write folder: it is a folder"),
+        ({}, ("--quarantine", "./out.jsonl"), "cannot write out.jsonl: it is also used as out.jsonl"),
+        ({"out": "changes"}, (), "cannot write changes: it is also used as changes"),
+        ({}, ("--batch", "99999999999999999999"), "Invalid value for '--batch'"),
         ({"changes": "missing"}, (), "cannot read missing: No such file"),
         ({"catalog": "changes"}, (), "error: "),
         ({"out": "catalog/out.jsonl"}, (), "cannot write catalog/out.jsonl"),
@@ -117,3 +125,29 @@ def test_explain_does_not_load_what_it_does_not_need() -> None:
 
 def test_version() -> None:
     assert tidings("--version").stdout == "tidings 0.1.0\n"
+
+
+def test_pipes_and_links_stay_what_they_are(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    (folder / "link").symlink_to("real.jsonl")
+    with subprocess.Popen(["cp", "changes", "pipe"], cwd=folder):
+        assert replay(folder, changes="pipe", out="link").returncode == 0
+    assert (folder / "link").is_symlink()
+    assert len((folder / "real.jsonl").read_text().splitlines()) == 2
+    done = replay(folder, out="/dev/stdout")
+    assert done.stdout == (folder / "real.jsonl").read_text()
+    assert Path("/dev/stdout").is_symlink()
+
+
+def test_a_byte_order_mark_is_no_part_of_the_data(folder: Path) -> None:
+    for name, text in FILES.items():
+        (folder / name).write_text(text, encoding="utf-8-sig")
+    assert replay(folder).returncode == 0
+    assert len((folder / "out.jsonl").read_text().splitlines()) == 2
+
+
+def test_column_names_that_rows_cannot_use_are_refused(folder: Path) -> None:
+    (folder / "catalog").write_text('CREATE TABLE t (id BIGINT PRIMARY KEY, "we""ird" TEXT);')
+    done = replay(folder)
+    assert done.returncode == 2
+    assert "which rows cannot use" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ def read_catalog(path: Path) -> Catalog:
     from tidings.sql import parse_catalog
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(f"cannot read the catalog {path}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -40,16 +41,41 @@ def read_lines(source: IO[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that appears under its name only when it is complete."""
-    partial = path.with_name(path.name + ".partial")
+    """A file that appears under its name only when it is complete. Pipes and devices are written as they are."""
+    target = Path(os.path.realpath(path))
+    is_special = path.exists() and not path.is_file()
+    partial = path if is_special else target.with_name(target.name + ".partial")
     try:
-        partial.parent.mkdir(parents=True, exist_ok=True)
+        if not is_special:
+            partial.parent.mkdir(parents=True, exist_ok=True)
         sink = partial.open("wb")
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
     with sink:
         yield sink
-    partial.replace(path)
+    if not is_special:
+        partial.replace(target)
+
+
+def check_files(inputs: Iterable[Path], outputs: Iterable[Path | None]) -> None:
+    """Refuses, before any work is done, files that cannot be read or written or stand in each other's way."""
+    taken: dict[str, Path] = {}
+    for path in inputs:
+        if path.is_dir():
+            raise UsageError(f"cannot read {path}: it is a folder")
+        if not path.exists():
+            raise UsageError(f"cannot read {path}: No such file or directory")
+        if not os.access(path, os.R_OK):
+            raise UsageError(f"cannot read {path}: Permission denied")
+        taken[os.path.realpath(path)] = path
+    for output in outputs:
+        if output is None or (output.exists() and not output.is_file() and not output.is_dir()):
+            continue
+        if output.is_dir():
+            raise UsageError(f"cannot write {output}: it is a folder")
+        if os.path.realpath(output) in taken:
+            raise UsageError(f"cannot write {output}: it is also used as {taken[os.path.realpath(output)]}")
+        taken[os.path.realpath(output)] = output
 
 
 def write_lines(sink: IO[bytes], lines: Iterable[str]) -> None:

@@ -30,7 +30,7 @@ def replay(
     changes: Path = typer.Option(..., help="Changes, one JSON object a line (changes.jsonl)."),
     out: Path = typer.Option(..., help="Where the notifications go (out.jsonl)."),
     engine: EngineName = typer.Option(EngineName.inline, help="In this process, or on Spark."),
-    batch: int = typer.Option(0, min=0, help="Changes per micro-batch (0: the engine's default)."),
+    batch: int = typer.Option(0, min=0, max=10**9, help="Changes per micro-batch (0: the engine's default)."),
     strategy: list[str] = typer.Option([], metavar="FAMILY=NAME", help="How a family makes messages; repeatable."),
     quarantine: Path | None = typer.Option(None, help="Where refused records go (default: OUT.quarantine.jsonl)."),
     stats: Path | None = typer.Option(None, help="Write counts and times as JSON."),
@@ -44,16 +44,15 @@ def replay(
     Example: tidings replay --catalog catalog.sql --subscriptions subscriptions.jsonl --changes changes.jsonl --out out.jsonl
     """
     from tidings.families.registry import parse_strategies
-    from tidings.files import open_input, read_catalog
+    from tidings.files import check_files, read_catalog
     from tidings.terminal import console, warm_kernels
 
+    quarantine_path = quarantine or out.with_name(out.name + ".quarantine.jsonl")
+    check_files((catalog, subscriptions, changes), (out, quarantine_path, stats))
     tables = read_catalog(catalog)
     strategies = parse_strategies(strategy)
-    for path in (subscriptions, changes):
-        open_input(path).close()
     warm_kernels()
     size = batch or DEFAULT_BATCH[engine.value]
-    quarantine_path = quarantine or out.with_name(out.name + ".quarantine.jsonl")
     if engine is EngineName.spark:
         from tidings.spark.replay import replay_on_spark
 
@@ -92,7 +91,7 @@ def _replay_inline(
         with open_input(subscriptions) as source:
             entries = engine.refuse(engine.door.read(read_lines(source), lambda n: display.update(task, completed=n)))
         write_lines(refused, (entry.line() for entry in entries))
-        task = display.add_task("bytes of changes", total=changes.stat().st_size)
+        task = display.add_task("bytes of changes", total=changes.stat().st_size or None)
         with open_input(changes) as source:
             lines = read_lines(source)
             while chunk := list(islice(lines, batch)):

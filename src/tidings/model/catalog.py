@@ -16,6 +16,12 @@ class Column:
     name: str
     type: ColumnType
 
+    def __post_init__(self) -> None:
+        if any(character in '"\\' or character < " " for character in self.name):
+            raise CatalogError(
+                f"the column name {self.name!r} has a quote, backslash or control character, which rows cannot use"
+            )
+
 
 @dataclass(frozen=True, eq=False)
 class Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -66,6 +67,8 @@ class Door:
         refused: list[Quarantined] = []
         records: list[tuple[int, int, _Record, bytes]] = []
         for position, line in enumerate(lines):
+            if position == 0:
+                line = line.removeprefix(BOM_UTF8)
             if not line or line.isspace():
                 continue
             try:

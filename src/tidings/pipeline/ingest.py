@@ -6,6 +6,7 @@ Records are decoded straight into structs made from the catalog, so that checkin
 from __future__ import annotations
 
 import datetime as dt
+from codecs import BOM_UTF8
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -146,6 +147,8 @@ class Ingest:
         gathered: dict[str, _Columns] = defaultdict(_Columns)
         parsed = Parsed()
         for position, line in enumerate(lines, first_position):
+            if position == 0:
+                line = line.removeprefix(BOM_UTF8)
             if not line or line.isspace():
                 continue
             try:

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from tidings import __version__
-from tidings.files import open_input, peak_rss_mb, read_lines
+from tidings.files import open_input, peak_rss_mb, read_lines, replacing, write_json, write_lines
 from tidings.model.blob import pack
 from tidings.model.errors import UsageError
 from tidings.network.zones import ZoneMap
@@ -55,6 +55,11 @@ def replay_on_spark(
 
     `batches` are the sizes of micro-batches, in turn.
     """
+    for path in (changes, out):
+        if path.exists() and not path.is_file():
+            raise UsageError(
+                f"{path} is not a regular file, which a replay on Spark needs to be able to go on after a crash"
+            )
     with _only_one(out):
         return _replay(catalog, subscriptions, changes, out, quarantine, batches, strategies, master)
 
@@ -135,7 +140,7 @@ def _plan(
 
     A run that goes on keeps its number of partitions, whatever machine it finds itself on: rows and points are spread by it.
     """
-    catalog_sql = catalog.read_text(encoding="utf-8")
+    catalog_sql = catalog.read_text(encoding="utf-8-sig")
     ready = work / "ready.json"
     if not ready.exists():
         door = Door(parse_catalog(catalog_sql))
@@ -145,7 +150,7 @@ def _plan(
         points = door.take()
         (work / "points").write_bytes(pack(points))
         (work / "zones").write_bytes(pack(ZoneMap.build(points, partitions).state()))
-        _write_json(ready, {"partitions": partitions, "refused": [entry.line() for entry in refused]})
+        write_json(ready, {"partitions": partitions, "refused": [entry.line() for entry in refused]})
     known = json.loads(ready.read_text())
     plan = Plan(
         job=hashlib.sha256(str(work.resolve()).encode() + (work / "fingerprint").read_bytes()).hexdigest(),
@@ -204,7 +209,7 @@ def _only_one(out: Path) -> Iterator[None]:
 def _note_java(spark: SparkSession, work: Path) -> int:
     jvm: Any = spark.sparkContext._jvm
     pid = int(jvm.java.lang.ProcessHandle.current().pid())
-    _write_json(work / "java.json", {"pid": pid})
+    write_json(work / "java.json", {"pid": pid})
     return pid
 
 
@@ -230,14 +235,6 @@ def _await_orphan(work: Path) -> None:
 
 def _assemble(sink: PartsSink, out: Path, quarantine: Path, refused: list[str]) -> None:
     for path, kind, first in ((out, "out", []), (quarantine, "quarantine", refused)):
-        partial = path.with_name(path.name + ".partial")
-        with partial.open("wb") as target:
-            target.writelines(line.encode() + b"\n" for line in first)
+        with replacing(path) as target:
+            write_lines(target, first)
             sink.copy(kind, target)
-        partial.replace(path)
-
-
-def _write_json(path: Path, value: Any) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(value))
-    partial.replace(path)

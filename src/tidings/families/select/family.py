@@ -58,7 +58,7 @@ class SelectFamily(Family):
         ends = zip(names, types, placement.coords, strict=True)
         point = ", ".join(f"{name} = {value_of(type, code)}" for name, type, code in ends)
         costs = {
-            "region": "1 message (2 if an equality column changes), however many subscriptions there are",
+            "region": "1 message for this form (2 if an equality column changes), however many subscriptions it has",
             "unicast": "1 message per affected subscription, found with an index",
             "scan": "1 message per affected subscription, found by comparing with every subscription",
         }
