@@ -74,6 +74,13 @@ class Server(ABC):
     remembers_changes: ClassVar[bool] = False
     """True where `change` alters state: then changes are played again when state is restored from a log."""
 
+    is_oblivious: ClassVar[bool] = False
+    """True where messages depend on the change alone, and on nothing but whether anybody might listen.
+
+    Such a server gets all changes of a micro-batch at once, when those who came are there and those who go are not yet
+    gone: gateways know who hears what. Others get them cut at every moment somebody comes or goes.
+    """
+
     @abstractmethod
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
         """Messages for changes of one of the form's tables."""

@@ -95,6 +95,20 @@ class TableChanges:
     def __len__(self) -> int:
         return len(self.seq)
 
+    @staticmethod
+    def concat(batches: Sequence[TableChanges]) -> TableChanges:
+        """Joins batches of one table, in the order given."""
+        if len(batches) == 1:
+            return batches[0]
+        return TableChanges(
+            batches[0].table,
+            np.concatenate([batch.seq for batch in batches]),
+            np.concatenate([batch.had for batch in batches]),
+            concat_batches([batch.before for batch in batches]),
+            np.concatenate([batch.has for batch in batches]),
+            concat_batches([batch.after for batch in batches]),
+        )
+
 
 def null_rows(like: pa.RecordBatch) -> pa.RecordBatch:
     """As many rows of nulls as the batch has rows."""

@@ -158,11 +158,13 @@ class FormShard:
                     self._store(table)
                 self._host.release(points, dict(self._stores), sent)
         self._change(runs.up_to(SEQ_MAX), sent)
+        self._host.settle()
 
     def _change(self, runs: Iterable[TableChanges], sent: Sent | None) -> None:
         for changes in runs:
             self._store(changes.table).replay(_as_changes(changes))
-            self._host.change(changes, sent)
+            for is_oblivious in (False, True):
+                self._host.change(changes, sent, is_oblivious=is_oblivious)
 
     def _store(self, table: str) -> TableStore:
         if table not in self._stores:

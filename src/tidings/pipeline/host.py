@@ -38,6 +38,7 @@ class Host:
         self._strategies = strategies
         self._servers: dict[str, Server] = {}
         self._by_table: dict[str, list[Server]] = {}
+        self._leaving: list[tuple[Server, PointBatch]] = []
 
     def serves(self, form_key: str) -> bool:
         return family_of(form_key)[0].partition is self._partition
@@ -46,10 +47,10 @@ class Host:
         """Whether any server must see the table's changes again when state is restored from a log."""
         return any(server.remembers_changes for server in self._by_table.get(table, ()))
 
-    def change(self, changes: TableChanges, sent: Sent | None) -> None:
-        """Passes changes to the servers; with `sent` None only to those that must remember them."""
+    def change(self, changes: TableChanges, sent: Sent | None, *, is_oblivious: bool) -> None:
+        """Passes changes to the servers of the one or the other sort; with `sent` None only to those that must remember."""
         for server in self._by_table.get(changes.table, ()):
-            if sent is None and not server.remembers_changes:
+            if server.is_oblivious is not is_oblivious or (sent is None and not server.remembers_changes):
                 continue
             # Taken whether wanted or not: a server may well be a generator, which does nothing until it is asked.
             messages = list(server.change(changes))
@@ -61,11 +62,20 @@ class Host:
         server = self._server(points.form)
         for event, run in points.runs():
             if event is Event.DROP:
-                server.drop(run)
+                if server.is_oblivious:
+                    self._leaving.append((server, run))
+                else:
+                    server.drop(run)
                 continue
             snapshots = list(server.create(run, tables, wants_snapshots=sent is not None))
             if sent is not None:
                 sent.snapshots.extend(snapshots)
+
+    def settle(self) -> None:
+        """The end of a micro-batch: those who have gone are forgotten by servers that were not to notice earlier."""
+        for server, points in self._leaving:
+            server.drop(points)
+        self._leaving.clear()
 
     def dump(self) -> dict[str, Any]:
         return {key: server.dump() for key, server in self._servers.items()}

@@ -132,10 +132,15 @@ class TableShard:
             known = self._pending.get(batch.form, timely.take(NO_NUMBERS))
             self._pending[batch.form] = PointBatch.concat([known, timely])
         cursors = dict.fromkeys((batch.table for batch in changes), 0)
+        spans: dict[str, list[TableChanges]] = {}
         for moment, due in self._due(SEQ_MAX if is_end else passed):
-            self._advance(changes, cursors, moment, result)
+            self._advance(changes, cursors, moment, result, spans)
             self._release(moment, due, result)
-        self._advance(changes, cursors, passed, result)
+        self._advance(changes, cursors, passed, result, spans)
+        if result is not None:
+            for parts in spans.values():
+                self._host.change(TableChanges.concat(parts), result.sent, is_oblivious=True)
+        self._host.settle()
         self._passed = passed
 
     def _due(self, up_to: int) -> list[tuple[int, list[PointBatch]]]:
@@ -151,7 +156,12 @@ class TableShard:
         return PointBatch.by_moment(due)
 
     def _advance(
-        self, changes: Sequence[ChangeBatch], cursors: dict[str, int], to: int, result: TablesResult | None
+        self,
+        changes: Sequence[ChangeBatch],
+        cursors: dict[str, int],
+        to: int,
+        result: TablesResult | None,
+        spans: dict[str, list[TableChanges]],
     ) -> None:
         """Applies every change up to the sequence number that has not been applied yet."""
         for batch in changes:
@@ -159,23 +169,28 @@ class TableShard:
             stop = int(np.searchsorted(batch.seq, to, "right"))
             if stop > start:
                 cursors[batch.table] = stop
-                self._change(batch.slice(start, stop), result)
+                images = self._change(batch.slice(start, stop), result)
+                if images is not None:
+                    spans.setdefault(batch.table, []).append(images)
 
-    def _change(self, batch: ChangeBatch, result: TablesResult | None) -> None:
+    def _change(self, batch: ChangeBatch, result: TablesResult | None) -> TableChanges | None:
+        """Applies changes of one table; gives their images if there are any to speak of."""
         store = self._stores[batch.table]
         if result is None and not self._host.remembers(batch.table):
             store.replay(batch)
-            return
+            return None
         images, refused = store.apply(batch)
         if result is None:
             if len(images):
-                self._host.change(images, None)
-            return
+                self._host.change(images, None, is_oblivious=False)
+            return None
         result.accepted += len(images)
         result.refused.extend(_refusals(batch, refused))
-        if len(images):
-            self._host.change(images, result.sent)
-            result.images.extend((group, images) for group in self.groups.watching(batch.table))
+        if not len(images):
+            return None
+        self._host.change(images, result.sent, is_oblivious=False)
+        result.images.extend((group, images) for group in self.groups.watching(batch.table))
+        return images
 
     def _release(self, moment: int, due: list[PointBatch], result: TablesResult | None) -> None:
         tables: dict[str, Rows] = dict(self._stores)

@@ -28,6 +28,8 @@ from tidings.model.region import Regions, TagArray
 class RegionServer(Server):
     """One message per change (two when the row changes channel), whoever and however many it concerns."""
 
+    is_oblivious = True
+
     def __init__(self, space: Space) -> None:
         self.space = space
         self.listeners = Listeners()
@@ -59,6 +61,8 @@ class RegionServer(Server):
 
 class _TargetServer(RegionServer):
     """Common part of the strategies that know every point and address each affected one."""
+
+    is_oblivious = False
 
     def __init__(self, space: Space) -> None:
         super().__init__(space)
