@@ -111,3 +111,14 @@ def test_equal_values_meet_in_one_shard():
     shards = shard_of_values(rows, ["d", "t"], 1_000).tolist()
     assert shards[0] == shards[1] != shards[2]
     assert shards[2] == shards[3]
+
+
+def test_forms_that_cannot_be_spread_have_a_group_each(monkeypatch):
+    monkeypatch.setattr(MirrorFamily, "partition_columns", lambda self, form: {})
+    door = Door(parse_catalog(CATALOG))
+    first, second = (door.place(query.format("'a'")).form for query in QUERIES[:2])
+    assert group_of(first) != group_of(second)
+    groups = Groups()
+    assert groups.add(first) == group_of(first)
+    assert groups.watching("mirrored") == [group_of(first)]
+    assert groups.shards(group_of(first), 4) == range(1)

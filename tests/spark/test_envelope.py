@@ -20,4 +20,7 @@ def test_hash_is_sparks(spark: SparkSession) -> None:
 def test_each_shard_has_its_own_partition(partitions: int) -> None:
     keys = Keys(partitions)
     for name in (keys.table, keys.zone, lambda shard: keys.group("g", shard)):
-        assert [spark_hash(name(shard)) % partitions for shard in range(partitions)] == list(range(partitions))
+        found = [spark_hash(name(shard)) % partitions for shard in range(partitions)]
+        assert sorted(found) == list(range(partitions))
+    firsts = {spark_hash(keys.group(f"g{i}", 0)) % partitions for i in range(100)}
+    assert firsts == set(range(partitions))

@@ -50,3 +50,51 @@ def test_five_kills_change_nothing(tmp_path: Path) -> None:
     assert out.read_bytes() == "".join(line + "\n" for line in told).encode()
     quarantine = (tmp_path / "out.jsonl.quarantine.jsonl").read_text().splitlines()
     assert sorted(quarantine) == sorted(refused)
+
+
+def test_killed_workers_change_nothing(tmp_path: Path) -> None:
+    warm_kernels()
+    recorded = Recorded(tmp_path, 6, subscriptions=300, changes=600)
+    out = tmp_path / "out.jsonl"
+    command = [sys.executable, "-m", "tidings.cli.main", "replay", "--engine", "spark", "--batch", "60"]
+    command += [*recorded.options(out), "--master", "local[2]"]
+    run = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    manifests = tmp_path / "out.jsonl.work" / "parts"
+    deadline = time.monotonic() + 120
+    while run.poll() is None and len(list(manifests.glob("manifest-*"))) < 3:
+        assert time.monotonic() < deadline, "no progress"
+        time.sleep(0.02)
+    killed = _kill_workers(run.pid)
+    assert killed > 0
+    # Spark may put up with it or give up; whatever it does, the same command ends the work.
+    if run.wait(timeout=180) != 0:
+        assert subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0
+    assert out.read_bytes() == "".join(line + "\n" for line in recorded.inline()[0]).encode()
+
+
+def _kill_workers(root: int) -> int:
+    """Kills every Python worker below a process; gives their number."""
+    parents: dict[int, int] = {}
+    workers: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+                workers.append(int(entry.name))
+        except OSError:
+            continue
+    # The daemon itself has no daemon above it; those it forked are the workers.
+    forked = [pid for pid in workers if parents[pid] in workers and root in _ancestors(pid, parents)]
+    for pid in forked:
+        os.kill(pid, signal.SIGKILL)
+    return len(forked)
+
+
+def _ancestors(pid: int, parents: dict[int, int]) -> set[int]:
+    found: set[int] = set()
+    while pid in parents and pid not in found:
+        found.add(pid)
+        pid = parents[pid]
+    return found

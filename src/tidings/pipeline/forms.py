@@ -27,13 +27,16 @@ from tidings.pipeline.partition import shard_of_values
 from tidings.pipeline.store import TableStore
 
 GroupKey = str
-"""Canonical text of a group's partition columns per table."""
+"""Canonical text of a group: its partition columns per table and, where there are none, the one form it consists of."""
 
 
 def group_of(form_key: str) -> GroupKey:
+    """The group of a form. Forms that cannot be spread have a group each, so that at least they do not share a shard."""
     family, form = family_of(form_key)
-    columns = family.partition_columns(form) or dict.fromkeys(form.shape.tables, ())
-    return msgspec.json.encode(sorted(columns.items())).decode()
+    columns = family.partition_columns(form)
+    if any(columns.values()):
+        return msgspec.json.encode((sorted(columns.items()), "")).decode()
+    return msgspec.json.encode(([(table, ()) for table in form.shape.tables], form_key)).decode()
 
 
 def by_value(points: Iterable[PointBatch]) -> list[PointBatch]:
@@ -66,7 +69,8 @@ class Groups:
 
     def load(self, keys: Iterable[GroupKey]) -> None:
         for key in keys:
-            self._columns[key] = dict(msgspec.json.decode(key, type=list[tuple[str, tuple[str, ...]]]))
+            columns, _ = msgspec.json.decode(key, type=tuple[list[tuple[str, tuple[str, ...]]], str])
+            self._columns[key] = dict(columns)
 
     def split(self, key: GroupKey, changes: TableChanges, shards: int) -> Iterable[tuple[int, TableChanges]]:
         """(shard, changes) for every shard of the group that must see some of the changes.

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import NamedTuple
 
 SCHEMA = "key string, kind string, blob binary"
@@ -34,7 +35,8 @@ class Keys:
         return self._name(f"zone/{zone}", zone)
 
     def group(self, group: str, shard: int) -> str:
-        return self._name(f"group/{group}/{shard}", shard)
+        # Groups begin at different partitions: those of a single shard must not all meet in the first.
+        return self._name(f"group/{group}/{shard}", shard + zlib.crc32(group.encode()))
 
     def _name(self, stem: str, number: int) -> str:
         name = self._names.get(stem)
