@@ -61,45 +61,32 @@ def replay_on_spark(
                 f"{path} is not a regular file, which a replay on Spark needs to be able to go on after a crash"
             )
     with _only_one(out):
-        return _replay(catalog, subscriptions, changes, out, quarantine, batches, strategies, master)
-
-
-def _replay(
-    catalog: Path,
-    subscriptions: Path,
-    changes: Path,
-    out: Path,
-    quarantine: Path,
-    batches: Sequence[int],
-    strategies: Mapping[str, str],
-    master: str,
-) -> dict[str, Any]:
-    started = time.monotonic()
-    work = out.with_name(out.name + ".work")
-    settings = {"batches": list(batches), "strategies": dict(strategies), "master": master, "version": __version__}
-    settings["families"] = os.environ.get("TIDINGS_FAMILIES", "")
-    _prepare_folder(work, _fingerprint([catalog, subscriptions, changes], settings))
-    plan, refused = _plan(work, catalog, subscriptions, strategies, default_partitions(master))
-    sink = PartsSink(work / "parts")
-    if sink.batches():
-        console().print(f"going on after micro-batch {sink.batches()[-1]}")
-    java_mb = 0.0
-    if not sink.metrics().get("is_end"):
-        config = {"spark.sql.shuffle.partitions": str(plan.partitions)}
-        with spark_session("tidings replay", master, work / "spark.log", config) as spark:
-            java = _note_java(spark, work)
-            _run(spark, plan, sink, work, changes, batches)
-            java_mb = peak_rss_mb(java)
-    _assemble(sink, out, quarantine, refused)
-    metrics = sink.metrics()
-    stats = Stats(metrics.get("changes", 0))
-    for name in ("messages", "message_bytes", "deliveries", "notifications"):
-        setattr(stats, name, family_counter(metrics, name))
-    stats.quarantined = metrics.get("quarantined", 0) + len(refused)
-    _discard(work)
-    summary = stats.summary(time.monotonic() - started, peak_rss_mb() + java_mb)
-    caches = {name: metrics.get(name, 0) for name in ("cache_hits", "cache_catch_ups", "cache_rebuilds")}
-    return {**summary, "state": caches}
+        started = time.monotonic()
+        work = out.with_name(out.name + ".work")
+        settings = {"batches": list(batches), "strategies": dict(strategies), "master": master, "version": __version__}
+        settings["families"] = os.environ.get("TIDINGS_FAMILIES", "")
+        _prepare_folder(work, _fingerprint([catalog, subscriptions, changes], settings))
+        plan, refused = _plan(work, catalog, subscriptions, strategies, default_partitions(master))
+        sink = PartsSink(work / "parts")
+        if sink.batches():
+            console().print(f"going on after micro-batch {sink.batches()[-1]}")
+        java_mb = 0.0
+        if not sink.metrics().get("is_end"):
+            config = {"spark.sql.shuffle.partitions": str(plan.partitions)}
+            with spark_session("tidings replay", master, work / "spark.log", config) as spark:
+                java = _note_java(spark, work)
+                _run(spark, plan, sink, work, changes, batches)
+                java_mb = peak_rss_mb(java)
+        _assemble(sink, out, quarantine, refused)
+        metrics = sink.metrics()
+        stats = Stats(metrics.get("changes", 0))
+        for name in ("messages", "message_bytes", "deliveries", "notifications"):
+            setattr(stats, name, family_counter(metrics, name))
+        stats.quarantined = metrics.get("quarantined", 0) + len(refused)
+        _discard(work)
+        summary = stats.summary(time.monotonic() - started, peak_rss_mb() + java_mb)
+        caches = {name: metrics.get(name, 0) for name in ("cache_hits", "cache_catch_ups", "cache_rebuilds")}
+        return {**summary, "state": caches}
 
 
 def _run(spark: SparkSession, plan: Plan, sink: PartsSink, work: Path, changes: Path, batches: Sequence[int]) -> None:
