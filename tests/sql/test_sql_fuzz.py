@@ -19,11 +19,12 @@ SELECT FROM WHERE AND OR NOT IN BETWEEN IS NULL LIKE JOIN LEFT CROSS USING ON AS
 UNION
 ALL DISTINCT WITH CASE WHEN THEN END EXISTS CAST DATE TIMESTAMP INTERVAL TRUE FALSE LATERAL UNNEST VALUES PIVOT
 TABLESAMPLE QUALIFY WINDOW OVER PARTITION ROWS FETCH FOR UPDATE SET SHOW
-stocks reviews s symbol sector per lots active listed traded logo market moved moved_percent count lower
+stocks reviews s symbol sector per lots active listed traded logo market moved moved_percent silent_for count lower HOUR
 ( ) , ; . * + - / % = < > <= >= <> ! ? : :: @ # $ $1 [ ] { } {{ }} {% %} | || & ^ ~ \\ ` ' " -- /* */
 1 0 -1 1.5 .5 5. 1e5 1e 1e999 99999999999999999999 'a' '' '2024-01-01' 'it''s' n'x' x'41' "per" é 😀
 """
-FRAGMENTS = [*WORDS.split(), "\n", "\0", "ORDER BY per LIMIT 3"]
+SILENCE = ["moved(per) >= 1", "silent_for(lots) >= 5", "silent_for(traded) >=", "INTERVAL '1 hour'", "INTERVAL 2 DAY"]
+FRAGMENTS = [*WORDS.split(), "\n", "\0", "ORDER BY per LIMIT 3", *SILENCE]
 
 
 def check(sql: str) -> None:
@@ -50,6 +51,14 @@ def test_token_soup(soup: str) -> None:
     check(soup)
     check(f"SELECT {soup}")
     check(f"SELECT * FROM stocks WHERE per > 1 {soup}")
+
+
+@given(st.lists(st.sampled_from([*SILENCE, "OR", "AND", "(", ")", "NOT", "lots = 1", "'1'", "--\n"]), max_size=12))
+@settings(max_examples=600, deadline=None)
+def test_silence_soup(soup: list[str]) -> None:
+    sql = f"SELECT * FROM stocks WHERE ({' '.join(soup)})"
+    check(sql)
+    check(sql.replace("'1", "'2"))
 
 
 @given(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.sql.compiler import Compiler, Statement
 from tidings.sql.constants import Constants, Interval
-from tidings.sql.shape import ColumnRef, JoinEdge, Movement, Order, Shape
+from tidings.sql.shape import ColumnRef, JoinEdge, Movement, Order, Shape, Silence
 
 if TYPE_CHECKING:
     from tidings.sql.ddl import parse_catalog
@@ -25,6 +25,7 @@ __all__ = [
     "Movement",
     "Order",
     "Shape",
+    "Silence",
     "Statement",
     "parse_catalog",
 ]

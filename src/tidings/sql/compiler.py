@@ -80,7 +80,7 @@ class Compiler:
         return statement
 
     def _compile_carefully(self, sql: str) -> Statement:
-        """For text with comments or quoted identifiers."""
+        """For text with comments, quoted identifiers or silent_for."""
         found = careful_cut(sql)
         if found is None:
             return self._parse(sql)[1]

@@ -2,7 +2,8 @@
 
 Two scans. `fast_cut` is a single `re.split`: right for text without comments and quoted identifiers, and cheap. Where
 those occur, its skeleton shows them: the first `--`, `/*` or `"` stands before anything the scan could get wrong. So no
-such skeleton is ever stored, and `careful_cut`, which knows them, is tried next.
+such skeleton is ever stored, and `careful_cut`, which knows them, is tried next. The same goes for `silent_for`, whose
+constant belongs to the shape: only `careful_cut` can tell it from the others.
 
 A skeleton is only trusted after the real tokenizer has found the same literals at the same places (see `template`).
 Text that stays in the skeleton by caution costs sharing, never correctness.
@@ -24,10 +25,21 @@ _NUMBER = rf"[0-9](?<!{_AFTER_NAME}[0-9]){_NO_LIMIT}[0-9]*(?:\.[0-9]*)?{_TAIL}|\
 _SPLIT = re.compile(rf"({_STRING}|{_NUMBER})").split
 _COMMENT = r"--[^\n\r]*|/\*.*?\*/"
 _QUOTED_NAME = r'"[^"]*(?:""[^"]*)*"'
-_CAREFUL = re.compile(rf"(?P<literal>{_STRING}|{_NUMBER})|(?P<comment>{_COMMENT})|{_QUOTED_NAME}", re.S)
+# What silent_for is compared with belongs to the shape as well. It may stand on either side of a column of any name, so
+# only the careful cut keeps it. (Spaced or commented otherwise it is cut, and no template is made.)
+_SILENT_FOR = r"(?i:silent_for)"
+_SILENCE = (
+    rf'{_SILENT_FOR}\s*\((?:[\w\s.]|"[^"]*")*\)\s*>=\s*[0-9]+'
+    rf"|[0-9](?<!{_AFTER_NAME}[0-9])[0-9]*\s*<=\s*{_SILENT_FOR}"
+    rf"|(?i:interval)\s(?:{_STRING}|[0-9]+)"
+)
+_CAREFUL = re.compile(
+    rf"(?P<silence>{_SILENCE})|(?P<literal>{_STRING}|{_NUMBER})|(?P<comment>{_COMMENT})|{_QUOTED_NAME}", re.S
+)
 _NUMBER_TEXT = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 # Skeletons with any other character are parsed afresh each time: placeholders and the like are never shared.
-_PLAIN = re.compile(r"[\w\s.,*()=<>+\-;\"\0]*")
+_PLAIN_PART = r"[\w\s.,*()=<>+\-;\"\0]*"
+_PLAIN = re.compile(rf"{_PLAIN_PART}(?:'(?<=(?i:interval)\s')[^'\0]*'{_PLAIN_PART})*")
 
 # Stands in the skeleton where a literal was taken out; text that contains it is never cut.
 HOLE = "\0"
@@ -60,12 +72,12 @@ def fast_spans(cut: Cut) -> list[tuple[int, int]]:
 
 
 def needs_care(skeleton: str) -> bool:
-    """True when a fast skeleton shows comments or quoted identifiers, so that the fast cut may be wrong."""
-    return '"' in skeleton or "--" in skeleton or "/*" in skeleton
+    """True when a fast skeleton shows comments, quoted identifiers or silent_for: the fast cut may be wrong."""
+    return '"' in skeleton or "--" in skeleton or "/*" in skeleton or "silent_for" in skeleton.lower()
 
 
 def careful_cut(sql: str) -> tuple[Cut, list[tuple[int, int]]] | None:
-    """Cut text that has comments or quoted identifiers, comments becoming a space; with the literals' spans.
+    """Cut text that has comments, quoted identifiers or silent_for, comments becoming a space; with the literals' spans.
 
     None where the text is too odd to be sure: nested comments, and comments that are optimizer hints.
     """

@@ -12,6 +12,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from tidings.model.catalog import Column
+from tidings.sql.movement import is_movement, read_movement, read_movement_or_silence
 from tidings.sql.operands import read_operand
 from tidings.sql.predicate import Comparison, MovementPredicate, Predicate
 from tidings.sql.refusals import CONJUNCTION
@@ -20,7 +21,8 @@ from tidings.sql.rules.booleans import spell_out_booleans
 from tidings.sql.rules.conjunctions import split_conjunctions
 from tidings.sql.rules.sides import put_column_first
 from tidings.sql.scope import Scope, only
-from tidings.sql.shape import ColumnRef, MovementForm, MovementKind
+from tidings.sql.shape import ColumnRef
+from tidings.sql.silence import is_silence, lone_silence
 
 Rule = Callable[[exp.Expr, Scope], list[exp.Expr]]
 
@@ -34,11 +36,6 @@ _COMPARISONS: dict[type[exp.Expr], Comparison] = {
     exp.LTE: "<=",
     exp.GT: ">",
     exp.GTE: ">=",
-}
-_MOVEMENTS: dict[str, MovementKind] = {
-    "moved": "moved",
-    "moved_percent": "moved_percent",
-    "moved_ratio": "moved_ratio",
 }
 
 
@@ -55,17 +52,23 @@ def read_predicates(nodes: list[exp.Expr], scope: Scope) -> tuple[list[Predicate
     predicates: list[Predicate] = []
     movement: MovementPredicate | None = None
     for node in nodes:
-        if isinstance(node.this, exp.Anonymous) and node.this.name.lower() in _MOVEMENTS:
-            if movement is not None:
-                hint = "use one of them in each subscription"
-                raise scope.source.error("there is more than one movement predicate", node.this, hint)
-            movement = _read_movement(node, scope)
+        if isinstance(node, exp.Or):
+            found = read_movement_or_silence(node, scope)
+        elif is_movement(node):
+            found = read_movement(node, scope)
         else:
             predicates.append(_read_predicate(node, scope))
+            continue
+        if movement is not None:
+            hint = "use one of them in each subscription"
+            raise scope.source.error("there is more than one movement predicate", node, hint)
+        movement = found
     return predicates, movement
 
 
 def _read_predicate(node: exp.Expr, scope: Scope) -> Predicate:
+    if is_silence(node):
+        raise lone_silence(node, scope)
     if isinstance(node, exp.In):
         if node.args.get("query") is not None:
             raise scope.source.error("subqueries are not supported", node, "give IN a list of constants, or use a JOIN")
@@ -89,7 +92,7 @@ def _read_column(node: exp.Expr, whole: exp.Expr, scope: Scope) -> tuple[ColumnR
     """The column on a predicate's left side, if it is one that can be compared."""
     inner = node.unnest()
     if isinstance(inner, exp.Func):
-        hint = "compare the column itself; the only functions are moved, moved_percent and moved_ratio"
+        hint = "compare the column itself; the only functions are moved, moved_percent, moved_ratio and silent_for"
         raise scope.source.error("functions are not supported", inner, hint)
     if isinstance(inner, exp.Predicate):
         raise scope.source.error("a condition is compared", inner, "join comparisons by AND")
@@ -104,28 +107,3 @@ def _read_column(node: exp.Expr, whole: exp.Expr, scope: Scope) -> tuple[ColumnR
         hint = "use columns of other types in predicates"
         raise scope.source.error(f"column {column.name!r} is {column.type.value} and cannot be compared", inner, hint)
     return ref, column
-
-
-def _read_movement(node: exp.Expr, scope: Scope) -> MovementPredicate:
-    call = node.this
-    kind = _MOVEMENTS[call.name.lower()]
-    usage = f"write {kind}(column) >= number" + (" or moved(column) BETWEEN low AND high" if kind == "moved" else "")
-    arguments = call.expressions
-    if len(arguments) != 1 or not isinstance(arguments[0], exp.Column):
-        raise scope.source.error(f"{kind} takes one column", call, usage)
-    ref, column = scope.resolve(arguments[0])
-    if column.type.value not in ("BIGINT", "INT", "DOUBLE"):
-        problem = f"column {column.name!r} is {column.type.value} and cannot move"
-        raise scope.source.error(problem, arguments[0], "use a column of numbers")
-    form: MovementForm
-    if isinstance(node, exp.GTE):
-        form, bounds = "at_least", [node.expression]
-    elif isinstance(node, exp.Between) and kind == "moved" and not node.args.get("symmetric"):
-        form, bounds = "between", [node.args["low"], node.args["high"]]
-    else:
-        raise scope.source.error("this movement predicate is not supported", node, usage)
-    operands = tuple(read_operand(bound, column, scope) for bound in bounds)
-    for operand in operands:
-        if operand.kind != "number":
-            raise scope.source.error(f"{kind} is compared with a number", operand.node, usage)
-    return MovementPredicate(ref, kind, form, operands, call)

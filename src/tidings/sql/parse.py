@@ -15,7 +15,9 @@ from sqlglot.tokens import Tokenizer
 
 from tidings.model.errors import SqlError
 from tidings.sql.fingerprint import leading_dot_numbers
-from tidings.sql.refusals import ALLOWED_TOKENS, FORM, refusal_of_token
+from tidings.sql.movement import is_moved
+from tidings.sql.refusals import ALLOWED_TOKENS, FORM, OR_BESIDE_MOVEMENT, refusal_of_token
+from tidings.sql.silence import interval_starts, is_silent_for
 from tidings.sql.source import Source, place_at
 
 SQL_LENGTH_MAX = 64 * 1024
@@ -104,7 +106,7 @@ def _check_statement(source: Source) -> None:
 
 def _parse(source: Source) -> exp.Expr:
     try:
-        trees = Parser().parse(list(source.tokens), source.text)
+        trees = Parser().parse(_without_intervals(source), source.text)
     except ParseError as error:
         raise _syntax_error(source, error) from None
     except RecursionError:
@@ -115,6 +117,12 @@ def _parse(source: Source) -> exp.Expr:
     if tree is None or len(trees) != 1:
         raise SqlError("the statement cannot be parsed", hint=FORM)
     return tree
+
+
+def _without_intervals(source: Source) -> list[Token]:
+    """Tokens with the bare literal in place of every interval: the parser would lose its text and place."""
+    around = {token.start for start, words in source.intervals.items() for token in words if token.start != start}
+    return [token for token in source.tokens if token.start not in around]
 
 
 def _syntax_error(source: Source, error: ParseError) -> SqlError:
@@ -142,6 +150,14 @@ def _check_tokens(source: Source, tree: exp.Expr) -> None:
         for node in tree.walk()
         if node._meta and "start" in node._meta and isinstance(node, exp.Identifier | exp.Literal | exp.Star | exp.Func)
     }
+    claimed |= interval_starts(source, tree)
+    calls = list(tree.find_all(exp.Anonymous))
+    ors = [token.start for token in source.tokens if token.token_type is TokenType.OR]
+    if any(map(is_silent_for, calls)) and len(ors) == sum(1 for _ in tree.find_all(exp.Or)):
+        claimed |= set(ors)  # all of them are in the tree, so none escapes the judgement of `movement`
     for token in source.tokens:
         if token.start not in claimed and token.token_type not in ALLOWED_TOKENS:
-            raise source.error_at_token(*_with_token(token))
+            problem, _, hint = _with_token(token)
+            if token.token_type is TokenType.OR and any(map(is_moved, calls)):
+                hint = OR_BESIDE_MOVEMENT
+            raise source.error_at_token(problem, token, hint)

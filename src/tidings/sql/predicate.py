@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from tidings.model.catalog import Column
 from tidings.sql.shape import ColumnRef, MovementForm, MovementKind
+from tidings.sql.silence import SilencePredicate
 
 Comparison = Literal["=", "<", "<=", ">", ">="]
 OperandKind = Literal["number", "string", "date", "timestamp", "boolean"]
@@ -33,8 +34,11 @@ class Predicate(NamedTuple):
 
 
 class MovementPredicate(NamedTuple):
+    """`node` is what stands in the text for the whole of it; `silence` its other side where it has one."""
+
     ref: ColumnRef
     kind: MovementKind
     form: MovementForm
     operands: tuple[Operand, ...]
     node: exp.Expr
+    silence: SilencePredicate | None = None

@@ -31,7 +31,13 @@ class Query:
     projection: tuple[ColumnRef, ...] | None
     order: Order | None
     limit_start: int
-    """Offset of LIMIT's number, which belongs to the shape; -1 without one."""
+    """Offset of LIMIT's number; -1 without one."""
+
+    @property
+    def structural_starts(self) -> set[int]:
+        """Offsets of the literals that belong to the shape and are no constants: those of LIMIT and silent_for."""
+        silence = self.movement.silence if self.movement is not None else None
+        return {self.limit_start} if silence is None else {self.limit_start, silence.start}
 
 
 def read_query(sql: str, catalog: Catalog) -> Query:

@@ -6,6 +6,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 FORM = "write SELECT columns FROM table [JOIN ..] WHERE column = value AND column BETWEEN low AND high"
 CONJUNCTION = "use conjunctions of =, <, <=, >, >=, BETWEEN and IN between a column and constants"
+OR = "use IN for several values of one column, or several subscriptions"
+MOVEMENT_OR_SILENCE = "(moved(column) >= number OR silent_for(column) >= INTERVAL '1 hour')"
+OR_BESIDE_MOVEMENT = f"{OR}; the only OR is {MOVEMENT_OR_SILENCE}"
 
 # Keywords and signs that the compiler honours.
 ALLOWED_TOKENS = frozenset(
@@ -51,7 +54,7 @@ _ONE_SELECT = "send one subscription for each SELECT"
 _PARAMETER = ("parameters are not supported", "write the value itself")
 
 _BY_TYPE: dict[TokenType, tuple[str, str]] = {
-    TokenType.OR: ("OR is not supported", "use IN for several values of one column, or several subscriptions"),
+    TokenType.OR: ("OR is not supported", OR),
     TokenType.NEQ: ("inequality is not supported", "use < and > in two subscriptions"),
     TokenType.IS: ("IS is not supported", _NULL_HINT),
     TokenType.NULL: ("NULL cannot be compared", _NULL_HINT),
@@ -78,6 +81,10 @@ _BY_TYPE: dict[TokenType, tuple[str, str]] = {
     TokenType.CROSS: ("cross joins are not supported", _JOIN_HINT),
     TokenType.NATURAL: ("natural joins are not supported", "name the columns: JOIN .. USING (column)"),
     TokenType.EXISTS: ("subqueries are not supported", "use a JOIN"),
+    TokenType.INTERVAL: (
+        "intervals are not supported here",
+        "one stands after silent_for(column) >= only, as INTERVAL '1 hour'",
+    ),
     TokenType.CASE: ("CASE is not supported", CONJUNCTION),
     TokenType.PLACEHOLDER: _PARAMETER,
     TokenType.PARAMETER: _PARAMETER,

@@ -39,12 +39,23 @@ class Order(NamedTuple):
     limit: int
 
 
+class Silence(NamedTuple):
+    """`OR silent_for(column) >= T`: tell the row again as well once the column has advanced by T since it was last told.
+
+    `ticks` are microseconds for TIMESTAMP and DATE, else the number itself. Structural: T belongs to the family.
+    """
+
+    column: ColumnRef
+    ticks: int
+
+
 class Movement(NamedTuple):
     """`moved(column) >= r` and its relatives: tell the row again only when the column has moved that far."""
 
     column: ColumnRef
     kind: MovementKind
     form: MovementForm
+    silence: Silence | None = None
 
 
 @dataclass(frozen=True)
@@ -85,13 +96,20 @@ class Shape:
         if self.ranges:
             parts.append("range " + self._names(self.ranges))
         if self.movement is not None:
-            sign = ">=" if self.movement.form == "at_least" else "between"
-            parts.append(f"{self.movement.kind}({self._name(self.movement.column)}) {sign}")
+            parts.append(self._movement(self.movement))
         if self.order is not None:
             direction = "descending" if self.order.descending else "ascending"
             parts.append(f"first {self.order.limit} by {self._name(self.order.column)} {direction}")
         parts.append("all columns" if self.projection is None else "columns " + self._names(self.projection))
         return f"{', '.join(self.tables)}: {'; '.join(parts)}"
+
+    def _movement(self, movement: Movement) -> str:
+        sign = ">=" if movement.form == "at_least" else "between"
+        text = f"{movement.kind}({self._name(movement.column)}) {sign}"
+        if movement.silence is None:
+            return text
+        column, ticks = movement.silence
+        return f"{text} or silent_for({self._name(column)}) >= {ticks:,}"
 
     def _edge(self, edge: JoinEdge) -> str:
         if edge.using:

@@ -73,6 +73,18 @@ class Source:
         literals = (TokenType.STRING, TokenType.NUMBER)
         return {token.start: (token.start, token.end + 1) for token in self.tokens if token.token_type in literals}
 
+    @cached_property
+    def intervals(self) -> dict[int, tuple[Token, ...]]:
+        """Start offset of the literal to the tokens of every `INTERVAL literal [unit]`."""
+        found: dict[int, tuple[Token, ...]] = {}
+        for index, token in enumerate(self.tokens[:-1]):
+            literal = self.tokens[index + 1]
+            if token.token_type is TokenType.INTERVAL and literal.token_type in (TokenType.STRING, TokenType.NUMBER):
+                unit = self.tokens[index + 2 : index + 3]
+                has_unit = bool(unit) and unit[0].token_type is TokenType.VAR
+                found[literal.start] = (token, literal, *unit) if has_unit else (token, literal)
+        return found
+
     def error(self, problem: str, node: exp.Expr, hint: str) -> SqlError:
         """A refusal that points at the node with all that belongs to it."""
         return self._error(problem, self.place(node), hint)
@@ -100,6 +112,16 @@ class Source:
         """A refusal that points at the first token of the types: for nodes that have no position of their own."""
         token = next((token for token in self.tokens if token.token_type in types), self.tokens[0])
         return self.error_at_token(problem, token, hint)
+
+    def error_between(
+        self, problem: str, left: exp.Expr, right: exp.Expr, token_type: TokenType, hint: str
+    ) -> SqlError:
+        """A refusal that points at the token of the type which joins two nodes."""
+        after, before = max(_starts(left), default=-1), min(_starts(right), default=len(self.text))
+        for token in self.tokens:
+            if token.token_type is token_type and after < token.start < before:
+                return self.error_at_token(problem, token, hint)
+        return self.error_at_type(problem, (token_type,), hint)
 
     def follows_comma(self, node: exp.Expr) -> bool:
         first = min((self._index_by_start[start] for start in _starts(node)), default=0)

@@ -63,7 +63,8 @@ class Draft:
     def __init__(self, sql: str, catalog: Catalog) -> None:
         self.query: Query = read_query(sql, catalog)
         self.source: Source = self.query.scope.source
-        spans = [span for start, span in self.source.literal_spans.items() if start != self.query.limit_start]
+        structural = self.query.structural_starts
+        spans = [span for start, span in self.source.literal_spans.items() if start not in structural]
         self.spans = sorted(spans)
         self.literals = [sql[start:end] for start, end in self.spans]
         self.slots: Slots = {start: index for index, (start, _) in enumerate(self.spans)}
@@ -102,7 +103,7 @@ class Draft:
             ranges=tuple(ref for ref, _, _ in ranged),
             projection=query.projection,
             order=query.order,
-            movement=Movement(movement.ref, movement.kind, movement.form) if movement is not None else None,
+            movement=_movement(movement) if movement is not None else None,
         )
         return Template(
             shape,
@@ -134,6 +135,11 @@ class Draft:
                 start, end = self.source.literal_spans[movement.operands[0].start]
                 return self.source.error_at("this movement can never be meant", start, end, str(error))
         return SqlError("a literal does not fit its column")
+
+
+def _movement(predicate: MovementPredicate) -> Movement:
+    silence = predicate.silence.silence if predicate.silence is not None else None
+    return Movement(predicate.ref, predicate.kind, predicate.form, silence)
 
 
 def _by_column(predicates: list[Predicate], scope: Scope) -> list[tuple[ColumnRef, Column, list[Predicate]]]:

@@ -1,0 +1,83 @@
+"""Movement predicates: `moved(column) >= r` and its relatives, alone or as `(movement OR silent_for(column) >= T)`.
+
+That disjunction is the only one there is: where the text names silent_for, every OR of it comes here to be judged.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from tidings.model.errors import SqlError
+from tidings.sql.operands import read_operand
+from tidings.sql.predicate import MovementPredicate
+from tidings.sql.refusals import MOVEMENT_OR_SILENCE, OR_BESIDE_MOVEMENT
+from tidings.sql.rules.sides import put_column_first
+from tidings.sql.scope import Scope
+from tidings.sql.shape import MovementForm, MovementKind
+from tidings.sql.silence import is_silence, is_silent_for, read_silence
+
+_MOVEMENTS: dict[str, MovementKind] = {kind: kind for kind in get_args(MovementKind)}
+
+
+def is_moved(node: object) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() in _MOVEMENTS
+
+
+def is_movement(node: exp.Expr) -> bool:
+    """True for a condition about a movement, right or wrong, with the call on its left."""
+    return is_moved(node.this)
+
+
+def read_movement(node: exp.Expr, scope: Scope) -> MovementPredicate:
+    """A condition for which `is_movement` holds."""
+    call = node.this
+    kind = _MOVEMENTS[call.name.lower()]
+    usage = f"write {kind}(column) >= number" + (" or moved(column) BETWEEN low AND high" if kind == "moved" else "")
+    arguments = call.expressions
+    if len(arguments) != 1 or not isinstance(arguments[0], exp.Column):
+        raise scope.source.error(f"{kind} takes one column", call, usage)
+    ref, column = scope.resolve(arguments[0])
+    if column.type.value not in ("BIGINT", "INT", "DOUBLE"):
+        problem = f"column {column.name!r} is {column.type.value} and cannot move"
+        raise scope.source.error(problem, arguments[0], "use a column of numbers")
+    form: MovementForm
+    if isinstance(node, exp.GTE):
+        form, bounds = "at_least", [node.expression]
+    elif isinstance(node, exp.Between) and kind == "moved" and not node.args.get("symmetric"):
+        form, bounds = "between", [node.args["low"], node.args["high"]]
+    else:
+        raise scope.source.error("this movement predicate is not supported", node, usage)
+    operands = tuple(read_operand(bound, column, scope) for bound in bounds)
+    for operand in operands:
+        if operand.kind != "number":
+            raise scope.source.error(f"{kind} is compared with a number", operand.node, usage)
+    return MovementPredicate(ref, kind, form, operands, call)
+
+
+def read_movement_or_silence(node: exp.Or, scope: Scope) -> MovementPredicate:
+    """A disjunction; SqlError for all but a movement and silent_for, in parentheses."""
+    if not any(is_silent_for(call) for call in node.find_all(exp.Anonymous)):
+        raise _error_at_or("OR is not supported", node, scope, OR_BESIDE_MOVEMENT)
+    sides = [node.this, node.expression]
+    if any(isinstance(side.unnest(), exp.Or) for side in sides):
+        raise _error_at_or("OR joins more than two conditions", node, scope)
+    # AND binds tighter: without parentheses the OR is about everything that AND joins on its sides.
+    if not isinstance(node.parent, exp.Paren) or any(isinstance(side, exp.And) for side in sides):
+        hint = f"put parentheses around it: write .. AND {MOVEMENT_OR_SILENCE}"
+        raise _error_at_or("the OR needs parentheses of its own", node, scope, hint)
+    first, second = (put_column_first(side.unnest(), scope)[0] for side in sides)
+    if is_silence(first) and is_silence(second):
+        raise scope.source.error("there is more than one silent_for", second, f"write {MOVEMENT_OR_SILENCE}")
+    if is_silence(first):
+        first, second = second, first
+    if not is_silence(second) or not is_movement(first):
+        raise _error_at_or("OR joins something else than a movement and silent_for", node, scope)
+    silence = read_silence(second, scope)
+    return read_movement(first, scope)._replace(silence=silence, node=node)
+
+
+def _error_at_or(problem: str, node: exp.Or, scope: Scope, hint: str = f"write {MOVEMENT_OR_SILENCE}") -> SqlError:
+    return scope.source.error_between(problem, node.this, node.expression, TokenType.OR, hint)
