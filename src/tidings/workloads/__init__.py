@@ -34,6 +34,26 @@ WORKLOADS: Mapping[str, Entry] = {
         "stocks, reviews and analysts with skewed popularity; screens, alerts and watchlists as subscriptions",
         "tidings.workloads.market:market",
     ),
+    "drift-radii": Entry(
+        "a value that walks, and subscriptions that all have different radii",
+        "tidings.workloads.drift_radii:drift_radii",
+    ),
+    "drift-same": Entry(
+        "a value that walks, and subscriptions of one radius that come at different values",
+        "tidings.workloads.drift_same:drift_same",
+    ),
+    "drift-all": Entry(
+        "a price that walks, and subscriptions of any radius, mostly whole dollars, that come at any moment",
+        "tidings.workloads.drift_all:drift_all",
+    ),
+    "drift-stocks": Entry(
+        "daily prices of five real stocks, replayed, with subscriptions as in drift-all; needs tidings[workloads]",
+        "tidings.workloads.drift_stocks:drift_stocks",
+    ),
+    "drift-mix": Entry(
+        "many items that come and go, and watchers who do too, with every kind of movement",
+        "tidings.workloads.drift_mix:drift_mix",
+    ),
 }
 
 
