@@ -7,11 +7,11 @@ lines --ingest--> changes --tables--> messages --gateway--> notifications
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from tidings.model.catalog import Catalog
-from tidings.model.change import ChangeBatch
+from tidings.model.change import ChangeBatch, TableChanges
 from tidings.model.notification import NotificationBatch
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.deliver import Gateway, GatewayWork
@@ -32,14 +32,20 @@ class BatchResult:
 class Engine:
     """Subscriptions in, changes in, notifications out; results after every call equal recomputation."""
 
-    def __init__(self, catalog: Catalog, strategies: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        strategies: Mapping[str, str] | None = None,
+        on_images: Callable[[TableChanges], None] | None = None,
+    ) -> None:
+        """`on_images` is called with all accepted changes, for those who want to watch."""
         self.catalog = catalog
         self.strategies = dict(strategies or {})
         self.door = Door(catalog)
         self.stats = Stats()
         self.started = time.monotonic()
         self._ingest = Ingest(catalog)
-        self._tables = TableShard(catalog, self.strategies)
+        self._tables = TableShard(catalog, self.strategies, on_images=on_images)
         self._forms: dict[GroupKey, FormShard] = {}
         self._gateway = Gateway(catalog)
         self._position = 0
@@ -67,7 +73,9 @@ class Engine:
     def _flow(self, work: TablesWork, refused: list[Quarantined]) -> BatchResult:
         result, sent = self._serve(work)
         messages = sent.merged()
-        notifications, _ = self._gateway.apply(GatewayWork(result.released, messages, sent.snapshots))
+        notifications, _ = self._gateway.apply(
+            GatewayWork([*result.released, *result.placed], messages, sent.snapshots)
+        )
         everything = sorted([*refused, *result.refused], key=lambda entry: entry.position)
         self.stats.changes += result.accepted
         self.stats.quarantined += len(everything)

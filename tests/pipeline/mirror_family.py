@@ -7,7 +7,7 @@ sends every change to the channel of the old row and of the new one.
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import Family, Partition, Server, Told, Views
+from tidings.families.base import Created, Family, Partition, Server, Told, Views
 from tidings.families.select.reference import answer
 from tidings.families.select.subscription import place, space_of
 from tidings.model.channel import ChannelKey, channel_column, channel_columns, group_channels
@@ -74,10 +74,10 @@ class MirrorServer(Server):
             if key != (None,) and self._channel(row) == key
         ]
         if not found:
-            return []
+            return Created(points)
         payload = pa.Table.from_batches([row for _, _, row in found]).combine_chunks().to_batches()[0]
         seqs = np.array([seq for seq, _, _ in found])
-        return [SnapshotBatch(self.space.key, seqs, pa.array([id for _, id, _ in found]), payload)]
+        return Created(points, [SnapshotBatch(self.space.key, seqs, pa.array([id for _, id, _ in found]), payload)])
 
     def drop(self, points):
         pass
@@ -170,7 +170,7 @@ class MirrorFamily(Family):
     def views(self, form, catalog):
         return MirrorViews(space_of(form, catalog))
 
-    def answer(self, shape, constants, catalog, tables):
+    def answer(self, shape, constants, catalog, tables, held):
         return answer(shape, constants, tables["mirrored"].values())
 
     def explain(self, form, placement, catalog, strategy):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -20,9 +20,11 @@ import pyarrow as pa
 
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
+from tidings.model.channel import ChannelKey
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import Placement, PointBatch
+from tidings.sql.compiler import Clause
 from tidings.sql.shape import Shape
 
 
@@ -54,6 +56,10 @@ class Form:
         return Form(family, shape, variant)
 
 
+PlainTables = dict[str, dict[Any, dict[str, Any]]]
+"""Tables as the reference sees them: name -> primary key -> row."""
+
+
 class Rows(Protocol):
     """A table's current rows, as servers see them when a subscription is created.
 
@@ -66,6 +72,24 @@ class Rows(Protocol):
     def codes(self, column: str) -> tuple[Int64Array, BoolArray]: ...
     def take(self, positions: Int64Array) -> pa.RecordBatch: ...
     def rows(self) -> pa.RecordBatch: ...
+    def find(self, keys: Iterable[ChannelKey]) -> Int64Array:
+        """Positions of the rows with these primary keys, written as channels are; -1 where there is none."""
+        ...
+
+
+class Created(NamedTuple):
+    """New subscriptions as a server has taken them in: where they lie, and this shard's rows of their snapshots."""
+
+    points: PointBatch
+    snapshots: Sequence[SnapshotBatch] = ()
+
+
+class Objection(NamedTuple):
+    """Why a family cannot serve a query that is of its kind: the problem, the clause to point at, what would work."""
+
+    problem: str
+    clause: Clause
+    hint: str
 
 
 class Server(ABC):
@@ -86,11 +110,12 @@ class Server(ABC):
         """Messages for changes of one of the form's tables."""
 
     @abstractmethod
-    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Iterable[SnapshotBatch]:
-        """Takes new subscriptions; gives this shard's rows of their snapshots.
+    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+        """Takes new subscriptions; gives them back where they are to lie, and this shard's rows of their snapshots.
 
-        `tables` are the current rows of the shard, also those that came before the server did. Nobody waits for
-        snapshots while state is being restored.
+        A server hosted with the rows may choose coordinates, where zones are not cut (`Family.cuts`); others give the
+        points back as they came. `tables` are the current rows of the shard, also those that came before the server
+        did. Nobody waits for snapshots while state is being restored.
         """
 
     @abstractmethod
@@ -161,6 +186,18 @@ class Views(ABC):
             raise TypeError(f"{type(self).__name__} has a dump, but cannot load it")
 
 
+class Trace(ABC):
+    """Follows one subscription through the changes of its table, to say afterwards why it was told what, and when."""
+
+    @abstractmethod
+    def change(self, changes: TableChanges) -> None:
+        """Changes to any table, from the first on, in sequence order."""
+
+    @abstractmethod
+    def lines(self) -> Sequence[tuple[str, str]]:
+        """(label, text) of where the subscription stands now."""
+
+
 class Family(ABC):
     """A kind of standing query. Stateless: one instance serves all."""
 
@@ -173,6 +210,10 @@ class Family(ABC):
     @abstractmethod
     def claims(self, shape: Shape, catalog: Catalog) -> bool:
         """Whether queries of this shape belong to the family."""
+
+    def objection(self, shape: Shape, catalog: Catalog) -> Objection | None:
+        """Why a query of a shape that the family claims cannot be served after all."""
+        return None
 
     @abstractmethod
     def place(self, shape: Shape, constants: Any, catalog: Catalog) -> Placement:
@@ -192,15 +233,39 @@ class Family(ABC):
     @abstractmethod
     def views(self, form: Form, catalog: Catalog) -> Views: ...
 
+    def hold(self, shape: Shape, constants: Any, catalog: Catalog, tables: PlainTables, held: Any) -> Any:
+        """The reference's memory: what a subscription holds now, given what it held before (None: it is new).
+
+        For families whose answers depend on what was told before; all others need none.
+        """
+        return None
+
     @abstractmethod
-    def answer(
-        self, shape: Shape, constants: Any, catalog: Catalog, tables: dict[str, dict[Any, dict[str, Any]]]
-    ) -> Any:
-        """The reference: the query's result recomputed from plain rows, as a list of rows (a multiset)."""
+    def answer(self, shape: Shape, constants: Any, catalog: Catalog, tables: PlainTables, held: Any) -> Any:
+        """The reference: the query's result from plain rows and what `hold` gave, as a list of rows (a multiset)."""
 
     @abstractmethod
     def explain(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
         """(label, text) lines for `tidings explain`."""
+
+    def trace(self, shape: Shape, constants: Any, catalog: Catalog, born: int) -> Trace | None:
+        """A trace of a subscription created after `born`; None where answers follow from the current rows alone."""
+        return None
+
+    def follows_rows(self, form: Form, catalog: Catalog) -> bool:
+        """For Partition.ROW: True where a point's channel is the primary key of the one row it looks at.
+
+        Then a point is known only to the shard of its row, which lets its server choose the point's coordinates.
+        """
+        return False
+
+    def cuts(self, form: Form) -> Sequence[bool] | None:
+        """Which coordinates zones may be cut along, the channel first; None: all.
+
+        Not along those a server chooses, for a drop must find the zone without it; nor between the points of one
+        subscription if its view looks at all of them.
+        """
+        return None
 
     def partition_columns(self, form: Form) -> dict[str, tuple[str, ...]]:
         """For Partition.VALUE: per table the columns whose values decide the shard; none: the form stays in one shard."""

@@ -95,6 +95,10 @@ class TableChanges:
     def __len__(self) -> int:
         return len(self.seq)
 
+    def slice(self, start: int, stop: int) -> TableChanges:
+        before, after = (rows.slice(start, stop - start) for rows in (self.before, self.after))
+        return TableChanges(self.table, self.seq[start:stop], self.had[start:stop], before, self.has[start:stop], after)
+
     @staticmethod
     def concat(batches: Sequence[TableChanges]) -> TableChanges:
         """Joins batches of one table, in the order given."""

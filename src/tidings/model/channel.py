@@ -52,6 +52,11 @@ def _encode(column: pa.Array) -> tuple[Int64Array, list[str | int]]:
     return np.asarray(encoded.indices).astype(np.int64), encoded.dictionary.to_pylist()
 
 
+def channel_keys(columns: Sequence[pa.Array], length: int) -> list[ChannelKey]:
+    """The channel of every row, as plain tuples."""
+    return list(zip(*(column.to_pylist() for column in columns), strict=True)) if columns else [()] * length
+
+
 def channel_columns(types: Sequence[pa.DataType], keys: Iterable[ChannelKey]) -> list[pa.Array]:
     """The columnar form of a list of channels."""
     rows = list(keys)

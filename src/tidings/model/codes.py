@@ -20,7 +20,7 @@ CODE_MIN = -(2**63)
 CODE_MAX = 2**63 - 1
 _MIRROR = 2**63 - 1
 _EPOCH = dt.datetime(1970, 1, 1)
-_DAY_US = 86_400_000_000
+DAY_US = 86_400_000_000
 
 Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -38,8 +38,14 @@ def code_of(type: ColumnType, value: Any) -> int:
     if type is ColumnType.TIMESTAMP:
         return int((value - _EPOCH) // dt.timedelta(microseconds=1))
     if type is ColumnType.DATE:
-        return int((value - _EPOCH.date()).days) * _DAY_US
+        return int((value - _EPOCH.date()).days) * DAY_US
     raise TypeError(f"{type.value} has no codes")
+
+
+def double_of(code: int) -> float:
+    """The double a code stands for."""
+    value: float = struct.unpack("<d", struct.pack("<q", code if code >= 0 else code ^ _MIRROR))[0]
+    return value
 
 
 def value_of(type: ColumnType, code: int) -> str:
@@ -47,12 +53,12 @@ def value_of(type: ColumnType, code: int) -> str:
     if code in (CODE_MIN, CODE_MAX):
         return "-inf" if code == CODE_MIN else "+inf"
     if type is ColumnType.DOUBLE:
-        return repr(struct.unpack("<d", struct.pack("<q", code if code >= 0 else code ^ _MIRROR))[0])
+        return repr(double_of(code))
     if type is ColumnType.TEXT:
         return repr((code + 2**63).to_bytes(8, "big").rstrip(b"\0").decode("utf-8", "replace"))
     if type in (ColumnType.DATE, ColumnType.TIMESTAMP):
         moment = _EPOCH + dt.timedelta(microseconds=code)
-        return moment.date().isoformat() if code % _DAY_US == 0 else moment.isoformat()
+        return moment.date().isoformat() if code % DAY_US == 0 else moment.isoformat()
     return str(code)
 
 
@@ -60,9 +66,7 @@ def codes_of(type: ColumnType, values: pa.Array) -> tuple[Int64Array, BoolArray]
     """Codes of a whole column and which of them are valid (not null); a null's code means nothing."""
     valid = np.asarray(values.is_valid()) if values.null_count else np.ones(len(values), np.bool_)
     if type is ColumnType.DOUBLE:
-        doubles = np.asarray(values.fill_null(0.0) if values.null_count else values) + 0.0
-        bits = doubles.view(np.int64)
-        return np.where(bits >= 0, bits, bits ^ np.int64(_MIRROR)), valid
+        return codes_of_doubles(np.asarray(values.fill_null(0.0) if values.null_count else values)), valid
     if type is ColumnType.TEXT:
         return _text_codes(values), valid
     if type is ColumnType.DATE:
@@ -72,7 +76,18 @@ def codes_of(type: ColumnType, values: pa.Array) -> tuple[Int64Array, BoolArray]
     elif type is ColumnType.TIMESTAMP:
         values = values.cast(pa.int64())
     integers = np.asarray(values.fill_null(0) if values.null_count else values).astype(np.int64)
-    return (integers * _DAY_US if type is ColumnType.DATE else integers), valid
+    return (integers * DAY_US if type is ColumnType.DATE else integers), valid
+
+
+def codes_of_doubles(doubles: npt.NDArray[np.float64]) -> Int64Array:
+    """Codes of numbers; infinities lie beyond all finite ones."""
+    bits = (doubles + 0.0).view(np.int64)
+    return np.where(bits >= 0, bits, bits ^ np.int64(_MIRROR))
+
+
+def doubles_of_codes(codes: Int64Array) -> npt.NDArray[np.float64]:
+    """The doubles that codes stand for."""
+    return np.where(codes >= 0, codes, codes ^ np.int64(_MIRROR)).view(np.float64)
 
 
 def _text_codes(values: pa.Array) -> Int64Array:

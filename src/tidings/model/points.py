@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import pairwise
 from typing import NamedTuple
@@ -71,6 +71,9 @@ class PointBatch:
             self.details.take(chosen),
         )
 
+    def with_coords(self, coords: Int64Array) -> PointBatch:
+        return replace(self, coords=coords)
+
     def runs(self) -> Iterator[tuple[Event, PointBatch]]:
         """The events in order, as runs of creations and runs of drops."""
         cuts = np.flatnonzero(np.diff(self.event, prepend=np.int8(-1), append=np.int8(-1))).tolist()
@@ -110,7 +113,7 @@ class PointBatch:
 
     @staticmethod
     def concat(batches: Sequence[PointBatch]) -> PointBatch:
-        """Joins batches of one form, sorted by (after, order)."""
+        """Joins batches of one form, sorted by (after, order), a subscription's first row before its others."""
         if len(batches) == 1:
             return batches[0]
         joined = PointBatch(
@@ -124,4 +127,4 @@ class PointBatch:
             np.concatenate([batch.home for batch in batches]),
             pa.concat_arrays([batch.details for batch in batches]),
         )
-        return joined.take(np.lexsort((joined.order, joined.after)).astype(np.int64))
+        return joined.take(np.lexsort((~joined.home, joined.order, joined.after)).astype(np.int64))

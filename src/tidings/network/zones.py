@@ -7,7 +7,7 @@ channels costs no message twice. A message goes to every zone that its region me
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,11 +40,19 @@ class ZoneMap:
         self._cells: dict[str, _Cells] = {}
 
     @staticmethod
-    def build(points: Iterable[PointBatch], zones: int, *, split_points_min: int = SPLIT_POINTS_MIN) -> ZoneMap:
-        """A map balanced for these points."""
+    def build(
+        points: Iterable[PointBatch],
+        zones: int,
+        *,
+        cuts: Callable[[str], Sequence[bool] | None] | None = None,
+        split_points_min: int = SPLIT_POINTS_MIN,
+    ) -> ZoneMap:
+        """A map balanced for these points. `cuts` tells which coordinates of a form, channel first, may be cut."""
         zone_map = ZoneMap(zones)
         for batch in points:
-            zone_map._cells[batch.form] = _partition(batch, zones, split_points_min)
+            allowed = None if cuts is None else cuts(batch.form)
+            may_cut = np.ones(1 + batch.coords.shape[1], np.bool_) if allowed is None else np.array(allowed)
+            zone_map._cells[batch.form] = _partition(batch, zones, split_points_min, may_cut)
         return zone_map
 
     def locate(self, points: PointBatch) -> Int64Array:
@@ -98,7 +106,7 @@ def _whole(form: str, dims: int, zones: int) -> _Cells:
     return _Cells(lo, np.full_like(lo, CODE_MAX), np.array([zlib.crc32(form.encode()) % zones], np.int64))
 
 
-def _partition(points: PointBatch, zones: int, split_points_min: int) -> _Cells:
+def _partition(points: PointBatch, zones: int, split_points_min: int, may_cut: BoolArray) -> _Cells:
     whole = _whole(points.form, points.coords.shape[1], zones)
     if zones == 1 or len(points) < split_points_min:
         return whole
@@ -108,7 +116,7 @@ def _partition(points: PointBatch, zones: int, split_points_min: int) -> _Cells:
     final: list[tuple[Int64Array, Int64Array, Int64Array]] = []
     while cells and len(cells) + len(final) < zones:
         heaviest = cells.pop(max(range(len(cells)), key=lambda i: len(cells[i][2])))
-        halves = _split(*heaviest)
+        halves = _split(*heaviest, may_cut)
         if halves is None:
             final.append(heaviest)
         else:
@@ -120,13 +128,13 @@ def _partition(points: PointBatch, zones: int, split_points_min: int) -> _Cells:
 
 
 def _split(
-    lo: Int64Array, hi: Int64Array, points: Int64Array
+    lo: Int64Array, hi: Int64Array, points: Int64Array, may_cut: BoolArray
 ) -> list[tuple[Int64Array, Int64Array, Int64Array]] | None:
     """Two halves at the median: of the channel if there are several, else of the widest dimension that can be cut."""
     spread = points.max(axis=0).astype(np.float64) - points.min(axis=0).astype(np.float64)
     by_width = 1 + np.argsort(-spread[1:], kind="stable")
     for dim in [0, *by_width.tolist()]:
-        if spread[dim] == 0:
+        if spread[dim] == 0 or not may_cut[dim]:
             continue
         ordered = np.sort(points[:, dim])
         cut = ordered[(len(ordered) - 1) // 2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -164,3 +164,27 @@ class Door:
 
 def _refusal(position: int, after: int | None, reason: str, line: bytes) -> Quarantined:
     return Quarantined("subscriptions", position, after, reason, raw_text(line))
+
+
+def lives(lines: Iterable[bytes], id: str) -> Iterator[tuple[str, int, int | None]]:
+    """(SQL, created after, dropped after or None) of every life of one subscription, as a door would see them."""
+    decoder = msgspec.json.Decoder(_Record)
+    records = []
+    for line in lines:
+        try:
+            record = decoder.decode(line.removeprefix(BOM_UTF8))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue
+        if record.id == id:
+            records.append(record)
+    life: tuple[str, int] | None = None
+    latest = 0
+    for record in sorted(records, key=lambda record: record.after):
+        latest = max(latest, record.after)
+        if record.drop and life is not None:
+            yield *life, latest
+            life = None
+        elif not record.drop and record.sql is not None and life is None:
+            life = record.sql, latest
+    if life is not None:
+        yield *life, None

@@ -131,7 +131,7 @@ class FormShard:
     def __init__(self, catalog: Catalog, strategies: Mapping[str, str]) -> None:
         self._catalog = catalog
         self._stores: dict[str, TableStore] = {}
-        self._host = Host(catalog, Partition.VALUE, strategies)
+        self._host = Host(catalog, strategies)
 
     def apply(self, work: FormsWork) -> tuple[Sent, Any]:
         """Handles a micro-batch; also gives the log entry (for `pack`) from which `replay` repeats its effect on state."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidings.families.base import Partition, Rows, Server
+from tidings.families.base import Rows, Server
 from tidings.families.registry import family_of
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
@@ -30,18 +30,14 @@ class Sent:
 
 
 class Host:
-    """Servers of all forms whose family is partitioned in the given way."""
+    """Servers of the forms that points have arrived for."""
 
-    def __init__(self, catalog: Catalog, partition: Partition, strategies: Mapping[str, str]) -> None:
+    def __init__(self, catalog: Catalog, strategies: Mapping[str, str]) -> None:
         self._catalog = catalog
-        self._partition = partition
         self._strategies = strategies
         self._servers: dict[str, Server] = {}
         self._by_table: dict[str, list[Server]] = {}
         self._leaving: list[tuple[Server, PointBatch]] = []
-
-    def serves(self, form_key: str) -> bool:
-        return family_of(form_key)[0].partition is self._partition
 
     def remembers(self, table: str) -> bool:
         """Whether any server must see the table's changes again when state is restored from a log."""
@@ -57,19 +53,26 @@ class Host:
             if sent is not None:
                 sent.messages.extend(messages)
 
-    def release(self, points: PointBatch, tables: dict[str, Rows], sent: Sent | None) -> None:
-        """Creates and drops subscriptions in the order of the events; with `sent` None without looking for snapshots."""
+    def release(self, points: PointBatch, tables: dict[str, Rows], sent: Sent | None) -> PointBatch:
+        """Creates and drops subscriptions in the order of the events; gives the events as the server has placed them.
+
+        With `sent` None without looking for snapshots.
+        """
         server = self._server(points.form)
+        placed = []
         for event, run in points.runs():
             if event is Event.DROP:
                 if server.is_oblivious:
                     self._leaving.append((server, run))
                 else:
                     server.drop(run)
+                placed.append(run)
                 continue
-            snapshots = list(server.create(run, tables, wants_snapshots=sent is not None))
+            created = server.create(run, tables, wants_snapshots=sent is not None)
+            placed.append(created.points)
             if sent is not None:
-                sent.snapshots.extend(snapshots)
+                sent.snapshots.extend(created.snapshots)
+        return PointBatch.concat(placed)
 
     def settle(self) -> None:
         """The end of a micro-batch: those who have gone are forgotten by servers that were not to notice earlier."""

@@ -7,20 +7,29 @@ from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from tidings.model.channel import ChannelKey, channel_column
 from tidings.model.codes import Int64Array
+from tidings.model.types import ColumnType
+
+_TYPES = {type.arrow: type for type in ColumnType if type.is_comparable}
 
 
 def shard_of_values(rows: pa.RecordBatch, names: Iterable[str], shards: int) -> Int64Array:
     """Shard of each row by a hash of its values, the same in every process and for equal values of all types."""
-    values = zip(*(_hashable(rows.column(name)).to_pylist() for name in names), strict=True)
-    return np.array([zlib.crc32(repr(value).encode()) % shards for value in values], np.int64)
+    keys = zip(*(_components(rows.column(name)).to_pylist() for name in names), strict=True)
+    return np.array([shard_of_key(key, shards) for key in keys], np.int64)
 
 
-def _hashable(column: pa.Array) -> pa.Array:
-    """Values whose texts are equal exactly where the values are."""
-    if pa.types.is_timestamp(column.type):
-        return column.cast(pa.int64())
-    # Zero has two signs.
-    return pc.add(column, 0.0) if pa.types.is_floating(column.type) else column
+def shard_of_key(key: ChannelKey, shards: int) -> int:
+    """Shard of the rows with these values, written as channels are."""
+    return zlib.crc32(repr(key).encode()) % shards
+
+
+def _components(column: pa.Array) -> pa.Array:
+    """Values as components of channels: their texts are equal exactly where the values are."""
+    type = _TYPES.get(column.type)
+    if type is None:
+        return column
+    components, valid = channel_column(type, column)
+    return components if valid.all() or type is ColumnType.TEXT else pa.array(components.to_numpy(), mask=~valid)

@@ -7,7 +7,7 @@ when they outnumber the living.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,9 @@ import pyarrow as pa
 
 from tidings.model.catalog import Table
 from tidings.model.change import ChangeBatch, Op, TableChanges, concat_batches
-from tidings.model.codes import BoolArray, Int64Array, codes_of
+from tidings.model.channel import ChannelKey
+from tidings.model.codes import DAY_US, BoolArray, Int64Array, codes_of, double_of
+from tidings.model.types import ColumnType
 
 _SWEEP_DEAD_MIN = 65_536
 _CHUNK_BYTES_MAX = 2**30
@@ -132,6 +134,13 @@ class TableStore:
         self._index = {key: i for i, key in enumerate(self._keys(rows))}
         self._append(rows)
 
+    def find(self, keys: Iterable[ChannelKey]) -> Int64Array:
+        """Positions of the rows with these primary keys, written as channels are; -1 where there is none."""
+        types = [self.table.column(name).type for name in self.table.key]
+        plain = ([_decoded(type, part) for type, part in zip(types, key, strict=True)] for key in keys)
+        found = (self._index.get(parts[0] if len(parts) == 1 else tuple(parts), -1) for parts in plain)
+        return np.fromiter(found, np.int64)
+
     def _keys(self, rows: pa.RecordBatch) -> Sequence[Hashable]:
         columns = [_plain(rows.column(name)) for name in self.table.key]
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
@@ -183,3 +192,10 @@ def _plain(column: pa.Array) -> list[Hashable]:
         column = column.cast(pa.int32())
     values: list[Hashable] = column.to_pylist()
     return values
+
+
+def _decoded(type: ColumnType, component: str | int) -> Hashable:
+    """A component of a channel as `_plain` writes key values."""
+    if component is None or type not in (ColumnType.DOUBLE, ColumnType.DATE):
+        return component
+    return double_of(component) if type is ColumnType.DOUBLE else component // DAY_US  # type: ignore[operator,arg-type]

@@ -7,22 +7,25 @@ subscription at the same point of the sequence without talking to each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from tidings.families.base import Partition, Rows
+from tidings.families.base import Form, Partition, Rows
+from tidings.families.registry import family_of
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX, SEQ_NEXT, ChangeBatch, TableChanges, null_rows
+from tidings.model.channel import group_channels
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined, raw_text
 from tidings.model.render import render_rows
 from tidings.pipeline.forms import GroupKey, Groups
 from tidings.pipeline.host import Host, Sent
+from tidings.pipeline.partition import shard_of_key
 from tidings.pipeline.sequence import admit, ties_of
 from tidings.pipeline.store import TableStore
 
@@ -53,6 +56,9 @@ class TablesWork:
 class TablesResult:
     sent: Sent = field(default_factory=Sent)
     released: list[PointBatch] = field(default_factory=list)
+    """Subscription events whose time has come; every shard has the same."""
+    placed: list[PointBatch] = field(default_factory=list)
+    """Events of subscriptions that follow rows of this shard: no other has them."""
     images: list[tuple[GroupKey, TableChanges]] = field(default_factory=list)
     """Changes for groups of the next stage that look at the table; a new group first gets the rows there are."""
     refused: list[Quarantined] = field(default_factory=list)
@@ -63,9 +69,20 @@ class TablesResult:
 class TableShard:
     """Rows of one shard, pending subscription events, and the servers that live with the rows."""
 
-    def __init__(self, catalog: Catalog, strategies: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        strategies: Mapping[str, str],
+        shard: int = 0,
+        shards: int = 1,
+        on_images: Callable[[TableChanges], None] | None = None,
+    ) -> None:
+        self._catalog = catalog
+        self._shard = shard
+        self._shards = shards
+        self._on_images = on_images
         self._stores = {table.name: TableStore(table) for table in catalog.tables if table.rows == "values"}
-        self._host = Host(catalog, Partition.ROW, strategies)
+        self._host = Host(catalog, strategies)
         self._pending: dict[str, PointBatch] = {}
         self._passed = 0
         self.groups = Groups()
@@ -79,6 +96,7 @@ class TableShard:
         entry = {"changes": logged, "points": work.points, "passed": result.passed, "is_end": work.is_end}
         self._run(changes, work.points, result.passed, work.is_end, result)
         result.released = PointBatch.by_form(result.released)
+        result.placed = PointBatch.by_form(result.placed)
         return result, entry
 
     def replay(self, entry: Any) -> None:
@@ -188,6 +206,8 @@ class TableShard:
         result.refused.extend(_refusals(batch, refused))
         if not len(images):
             return None
+        if self._on_images is not None:
+            self._on_images(images)
         self._host.change(images, result.sent, is_oblivious=False)
         result.images.extend((group, images) for group in self.groups.watching(batch.table))
         return images
@@ -195,15 +215,32 @@ class TableShard:
     def _release(self, moment: int, due: list[PointBatch], result: TablesResult | None) -> None:
         tables: dict[str, Rows] = dict(self._stores)
         for released in _last_lives(due):
-            form = released.form
-            if self._host.serves(form):
-                self._host.release(released, tables, None if result is None else result.sent)
-            else:
-                new_group = self.groups.add(form)
+            sent = None if result is None else result.sent
+            family, form = family_of(released.form)
+            if family.partition is Partition.VALUE:
+                new_group = self.groups.add(form.key)
                 if new_group is not None and result is not None:
                     result.images.extend(self._first_rows(new_group, moment))
+            elif family.follows_rows(form, self._catalog):
+                own = released.take(self._is_own(form, released))
+                if len(own):
+                    placed = self._host.release(own, tables, sent)
+                    if result is not None:
+                        result.placed.append(placed)
+                continue
+            else:
+                released = self._host.release(released, tables, sent)
             if result is not None:
                 result.released.append(released)
+
+    def _is_own(self, form: Form, points: PointBatch) -> BoolArray:
+        """Which points follow rows of this shard."""
+        if self._shards == 1:
+            return np.ones(len(points), np.bool_)
+        pinned = [ref.column for ref in form.shape.equalities]
+        key = self._catalog.table(form.shape.tables[0]).key
+        group, keys = group_channels([points.channel[pinned.index(name)] for name in key], len(points))
+        return np.array([shard_of_key(key, self._shards) == self._shard for key in keys], np.bool_)[group]
 
     def _first_rows(self, group: GroupKey, moment: int) -> Iterator[tuple[GroupKey, TableChanges]]:
         """The rows of a new group's tables, as inserts that happened just before its first subscription."""

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from tidings.families.registry import zone_cuts
 from tidings.model.blob import pack, unpack
 from tidings.model.notification import NotificationBatch
 from tidings.network.zones import ZoneMap
@@ -102,7 +103,7 @@ def run_demo(
         for name in ("changes", "points"):
             (root / name).mkdir()
         drop_points(root / "points", "initial", points)
-        zones = pack(ZoneMap.build(points, cores).state())
+        zones = pack(ZoneMap.build(points, cores, cuts=zone_cuts).state())
         plan = Plan(f"demo-{time.time_ns()}", feed.catalog_sql, {}, cores, cores, zones)
         writer = _Feed(feed, root / "changes", rate)
         writer.tick()

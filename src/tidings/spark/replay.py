@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from tidings import __version__
+from tidings.families.registry import zone_cuts
 from tidings.files import open_input, peak_rss_mb, read_lines, replacing, write_json, write_lines
 from tidings.model.blob import pack
 from tidings.model.errors import UsageError
@@ -136,7 +137,7 @@ def _plan(
             refused = door.read(read_lines(source), lambda n: display.update(task, completed=n))
         points = door.take()
         (work / "points").write_bytes(pack(points))
-        (work / "zones").write_bytes(pack(ZoneMap.build(points, partitions).state()))
+        (work / "zones").write_bytes(pack(ZoneMap.build(points, partitions, cuts=zone_cuts).state()))
         write_json(ready, {"partitions": partitions, "refused": [entry.line() for entry in refused]})
     known = json.loads(ready.read_text())
     plan = Plan(

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidings.model.blob import pack, unpack
 from tidings.model.message import SnapshotBatch
-from tidings.model.points import PointBatch
+from tidings.model.points import Event, PointBatch
 from tidings.pipeline.forms import FormShard, FormsWork, by_value, group_of
 from tidings.pipeline.host import Sent
 from tidings.pipeline.stats import Stats
@@ -24,8 +24,9 @@ from tidings.spark.stages import Plan
 class TablesWorker:
     def __init__(self, plan: Plan, key: str) -> None:
         self._plan = plan
-        self._is_first = key == plan.keys.table(0)
-        self._shard = TableShard(plan.catalog, plan.strategies)
+        number = next(shard for shard in range(plan.shards) if key == plan.keys.table(shard))
+        self._is_first = number == 0
+        self._shard = TableShard(plan.catalog, plan.strategies, number, plan.shards)
         self.replay, self.dump, self.load = self._shard.replay, self._shard.dump, self._shard.load
 
     def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], Any]:
@@ -46,7 +47,8 @@ class TablesWorker:
         result, entry = self._shard.apply(work)
         if result.refused:
             passing.append(Envelope(self._plan.keys.zone(0), kinds.REFUSED, pack_refused(result.refused)))
-        outputs = [*passing, *send(self._plan, result.sent, result.released)]
+        outputs = [*passing, *send(self._plan, result.sent, [*result.released, *result.placed])]
+        outputs.extend(place(self._plan, result.placed))
         if self._is_first:
             outputs.extend(place(self._plan, result.released))
             outputs.extend(self._to_groups(by_value(result.released)))
@@ -133,7 +135,8 @@ def _send_snapshots(plan: Plan, snapshots: list[SnapshotBatch], released: list[P
     homes: dict[tuple[str, str, int], int] = {}
     for points in released:
         zones = plan.zones.locate(points)
-        at = np.flatnonzero(points.home & (points.event == 0))
+        at = np.flatnonzero(points.event == np.int8(Event.CREATE))
+        at = at[np.argsort(points.home[at], kind="stable")]
         names = zip(points.id.take(pa.array(at)).to_pylist(), points.after[at].tolist(), strict=True)
         homes.update({(points.form, *name): zone for name, zone in zip(names, zones[at].tolist(), strict=True)})
     for batch in SnapshotBatch.by_form(snapshots):

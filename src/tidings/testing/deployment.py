@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import json
 import pickle
-import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from tidings.families.registry import family_of
+from tidings.families.registry import family_of, zone_cuts
 from tidings.model.blob import pack, unpack
-from tidings.model.catalog import Catalog, Table
+from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch, TableChanges
-from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined
@@ -29,6 +27,7 @@ from tidings.pipeline.door import Door
 from tidings.pipeline.forms import FormShard, FormsWork, GroupKey, by_value, group_of
 from tidings.pipeline.host import Sent
 from tidings.pipeline.ingest import Ingest
+from tidings.pipeline.partition import shard_of_values
 from tidings.pipeline.tables import TableShard, TablesResult, TablesWork
 from tidings.testing.workload import Workload, chunks
 
@@ -85,6 +84,7 @@ class Step:
 
     lines: list[str]
     messages: list[MessageBatch]
+    points: list[PointBatch]
     refused: list[Quarantined]
 
 
@@ -97,11 +97,14 @@ class Deployment:
         self._ingest = Ingest(catalog)
         self._zone_map = zone_map or ZoneMap(layout.zones)
         self._layout = layout
-        self._tables = [Durable(lambda: TableShard(catalog, strategies)) for _ in range(layout.tables)]
+        self._tables = [Durable(self._make_table_shard(strategies, shard)) for shard in range(layout.tables)]
         self._forms: dict[tuple[GroupKey, int], Durable[FormShard]] = {}
         self._gateways = [Durable(lambda: Gateway(catalog)) for _ in range(layout.zones)]
         self._make_form_shard: Callable[[], FormShard] = lambda: FormShard(catalog, strategies)
         self._position = 0
+
+    def _make_table_shard(self, strategies: dict[str, str], shard: int) -> Callable[[], TableShard]:
+        return lambda: TableShard(self.catalog, strategies, shard, self._layout.tables)
 
     @property
     def stages(self) -> list[Durable[Any]]:
@@ -111,7 +114,7 @@ class Deployment:
         parsed = self._ingest.parse(lines, self._position)
         self._position += len(lines)
         step = self._flow(parsed.changes, is_end=False)
-        return Step(step.lines, step.messages, [*parsed.refused, *step.refused])
+        return Step(step.lines, step.messages, step.points, [*parsed.refused, *step.refused])
 
     def finish(self) -> Step:
         return self._flow([], is_end=True)
@@ -121,7 +124,9 @@ class Deployment:
         results: list[TablesResult] = []
         for shard, durable in enumerate(self._tables):
             own = [
-                batch.take(_key_shard(self.catalog.table(batch.table), batch, self._layout.tables) == shard)
+                batch.take(
+                    shard_of_values(batch.rows, self.catalog.table(batch.table).key, self._layout.tables) == shard
+                )
                 for batch in changes
             ]
             results.append(durable.apply(TablesWork(own, whole.positions, whole.seqs, whole.points, is_end)))
@@ -130,8 +135,9 @@ class Deployment:
         released = results[0].released
         self._serve_forms([(shard, *images) for shard, r in enumerate(results) for images in r.images], released, sent)
         messages = [batch.take(np.argsort(batch.seq, kind="stable").astype(np.int64)) for batch in sent.merged()]
-        lines = self._deliver(released, messages, sent.snapshots)
-        return Step(lines, messages, [entry for r in results for entry in r.refused])
+        points = [*released, *(placed for r in results for placed in r.placed)]
+        lines = self._deliver(points, messages, sent.snapshots)
+        return Step(lines, messages, points, [entry for r in results for entry in r.refused])
 
     def _serve_forms(
         self, images: list[tuple[int, GroupKey, TableChanges]], released: list[PointBatch], sent: Sent
@@ -176,7 +182,7 @@ class Deployment:
             zones = self._zone_map.locate(points).tolist()
             entries = zip(points.id.to_pylist(), points.after.tolist(), points.home, points.event, zones, strict=True)
             for id, after, is_home, event, zone in entries:
-                if is_home and event == Event.CREATE:
+                if event == Event.CREATE and (is_home or (points.form, id, after) not in homes):
                     homes[points.form, id, after] = zone
         for batch in snapshots:
             keys = zip(batch.target.to_pylist(), batch.seq.tolist(), strict=True)
@@ -189,7 +195,11 @@ class Deployment:
 def deploy(workload: Workload, strategies: dict[str, str], layout: Layout | None = None) -> Deployment:
     """A deployment with the workload's subscriptions at its door, and zones cut as fine as the layout allows."""
     layout = layout or Layout()
-    zone_map = ZoneMap.build(_all_points(workload), layout.zones, split_points_min=2) if layout.zones > 1 else None
+    zone_map = (
+        ZoneMap.build(_all_points(workload), layout.zones, cuts=zone_cuts, split_points_min=2)
+        if layout.zones > 1
+        else None
+    )
     deployment = Deployment(workload.catalog, strategies, layout, zone_map)
     deployment.door.read(workload.subscription_lines())
     return deployment
@@ -205,12 +215,6 @@ def _all_points(workload: Workload) -> list[PointBatch]:
     batches = [batch.take(batch.event == np.int8(Event.CREATE)) for batch in door.take()]
     assert all(family_of(batch.form)[0].dims(family_of(batch.form)[1]) == batch.coords.shape[1] for batch in batches)
     return batches
-
-
-def _key_shard(table: Table, batch: ChangeBatch, shards: int) -> Int64Array:
-    """Shard of each row by its primary key."""
-    columns = [batch.rows.column(name).to_pylist() for name in table.key]
-    return np.array([zlib.crc32(repr(key).encode()) % shards for key in zip(*columns, strict=True)], np.int64)
 
 
 def _place(line: str) -> tuple[int, str, bool]:

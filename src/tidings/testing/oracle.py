@@ -10,13 +10,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidings.families.base import PlainTables
 from tidings.families.registry import classify
 from tidings.model.catalog import Catalog
 from tidings.sql import Compiler, Statement
 from tidings.testing.plain import Answer, answer_of, read_row
 from tidings.testing.workload import Record, Workload
-
-Tables = dict[str, dict[Any, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,11 @@ class Expected:
 
 
 @dataclass
-class _Subscription:
+class Followed:
+    """A query whose answer is kept up to date by recomputing it, with the memory its family may need for that."""
+
     statement: Statement
+    held: Any = None
     answer: Answer = field(default_factory=Counter)
 
 
@@ -46,15 +48,19 @@ class Recomputation:
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
-        self.tables: Tables = {table.name: {} for table in catalog.tables}
-        self.live: dict[str, _Subscription] = {}
+        self.tables: PlainTables = {table.name: {} for table in catalog.tables}
+        self.live: dict[str, Followed] = {}
         self.expected: list[Expected] = []
         self._compiler = Compiler(catalog)
         self._passed = 0
 
-    def answer(self, statement: Statement) -> Answer:
-        family = classify(statement, self.catalog)
-        return answer_of(family.answer(statement.shape, statement.constants, self.catalog, self.tables))
+    def follow(self, followed: Followed) -> Followed:
+        """Recomputes the answer."""
+        shape, constants = followed.statement.shape, followed.statement.constants
+        family = classify(followed.statement, self.catalog)
+        followed.held = family.hold(shape, constants, self.catalog, self.tables, followed.held)
+        followed.answer = answer_of(family.answer(shape, constants, self.catalog, self.tables, followed.held))
+        return followed
 
     def register(self, record: Record) -> None:
         """A creation or a drop; one that contradicts the live subscriptions is passed over."""
@@ -62,8 +68,7 @@ class Recomputation:
         if record.get("drop"):
             self.live.pop(id, None)
         elif id not in self.live:
-            statement = self._compiler.compile(record["sql"])
-            created = self.live[id] = _Subscription(statement, self.answer(statement))
+            created = self.live[id] = self.follow(Followed(self._compiler.compile(record["sql"])))
             snapshot = Expected(id, record.get("after", 0), True, Counter(), created.answer)
             # Of several lives that begin at one moment only the last is heard of.
             self.expected = [entry for entry in self.expected if entry.place != snapshot.place]
@@ -77,10 +82,10 @@ class Recomputation:
         if not self._apply(record):
             return False
         for id, subscription in self.live.items():
-            answer = self.answer(subscription.statement)
-            if answer != subscription.answer:
-                self.expected.append(Expected(id, record["seq"], False, subscription.answer, answer))
-                subscription.answer = answer
+            before = subscription.answer
+            after = self.follow(subscription).answer
+            if after != before:
+                self.expected.append(Expected(id, record["seq"], False, before, after))
         return True
 
     def _apply(self, record: Record) -> bool:

@@ -7,6 +7,7 @@ nonsense.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import strategies as st
@@ -66,9 +67,10 @@ def values(type: ColumnType) -> SearchStrategy[Any]:
     return st.sampled_from(_LIKELY[type])
 
 
-def nullable(type: ColumnType) -> SearchStrategy[Any]:
-    """A value of the type, or null now and then."""
-    return st.sampled_from([*_LIKELY[type], *[None] * (len(_LIKELY[type]) // 8)])
+def nullable(type: ColumnType, pool: list[Any] | None = None) -> SearchStrategy[Any]:
+    """A value of the type, or one of the pool if that is given, or null now and then."""
+    likely = _LIKELY[type] if pool is None else pool * 8
+    return st.sampled_from([*likely, *[None] * (len(likely) // 8)])
 
 
 def literal(type: ColumnType, value: Any) -> str:
@@ -123,8 +125,18 @@ def select_queries(draw: DrawFn, catalog: Catalog) -> str:
 
 
 @st.composite
-def change_records(draw: DrawFn, catalog: Catalog, *, keys: int = 4, length_max: int = 25) -> list[Record]:
-    """Changes of all value tables, in sequence with gaps. One in eight is drawn without a look at what there is."""
+def change_records(
+    draw: DrawFn,
+    catalog: Catalog,
+    *,
+    keys: int = 4,
+    length_max: int = 25,
+    pools: Mapping[ColumnType, list[Any]] | None = None,
+) -> list[Record]:
+    """Changes of all value tables, in sequence with gaps. One in eight is drawn without a look at what there is.
+
+    `pools` replace the usual values of columns outside the key.
+    """
     rows: dict[tuple[str, tuple[Any, ...]], dict[str, Any]] = {}
     records: list[Record] = []
     seq = 0
@@ -132,13 +144,13 @@ def change_records(draw: DrawFn, catalog: Catalog, *, keys: int = 4, length_max:
     for _ in range(draw(st.integers(min(12, length_max), length_max))):
         is_wild = draw(st.integers(0, 7)) == 7
         table = draw(st.sampled_from([tables[0], *tables]))
-        pools = {name: VALUES[table.column(name).type][: keys if len(table.key) == 1 else 2] for name in table.key}
-        key = {name: draw(st.sampled_from(pool)) for name, pool in pools.items()}
+        key_pools = {name: VALUES[table.column(name).type][: keys if len(table.key) == 1 else 2] for name in table.key}
+        key = {name: draw(st.sampled_from(pool)) for name, pool in key_pools.items()}
         known = rows.get((table.name, tuple(key.values())))
         ops = ["upsert", "insert"] if known is None else ["update", "update", "update", "upsert", "delete"]
         op = draw(st.sampled_from(["insert", "update", "upsert", "delete"] if is_wild else ops))
         seq += draw(st.sampled_from([1, 1, 2, 5, 0] if is_wild else [1, 1, 2, 5]))
-        row = dict(key) if op == "delete" and draw(st.booleans()) else draw(_rows(table, key, known))
+        row = dict(key) if op == "delete" and draw(st.booleans()) else draw(_rows(table, key, known, pools or {}))
         records.append({"seq": max(seq, 1), "table": table.name, "op": op, "row": row})
         if op == "delete":
             rows.pop((table.name, tuple(key.values())), None)
@@ -148,14 +160,20 @@ def change_records(draw: DrawFn, catalog: Catalog, *, keys: int = 4, length_max:
 
 
 @st.composite
-def _rows(draw: DrawFn, table: Table, key: dict[str, Any], known: dict[str, Any] | None) -> dict[str, Any]:
+def _rows(
+    draw: DrawFn,
+    table: Table,
+    key: dict[str, Any],
+    known: dict[str, Any] | None,
+    pools: Mapping[ColumnType, list[Any]],
+) -> dict[str, Any]:
     """A full row: a new one, or the known one with a column or two altered, or not altered at all."""
     others = [column for column in table.columns if column.name not in key]
     if known is None or draw(st.integers(0, 3)) == 0:
         redrawn, row = others, {}
     else:
         redrawn, row = [draw(st.sampled_from(others)) for _ in range(draw(st.integers(0, 2)))], known
-    fresh = {column.name: draw(nullable(column.type)) for column in redrawn}
+    fresh = {column.name: draw(nullable(column.type, pools.get(column.type))) for column in redrawn}
     merged = {**row, **fresh, **key}
     return {name: merged[name] for name in table.column_names}
 
@@ -179,14 +197,19 @@ def subscription_records(
 
 
 def workload_strategy(
-    catalog_sql: str, queries: SearchStrategy[str], *, changes_max: int = 25
+    catalog_sql: str,
+    queries: SearchStrategy[str],
+    *,
+    changes_max: int = 25,
+    keys: int = 4,
+    pools: Mapping[ColumnType, list[Any]] | None = None,
 ) -> SearchStrategy[Workload]:
     """Workloads of any family: these queries over changes of the catalog's tables."""
     catalog = parse_catalog(catalog_sql)
 
     @st.composite
     def workloads(draw: DrawFn) -> Workload:
-        changes = draw(change_records(catalog, length_max=changes_max))
+        changes = draw(change_records(catalog, length_max=changes_max, keys=keys, pools=pools))
         subscriptions = draw(subscription_records(queries, seq_max=changes[-1]["seq"] + 2))
         return Workload(catalog_sql, subscriptions, changes)
 

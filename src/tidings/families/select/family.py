@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidings.families.base import Family, Form, Partition, Server, Views
+from tidings.families.base import Family, Form, Partition, PlainTables, Server, Views
 from tidings.families.select import subscription
 from tidings.families.select.reference import answer
 from tidings.families.select.strategies import RegionServer, ScanServer, UnicastServer
@@ -47,7 +47,7 @@ class SelectFamily(Family):
         return SelectViews(subscription.space_of(form, catalog))
 
     def answer(
-        self, shape: Shape, constants: Constants, catalog: Catalog, tables: dict[str, dict[Any, dict[str, Any]]]
+        self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any
     ) -> list[dict[str, Any]]:
         return answer(shape, constants, tables[shape.tables[0]].values())
 

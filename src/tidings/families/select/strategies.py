@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import Rows, Server
+from tidings.families.base import Created, Rows, Server
 from tidings.families.select.index import Listeners, find_rows, on_some_channel, pack_listeners, unpack_listeners
 from tidings.families.select.reformulate import reformulate
 from tidings.families.select.subscription import Space
@@ -38,16 +38,17 @@ class RegionServer(Server):
         messages = reformulate(self.space, changes, self.listeners.counts.keys())
         return [] if messages is None else [messages]
 
-    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Iterable[SnapshotBatch]:
+    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
         self.listeners.add(points)
         if not wants_snapshots:
-            return []
+            return Created(points)
         rows = tables[self.space.table.name]
         owner, position = find_rows(self.space, points, rows)
         if len(owner) == 0:
-            return []
+            return Created(points)
         payload = rows.take(position).select(list(self.space.projection))
-        return [SnapshotBatch(self.space.key, points.after[owner], points.id.take(pa.array(owner)), payload)]
+        snapshots = SnapshotBatch(self.space.key, points.after[owner], points.id.take(pa.array(owner)), payload)
+        return Created(points, [snapshots])
 
     def drop(self, points: PointBatch) -> None:
         self.listeners.add(points, -1)
@@ -92,7 +93,7 @@ class _TargetServer(RegionServer):
         target = pa.array([self._ids[at] for at in slot.tolist()], pa.string())
         return [MessageBatch(chosen.form, chosen.seq, chosen.channel, regions, chosen.payload, target)]
 
-    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Iterable[SnapshotBatch]:
+    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
         self._add(points.take(on_some_channel(points)))
         return super().create(points, tables, wants_snapshots=wants_snapshots)
 

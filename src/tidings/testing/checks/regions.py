@@ -9,27 +9,28 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import product
 
-from tidings.model.channel import ChannelKey
-from tidings.model.message import MessageBatch
+import numpy as np
+
+from tidings.model.channel import ChannelKey, channel_keys
+from tidings.model.points import Event, PointBatch
 from tidings.sql import Statement
 from tidings.testing.checks.case import Case
-from tidings.testing.deployment import deploy, run_steps
-from tidings.testing.oracle import Recomputation, walk
-from tidings.testing.plain import Answer
-from tidings.testing.workload import Record, Workload
+from tidings.testing.deployment import Step, deploy, run_steps
+from tidings.testing.oracle import Followed, Recomputation, walk
+from tidings.testing.workload import Record
 
 Reached = tuple[int, str, ChannelKey]
+Coords = dict[tuple[str, ChannelKey], list[tuple[int, list[int]]]]
+"""(id, channel) -> (born after, coordinates) of each life."""
 
 
 @dataclass
 class _Point:
     id: str
     channel: ChannelKey
-    coords: tuple[int, ...]
     form: str
     is_exact: bool
-    statement: Statement
-    answer: Answer
+    followed: Followed
 
 
 class _Altered(Recomputation):
@@ -55,10 +56,9 @@ class _Altered(Recomputation):
             return False
         points = self.points_at[record["seq"]] = [point for points in self._points.values() for point in points]
         for point in points:
-            answer = self.answer(point.statement)
-            if answer != point.answer:
+            before = point.followed.answer
+            if self.follow(point.followed).answer != before:
                 self.altered.add((record["seq"], point.id, point.channel))
-                point.answer = answer
         return True
 
     def _place(self, id: str, statement: Statement) -> list[_Point]:
@@ -68,9 +68,8 @@ class _Altered(Recomputation):
         points = []
         for channel, values in zip(placement.channels, product(*constants.equalities), strict=True):
             narrowed = constants._replace(equalities=tuple((value,) for value in values))
-            own = Statement(statement.shape, narrowed, statement.sql, self.catalog)
-            point = _Point(id, channel, placement.coords, placement.form, is_exact, own, self.answer(own))
-            points.append(point)
+            own = self.follow(Followed(Statement(statement.shape, narrowed, statement.sql, self.catalog)))
+            points.append(_Point(id, channel, placement.form, is_exact, own))
         return points
 
 
@@ -78,28 +77,38 @@ def check_regions(case: Case) -> None:
     altered = _Altered(case)
     walk(case.workload, altered)
     for strategy in case.family.strategies:
-        messages = _messages(case.workload, case.strategy(strategy), case.sizes())
-        reached = _reached(messages, altered.points_at)
+        steps = run_steps(deploy(case.workload, case.strategy(strategy)), case.workload.change_lines(), case.sizes())
+        reached = _reached(steps, altered.points_at)
         assert not altered.altered - reached, f"{strategy}: not reached: {sorted(altered.altered - reached)}"
         exact = {(seq, p.id, p.channel) for seq, points in altered.points_at.items() for p in points if p.is_exact}
         idle = (reached & exact) - altered.altered
         assert not idle, f"{strategy}: reached for nothing: {sorted(idle)}"
 
 
-def _messages(workload: Workload, strategy: dict[str, str], sizes: list[int]) -> list[MessageBatch]:
-    steps = run_steps(deploy(workload, strategy), workload.change_lines(), sizes)
-    return [batch for step in steps for batch in step.messages]
+def _coords(steps: list[Step]) -> Coords:
+    """Where points were placed: the server may have had a say in it."""
+    placed: Coords = {}
+    for points in PointBatch.by_form(points for step in steps for points in step.points):
+        born = points.take(points.event == np.int8(Event.CREATE))
+        for at, (id, channel) in enumerate(
+            zip(born.id.to_pylist(), channel_keys(born.channel, len(born)), strict=True)
+        ):
+            placed.setdefault((id, channel), []).append((int(born.after[at]), born.coords[at].tolist()))
+    return placed
 
 
-def _reached(messages: list[MessageBatch], points_at: dict[int, list[_Point]]) -> set[Reached]:
+def _reached(steps: list[Step], points_at: dict[int, list[_Point]]) -> set[Reached]:
     reached: Counter[Reached] = Counter()
-    for batch in messages:
-        channels = list(zip(*(column.to_pylist() for column in batch.channel), strict=True)) or [()] * len(batch)
+    placed = _coords(steps)
+    for batch in (batch for step in steps for batch in step.messages):
+        channels = channel_keys(batch.channel, len(batch))
         targets = [None] * len(batch) if batch.target is None else batch.target.to_pylist()
         for at, (seq, channel, target) in enumerate(zip(batch.seq.tolist(), channels, targets, strict=True)):
             for point in points_at[seq]:
                 is_meant = point.form == batch.form and point.channel == channel and target in (None, point.id)
-                if is_meant and batch.regions.contains(at, point.coords):
-                    reached[seq, point.id, point.channel] += 1
-    assert all(count == 1 for count in reached.values()), f"reached twice: {reached}"
-    return set(reached)
+                if not is_meant:
+                    continue
+                _, coords = max(life for life in placed[point.id, channel] if life[0] < seq)
+                reached[seq, point.id, channel] += bool(batch.regions.contains(at, coords))
+    assert all(count <= 1 for count in reached.values()), f"reached twice: {reached}"
+    return set(+reached)
