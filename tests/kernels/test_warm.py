@@ -1,4 +1,4 @@
-"""Warming up compiles every kernel that the forest calls, and its result is found again by another process."""
+"""Warming up compiles every kernel that the classes call, and its result is found again by another process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tidings.kernels import forest
+from tidings.families.drift import view
+from tidings.kernels import anchors, forest
 from tidings.kernels.warm import ENTRY_KERNELS, is_compiled, warm
 
 
@@ -19,9 +20,11 @@ def test_after_warming_up_all_kernels_are_compiled_once() -> None:
     assert [len(kernel.signatures) for kernel in ENTRY_KERNELS] == [1] * len(ENTRY_KERNELS)
 
 
-def test_every_kernel_called_by_the_forest_is_listed() -> None:
-    called = set(re.findall(r"\bforest_\w+\.(\w+)\(", inspect.getsource(forest)))
-    assert called == {kernel.__name__ for kernel in ENTRY_KERNELS}
+def test_every_kernel_called_by_classes_and_views_is_listed() -> None:
+    sources = "".join(map(inspect.getsource, (forest, anchors, view)))
+    called = set(re.findall(r"\b(?:forest|anchors)_\w+\.(\w+)\(", sources))
+    imported = set(re.findall(r"from tidings.kernels.succession import (\w+), (\w+)", sources).pop())
+    assert called | imported == {kernel.__name__ for kernel in ENTRY_KERNELS}
 
 
 def test_other_processes_see_whether_kernels_are_cached(tmp_path: Path) -> None:

@@ -10,6 +10,11 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels import (
+    anchors_add,
+    anchors_dump,
+    anchors_items,
+    anchors_move,
+    anchors_remove,
     forest_arrays,
     forest_build,
     forest_count,
@@ -17,11 +22,21 @@ from tidings.kernels import (
     forest_plan,
     forest_query,
     forest_remove,
+    succession,
 )
+from tidings.kernels.anchors import ABSOLUTE, NO_TIME, Anchors
 from tidings.kernels.forest import PointForest
 from tidings.kernels.forest_arrays import LEAF_MAX
 
 ENTRY_KERNELS: tuple[Any, ...] = (
+    anchors_add.add,
+    anchors_dump.dump_members,
+    anchors_dump.dump_runs,
+    anchors_items.free_item,
+    anchors_dump.load,
+    anchors_items.new_items,
+    anchors_move.move,
+    anchors_remove.remove,
     forest_arrays.find_misfit,
     forest_build.build,
     forest_build.dump,
@@ -33,12 +48,21 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     forest_query.reorder,
     forest_query.stab,
     forest_remove.remove_points,
+    succession.number_kinds,
+    succession.succeed,
 )
-"""Kernels called from Python; those they call are compiled with them."""
+"""Kernels called from Python; those they call are compiled with them. The ways we only compare with are left out."""
 
 
 def warm() -> None:
-    """Call every entry kernel once, on a little data; takes up to a minute the first time, then next to nothing."""
+    """Call every entry kernel once, on a little data; takes a minute or two the first time, then next to nothing."""
+    _warm_forest()
+    _warm_anchors()
+    one = np.zeros(1, np.int64)
+    succession.number_kinds(one, one, succession.succeed(one.copy(), one, one), 1)
+
+
+def _warm_forest() -> None:
     forest = PointForest(1)
     slots = np.arange(2 * LEAF_MAX)
     forest.add(0, 2 * LEAF_MAX, (0,))
@@ -48,6 +72,17 @@ def warm() -> None:
     forest.points()
     forest._close_gaps(0)
     forest.remove_many(slots)
+
+
+def _warm_anchors() -> None:
+    anchors = Anchors(ABSOLUTE)
+    audience = anchors.new_audience()
+    (item,) = anchors.new_items([audience], [0.0], [NO_TIME]).tolist()
+    anchors.add([audience], [1.0], [0])
+    anchors.move([item], [2.0], [NO_TIME])
+    Anchors(ABSOLUTE).load(anchors.dump())
+    anchors.remove([audience], [1.0], [0])
+    anchors.free_item(item)
 
 
 def is_compiled() -> bool:

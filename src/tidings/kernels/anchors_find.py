@@ -1,0 +1,204 @@
+"""Finding records by key, and the place and label for a member with a new anchor."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tidings.kernels.anchors_arrays import (
+    CHOOSE,
+    DN,
+    ITEM_FIELDS,
+    KIND,
+    L1,
+    L2,
+    LABEL_MAX,
+    LABEL_MIN,
+    LO,
+    PERCENT,
+    T0,
+    TIME,
+    UP,
+    C,
+    Float,
+    Int,
+    N,
+    Pointers,
+    thresholds,
+)
+from tidings.kernels.anchors_runs import block_of, child_of, node_of, root_of
+
+LABEL_STEP = 1 << 32
+"""Distance of a label from the one before it, if it is the last of its reach: room for others in between."""
+GAPS_TRIED = 16
+"""If there is no label left right behind an anchor, one behind the next few will do: near is nearly as good."""
+# Where a member goes: as any with a given label; into a part; behind a part. Or there is no label left.
+AS_GIVEN, INTO, BEHIND, NOWHERE = 0, 1, 2, 3
+
+
+@njit(cache=True)
+def last_upto(s: Pointers, offset: Int, k: Int, size: Int, reach: Float, label: Int) -> Int:
+    """Place of the last entry of a list or block whose key is not above (reach, label); -1 if there is none."""
+    reaches, labels = offset + (LO << k), offset + (L1 << k)
+    lo, hi = -1, size - 1
+    while lo < hi:
+        middle = (lo + hi + 1) >> 1
+        key = s.f[reaches + middle]
+        if key < reach or (key == reach and s.m[labels + middle] <= label):
+            lo = middle
+        else:
+            hi = middle - 1
+    return lo
+
+
+@njit(cache=True)
+def find(s: Pointers, item: Int, reach: Float, label: Int) -> tuple[Int, Int, Int]:
+    """Node, block and place of the last record that starts at or before a key; place -1 if there is none."""
+    root, nodes, k = root_of(s, item)
+    ni = last_upto(s, root, k, nodes, reach, label)
+    if ni < 0:
+        return 0, 0, -1
+    node, size, k = node_of(s, item, ni)
+    bi = last_upto(s, node, k, size, reach, label)
+    offset, size, k = child_of(s, node, k, bi)
+    return ni, bi, last_upto(s, offset, k, size, reach, label)
+
+
+@njit(cache=True)
+def step(s: Pointers, item: Int, ni: Int, bi: Int, i: Int) -> tuple[Int, Int, Int]:
+    """The place of the record behind a given one; node -1 if that is the last."""
+    if i + 1 < block_of(s, item, ni, bi)[1]:
+        return ni, bi, i + 1
+    if bi + 1 < node_of(s, item, ni)[1]:
+        return ni, bi + 1, 0
+    if ni + 1 < root_of(s, item)[1]:
+        return ni + 1, 0, 0
+    return -1, 0, 0
+
+
+@njit(cache=True)
+def step_back(s: Pointers, item: Int, ni: Int, bi: Int, i: Int) -> tuple[Int, Int, Int]:
+    """The place of the record before a given one; node -1 if that is the first."""
+    if i > 0:
+        return ni, bi, i - 1
+    if bi > 0:
+        return ni, bi - 1, block_of(s, item, ni, bi - 1)[1] - 1
+    if ni > 0:
+        bi = node_of(s, item, ni - 1)[1] - 1
+        return ni - 1, bi, block_of(s, item, ni - 1, bi)[1] - 1
+    return -1, 0, 0
+
+
+@njit(cache=True)
+def is_at(s: Pointers, offset: Int, k: Int, i: Int, c: Float, t0: Int) -> bool:
+    """True if a record has this anchor."""
+    return bool(s.f[offset + (C << k) + i] == c and s.m[offset + (T0 << k) + i] == t0)
+
+
+@njit(cache=True)
+def highest_below(s: Pointers, offset: Int, k: Int, start: Int, end: Int, limit: Float, slack: Float) -> Float:
+    """The highest DN, of so many entries of a list, that is surely that of an anchor below the one with DN `limit`."""
+    highest = -np.inf
+    at = offset + (DN << k)
+    for i in range(start, end):
+        dn = s.f[at + i]
+        if dn > highest and dn < limit - slack:
+            highest = dn
+    return highest
+
+
+@njit(cache=True)
+def predecessor(s: Pointers, item: Int, reach: Float, d: Float, t: Int) -> tuple[Int, Int, Int, bool]:
+    """Place of the first part of a reach with anchor (d, t), and True; else of the one with the highest anchor below d.
+
+    Node -1 if there is neither. For one reach, thresholds rise with the anchor (for PERCENT: if the reach is less than
+    100, and but for rounding, which `slack` allows for): so nodes and blocks are passed over by their aggregates.
+    """
+    n0, b0, i0 = find(s, item, reach, LABEL_MIN)
+    if i0 < 0:
+        i0 = 0
+    else:
+        n0, b0, i0 = step(s, item, n0, b0, i0)
+    n1, b1, i1 = find(s, item, reach, LABEL_MAX)
+    kind = s.head[KIND]
+    up, dn = thresholds(kind, d, reach)
+    slack = 0.0 if kind != PERCENT else abs(d) * 1e-9
+    if kind == PERCENT and reach > 99:
+        up, dn, slack = np.inf, -np.inf, 0.0
+    root, _, kr = root_of(s, item)
+    floor = highest_below(s, root, kr, n0 + 1, n1, dn, slack)
+    best = -np.inf
+    found, at_b, at_i = -1, 0, 0
+    for ni in range(n0, n1 + 1):
+        at = root + ni
+        inside = n0 < ni < n1
+        if inside and (s.f[at + (UP << kr)] > up + slack or s.f[at + (DN << kr)] < floor - slack):
+            continue
+        node, blocks, kn = child_of(s, root, kr, ni)
+        start, end = (b0 if ni == n0 else 0), (b1 + 1 if ni == n1 else blocks)
+        floor = max(floor, highest_below(s, node, kn, start + (ni == n0), end - (ni == n1), dn, slack))
+        for bi in range(start, end):
+            at = node + bi
+            inside = not ((ni == n0 and bi == b0) or (ni == n1 and bi == b1))
+            if inside and (s.f[at + (UP << kn)] > up + slack or s.f[at + (DN << kn)] < floor - slack):
+                continue
+            offset, size, k = child_of(s, node, kn, bi)
+            begin = i0 if ni == n0 and bi == b0 else 0
+            stop = i1 + 1 if ni == n1 and bi == b1 else size
+            for i in range(begin, stop):
+                c = s.f[offset + (C << k) + i]
+                if c == d and s.m[offset + (T0 << k) + i] == t:
+                    return ni, bi, i, True
+                if c < d and c > best:
+                    best, found, at_b, at_i = c, ni, bi, i
+    return found, at_b, at_i, False
+
+
+@njit(cache=True)
+def beyond(label: Int) -> Int:
+    """A label above a given one; CHOOSE if there is none."""
+    if label <= LABEL_MAX - LABEL_STEP:
+        return label + LABEL_STEP
+    return label + 1 if label < LABEL_MAX else CHOOSE
+
+
+@njit(cache=True)
+def choose(s: Pointers, item: Int, reach: Float, highest: Int) -> tuple[Int, Int, Int, Int, Int]:
+    """Label for a new member of an item that is alone with its audience, and where it goes: (label, how, node, block, place).
+
+    Members with one anchor share a label. A new anchor gets one right behind the next lower anchor of its reach, the
+    highest coming before the lowest: so what a move touches of a reach tends to be one range of labels, or two.
+    """
+    d, t = s.values[item], s.items[item * ITEM_FIELDS + TIME]
+    if np.isnan(d):
+        return highest, AS_GIVEN, 0, 0, 0
+    ni, bi, i = find(s, item, reach, LABEL_MAX)
+    offset, _, k = block_of(s, item, ni, bi)
+    if s.m[offset + (N << k) + i] == 0:
+        label = highest if is_at(s, offset, k, i, d, t) else beyond(highest)
+        return label, NOWHERE if label == CHOOSE else AS_GIVEN, 0, 0, 0
+    ni, bi, i, same = predecessor(s, item, reach, d, t)
+    if ni < 0:
+        ni, bi, i, _ = predecessor(s, item, reach, np.inf, t)
+    if ni < 0:
+        ni, bi, i = find(s, item, reach, LABEL_MAX)
+    offset, _, k = block_of(s, item, ni, bi)
+    label = s.m[offset + (L2 << k) + i]
+    if same:
+        return label, INTO, ni, bi, i
+    for _ in range(GAPS_TRIED):
+        n2, b2, i2 = step(s, item, ni, bi, i)
+        if n2 < 0:
+            break
+        offset, _, k = block_of(s, item, n2, b2)
+        if s.f[offset + (LO << k) + i2] != reach:
+            break
+        following = s.m[offset + (L1 << k) + i2]
+        middle = (label & following) + ((label ^ following) >> 1)
+        if middle > label:
+            return middle, BEHIND, ni, bi, i
+        ni, bi, i, label = n2, b2, i2, s.m[offset + (L2 << k) + i2]
+    else:
+        label = highest
+    label = beyond(label)
+    return label, NOWHERE if label == CHOOSE else AS_GIVEN, 0, 0, 0

@@ -1,0 +1,226 @@
+"""Anchors kept by plain means, for comparison: every member has its own, and is looked at or moved by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tidings.kernels.anchors import LABEL_MAX, LABEL_MIN, Touched
+from tidings.kernels.anchors_arrays import F64, I64
+from tidings.kernels.one_by_one import heapify, move_in_heaps, scan, set_ends
+
+Boxes = tuple[F64, F64, I64, I64]
+_NOTHING: Boxes = (np.empty(0), np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+class PlainAnchors:
+    """The same as `Anchors` by plain means; every member has a label of its own, which must be given.
+
+    With `with_heaps` the touched members are found by their ends and given each by itself, else by a scan and as ranges.
+    """
+
+    def __init__(self, kind: int, patience: int | None = None, *, with_heaps: bool = False) -> None:
+        self._kind = kind
+        self._patience = patience or 0
+        self._with_heaps = with_heaps
+        self._members: list[_Members] = []
+        self._items: dict[int, _Item] = {}
+        self._next = 0
+
+    def new_audience(self) -> int:
+        self._members.append(_Members())
+        return len(self._members) - 1
+
+    def new_items(self, audiences: I64, values: F64, times: I64) -> I64:
+        numbers = np.arange(self._next, self._next + len(audiences))
+        self._next += len(audiences)
+        for number, audience, value, time in zip(
+            numbers.tolist(), audiences.tolist(), values.tolist(), times.tolist(), strict=True
+        ):
+            members = self._members[audience]
+            self._items[number] = item = _Item(members, value, time)
+            item.reset(value, time)
+            members.items.append(item)
+        return numbers
+
+    def free_item(self, item: int) -> None:
+        gone = self._items.pop(item)
+        gone.members.items.remove(gone)
+
+    def add(self, audiences: I64, reaches: F64, labels: I64) -> I64:
+        for audience in np.unique(audiences).tolist():
+            mine = audiences == audience
+            self._members[audience].add(reaches[mine], labels[mine])
+        return labels
+
+    def remove(self, audiences: I64, reaches: F64, labels: I64) -> None:
+        for audience in np.unique(audiences).tolist():
+            self._members[audience].remove(labels[audiences == audience])
+
+    def move(self, items: I64, values: F64, times: I64) -> Touched:
+        boxes = [
+            self._move(self._items[item], value, time)
+            for item, value, time in zip(items.tolist(), values.tolist(), times.tolist(), strict=True)
+        ]
+        starts = np.zeros(len(boxes) + 1, np.int64)
+        np.cumsum([len(box[0]) for box in boxes], out=starts[1:])
+        reach_lo, reach_hi, label_lo, label_hi = zip(_NOTHING, *boxes, strict=True)
+        return Touched(starts, *map(np.concatenate, (reach_lo, reach_hi, label_lo, label_hi)))
+
+    def member_count(self, audience: int) -> int:
+        return len(self._members[audience].reach)
+
+    def value(self, item: int) -> tuple[float, int]:
+        return self._items[item].value, self._items[item].time
+
+    def dump(self) -> dict[str, Any]:
+        return {
+            "next": self._next,
+            "members": [[members.reach, members.label] for members in self._members],
+            "items": [
+                [number, self._members.index(item.members), item.value, item.time, item.anchor, item.anchor_time]
+                for number, item in self._items.items()
+            ],
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        self._next = state["next"]
+        for reach, label in state["members"]:
+            members = _Members()
+            members.reach, members.label = reach, label
+            self._members.append(members)
+        for number, audience, value, time, anchor, anchor_time in state["items"]:
+            item = _Item(self._members[audience], value, time)
+            item.anchor, item.anchor_time = anchor, anchor_time
+            item.members.items.append(item)
+            self._items[number] = item
+
+    def _move(self, item: _Item, value: float, time: int) -> Boxes:
+        was_void, item.value, item.time = np.isnan(item.value), value, time
+        if np.isnan(value) or was_void:
+            item.reset(value, time)
+            touched = np.arange(0 if np.isnan(value) and was_void else len(item.members.reach))
+        elif self._with_heaps:
+            touched = item.heaps(self._kind, self._patience).move(value, time)
+        else:
+            hit = np.zeros(len(item.anchor), np.bool_)
+            scan(self._kind, self._patience, item.members.reach, value, time, hit, item.anchor, item.anchor_time)
+            touched = np.flatnonzero(hit)
+        return item.members.boxes(touched, one_each=self._with_heaps)
+
+
+class _Members:
+    """Members of an audience in the order of their keys, and the items that follow it."""
+
+    def __init__(self) -> None:
+        self.reach = np.empty(0)
+        self.label = np.empty(0, np.int64)
+        self.items: list[_Item] = []
+
+    def add(self, reach: F64, label: I64) -> None:
+        joined = np.concatenate([self.reach, reach]), np.concatenate([self.label, label])
+        order = np.lexsort((joined[1], joined[0]))
+        self.reach, self.label = joined[0][order], joined[1][order]
+        for item in self.items:
+            item.rearrange(len(reach), order)
+
+    def remove(self, labels: I64) -> None:
+        kept = np.flatnonzero(~np.isin(self.label, labels))
+        self.reach, self.label = self.reach[kept], self.label[kept]
+        for item in self.items:
+            item.rearrange(0, kept)
+
+    def boxes(self, touched: I64, *, one_each: bool) -> Boxes:
+        """Boxes of the touched members: of each, or of maximal runs of neighbours, at most three a run."""
+        if one_each or len(touched) == 0:
+            return self.reach[touched], self.reach[touched], self.label[touched], self.label[touched]
+        breaks = np.flatnonzero(np.diff(touched) > 1)
+        found: list[tuple[float, float, int, int]] = []
+        for a, b in zip(touched[np.append(0, breaks + 1)], touched[np.append(breaks, len(touched) - 1)], strict=True):
+            found.extend(_boxes_of_run(self.reach, self.label, int(a), int(b)))
+        lo, hi, first, last = zip(*found, strict=True)
+        return np.array(lo), np.array(hi), np.array(first, np.int64), np.array(last, np.int64)
+
+
+def _boxes_of_run(reach: F64, label: I64, a: int, b: int) -> Iterator[tuple[float, float, int, int]]:
+    """The run of members a..b as boxes: the rest of the first reach, whole reaches, the beginning of the last."""
+    first, last = float(reach[a]), float(reach[b])
+    starts_inside = a > 0 and reach[a - 1] == first
+    ends_inside = b + 1 < len(reach) and reach[b + 1] == last
+    if first == last:
+        yield first, last, int(label[a]) if starts_inside else LABEL_MIN, int(label[b]) if ends_inside else LABEL_MAX
+        return
+    if starts_inside:
+        yield first, first, int(label[a]), LABEL_MAX
+        first = float(np.nextafter(first, np.inf))
+    if ends_inside:
+        yield last, last, LABEL_MIN, int(label[b])
+        last = float(np.nextafter(last, -np.inf))
+    if first <= last:
+        yield first, last, LABEL_MIN, LABEL_MAX
+
+
+class _Item:
+    """A value, and the anchor of every member for it, in the members' order."""
+
+    def __init__(self, members: _Members, value: float, time: int) -> None:
+        self.members = members
+        self.value = value
+        self.time = time
+        self.anchor = np.empty(0)
+        self.anchor_time = np.empty(0, np.int64)
+        self._heaps: _Heaps | None = None
+
+    def reset(self, value: float, time: int) -> None:
+        self.anchor = np.full(len(self.members.reach), value)
+        self.anchor_time = np.full(len(self.members.reach), time)
+        self._heaps = None
+
+    def rearrange(self, added: int, order: I64) -> None:
+        """Follows the members, some of which have been added behind and then all been put into this order."""
+        self.anchor = np.concatenate([self.anchor, np.full(added, self.value)])[order]
+        self.anchor_time = np.concatenate([self.anchor_time, np.full(added, self.time)])[order]
+        self._heaps = None
+
+    def heaps(self, kind: int, patience: int) -> _Heaps:
+        if self._heaps is None:
+            self._heaps = _Heaps(kind, patience, self)
+        return self._heaps
+
+
+class _Heaps:
+    """The ends of all members of an item: a heap of upper ends, one of negated lower ends, one of due times."""
+
+    def __init__(self, kind: int, patience: int, item: _Item) -> None:
+        count = len(item.anchor)
+        self._kind, self._patience, self._item = kind, patience, item
+        self._ends = np.empty((2, count))
+        self._dues = np.empty(count, np.int64)
+        set_ends(kind, patience, item.members.reach, item.anchor, item.anchor_time, self._ends, self._dues)
+        self._heaps = np.tile(np.arange(count), (3, 1))
+        self._places = self._heaps.copy()
+        for i, key in enumerate((*self._ends, self._dues)):
+            heapify(self._heaps[i], self._places[i], key)
+        self._is_touched = np.zeros(count, np.bool_)
+        self._touched = np.empty(count, np.int64)
+
+    def move(self, value: float, time: int) -> I64:
+        item = self._item
+        count = move_in_heaps(
+            self._kind,
+            self._patience,
+            item.members.reach,
+            value,
+            time,
+            self._is_touched,
+            item.anchor,
+            item.anchor_time,
+            self._heaps,
+            self._places,
+            self._ends,
+            self._dues,
+            self._touched,
+        )
+        return self._touched[:count].copy()
