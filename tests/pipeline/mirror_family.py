@@ -12,7 +12,7 @@ from tidings.families.select.reference import answer
 from tidings.families.select.subscription import place, space_of
 from tidings.model.channel import ChannelKey, channel_column, channel_columns, group_channels
 from tidings.model.message import MessageBatch, SnapshotBatch
-from tidings.model.notification import change_tail, delete_change, insert_change, snapshot_tail
+from tidings.model.notification import change_tail, delete_change, insert_change
 from tidings.model.points import Placement
 from tidings.model.region import Regions
 from tidings.model.render import render_rows
@@ -117,10 +117,12 @@ class MirrorViews(Views):
     def load(self, slots, state):
         self.held.update({slot: dict(map(tuple, rows)) for slot, rows in zip(slots.tolist(), state, strict=True)})
 
-    def snapshot(self, slot, seq, rows):
-        if rows is not None:
-            self.held[slot] = dict(zip(rows.column("id").to_pylist(), self._render(rows), strict=True))
-        return snapshot_tail(seq, sorted(self.held[slot].values()))
+    def snapshots(self, first):
+        texts = [] if first.rows is None else self._render(first.rows)
+        keys = [] if first.rows is None else first.rows.column("id").to_pylist()
+        for slot, start, stop in zip(first.slot.tolist(), first.starts[:-1], first.starts[1:], strict=True):
+            self.held[slot] = dict(zip(keys[start:stop], texts[start:stop], strict=True))
+        return first.tails(texts)
 
     def tell(self, messages, pairs):
         """A row that stays on its channel comes as its old and its new self; both make one notification."""

@@ -1,10 +1,16 @@
-"""`tidings explain`: what Tidings makes of a query."""
+"""`tidings explain`: what Tidings makes of a query, and where a subscription stands."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from tidings.model.catalog import Catalog
+
+Lines = list[tuple[str, str]]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -12,36 +18,68 @@ def add_to(app: typer.Typer) -> None:
 
 
 def explain(
-    sql: str = typer.Argument(help="A subscription's SQL."),
+    sql: str | None = typer.Argument(None, help="A subscription's SQL; not with --id."),
     catalog: Path | None = typer.Option(None, help="Tables (catalog.sql); default: the tables of the market workload."),
     strategy: list[str] = typer.Option([], metavar="FAMILY=NAME", help="Explain for this strategy; repeatable."),
+    id: str | None = typer.Option(None, help="Explain where this subscription stands; needs the files of a replay."),
+    subscriptions: Path | None = typer.Option(None, help="Subscriptions of the replay (subscriptions.jsonl)."),
+    changes: Path | None = typer.Option(None, help="Changes of the replay (changes.jsonl)."),
+    at: int | None = typer.Option(None, min=0, help="Stop after this seq instead of at the end of the changes."),
 ) -> None:
     """Show a query's family, its point in the family's space, the strategy and what a change will cost.
 
+    With --id: why was it told what it was told, or why was it not? Shows what the subscription was last told, what the
+    row is now, and how far that is from being told again.
+
     Example: tidings explain "SELECT * FROM stocks WHERE sector = 'tech' AND per BETWEEN 45 AND 70"
+
+    Example: tidings explain --id s4 --catalog catalog.sql --subscriptions subscriptions.jsonl --changes changes.jsonl
     """
-    from tidings.families.registry import classify, family_of, parse_strategies
-    from tidings.files import read_catalog
-    from tidings.sql import Compiler, parse_catalog
+    from tidings.families.registry import parse_strategies
+    from tidings.files import check_files, read_catalog
+    from tidings.model.errors import UsageError
+    from tidings.sql import parse_catalog
     from tidings.workloads.market import CATALOG_SQL
 
     tables = read_catalog(catalog) if catalog is not None else parse_catalog(CATALOG_SQL)
+    strategies = parse_strategies(strategy)
+    if id is None:
+        if sql is None or subscriptions or changes or at is not None:
+            raise UsageError("give a query, or --id with --catalog, --subscriptions and --changes")
+        _show(_of_query(sql, tables, strategies))
+        return
+    if sql is not None or catalog is None or subscriptions is None or changes is None:
+        raise UsageError("--id needs --catalog, --subscriptions and --changes, and no query")
+    check_files((subscriptions, changes), ())
+    from tidings.standing import find_life, follow
+
+    life = find_life(subscriptions, id, at)
+    _show([*_of_query(life.sql, tables, strategies), *follow(tables, life, changes, at)])
+
+
+def _show(lines: Lines) -> None:
+    width = max(len(label) for label, _ in lines)
+    for label, text in lines:
+        typer.echo(f"{label.ljust(width)}  {text}")
+
+
+def _of_query(sql: str, tables: Catalog, strategies: dict[str, str]) -> Lines:
+    from tidings.families.registry import classify, family_of
+    from tidings.sql import Compiler
+
     statement = Compiler(tables).compile(sql)
     family = classify(statement, tables)
-    chosen = parse_strategies(strategy).get(family.name, family.strategies[0])
+    chosen = strategies.get(family.name, family.strategies[0])
     placement = family.place(statement.shape, statement.constants, tables)
     form = family_of(placement.form)[1]
     others = ", ".join(name for name in family.strategies if name != chosen)
-    lines = [
+    return [
         ("family", f"{family.name}: {family.summary}"),
         ("form", statement.shape.describe()),
         ("channel", _channels(placement.channels)),
         *family.explain(form, placement, tables, chosen),
         ("strategy", f"{chosen} (others: {others})"),
     ]
-    width = max(len(label) for label, _ in lines)
-    for label, text in lines:
-        typer.echo(f"{label.ljust(width)}  {text}")
 
 
 def _channels(channels: tuple[tuple[str | int, ...], ...]) -> str:

@@ -23,6 +23,7 @@ from tidings.model.change import TableChanges
 from tidings.model.channel import ChannelKey
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
+from tidings.model.notification import snapshot_tail
 from tidings.model.points import Placement, PointBatch
 from tidings.sql.compiler import Clause
 from tidings.sql.shape import Shape
@@ -141,6 +142,27 @@ class Told:
 
 
 @dataclass(frozen=True)
+class FirstRows:
+    """First rows of new views: the view at slot[i], created after seq[i], starts with rows[starts[i]:starts[i + 1]].
+
+    Where no view has any, there are no `rows`. They come from many shards, and so in any order.
+    """
+
+    slot: Int64Array
+    seq: Int64Array
+    starts: Int64Array
+    rows: pa.RecordBatch | None
+
+    def tails(self, texts: Sequence[str]) -> list[str]:
+        """The lines' tails, given each row as text. Sorting makes a line the same every time."""
+        cuts = self.starts.tolist()
+        return [
+            snapshot_tail(seq, sorted(texts[start:stop]))
+            for seq, start, stop in zip(self.seq.tolist(), cuts[:-1], cuts[1:], strict=True)
+        ]
+
+
+@dataclass(frozen=True)
 class Pairs:
     """Deliveries: message `message[i]` of the batch has reached the point at `slot[i]`, with `tags[i]` of its region."""
 
@@ -158,7 +180,7 @@ class Views(ABC):
     Messages of one seq keep the order of their own batch; between shards there is none.
     """
     remembers: ClassVar[bool] = False
-    """True where `snapshot` and `tell` alter state: then they are called again when state is restored from a log."""
+    """True where `snapshots` and `tell` alter state: then they are called again when state is restored from a log."""
 
     @abstractmethod
     def create(self, slots: Int64Array, points: PointBatch) -> None:
@@ -169,8 +191,8 @@ class Views(ABC):
         """Ends views."""
 
     @abstractmethod
-    def snapshot(self, slot: int, seq: int, rows: pa.RecordBatch | None) -> str:
-        """Fills a new view with its first rows (None: no rows) and gives the tail of the snapshot's line."""
+    def snapshots(self, first: FirstRows) -> list[str]:
+        """Fills new views with their first rows and gives the tail of each one's line."""
 
     @abstractmethod
     def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:

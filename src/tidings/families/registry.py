@@ -7,6 +7,7 @@ job inherits, or registered by hand in a single process.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 
@@ -20,9 +21,10 @@ _extra: list[Family] = []
 
 @cache
 def _built_in() -> tuple[Family, ...]:
+    from tidings.families.drift import DriftFamily
     from tidings.families.select import SelectFamily
 
-    return (SelectFamily(), *map(_load, filter(None, os.environ.get("TIDINGS_FAMILIES", "").split(","))))
+    return (SelectFamily(), DriftFamily(), *map(_load, filter(None, os.environ.get("TIDINGS_FAMILIES", "").split(","))))
 
 
 def _load(name: str) -> Family:
@@ -64,6 +66,10 @@ def classify(statement: Statement, catalog: Catalog) -> Family:
     """The family a query belongs to, or an error that names the construct in the way."""
     for known in (*_extra, *_built_in()):
         if known.claims(statement.shape, catalog):
+            objection = known.objection(statement.shape, catalog)
+            if objection is not None:
+                line, column, construct = statement.where(objection.clause)
+                raise SqlError(objection.problem, construct=construct, line=line, column=column, hint=objection.hint)
             return known
     shape = statement.shape
     if shape.joins:
@@ -77,6 +83,12 @@ def classify(statement: Statement, catalog: Catalog) -> Family:
     line, column, construct = statement.where(clause)  # type: ignore[arg-type]
     served = "; ".join(f"{known.name}: {known.summary}" for known in families())
     raise SqlError(problem, construct=construct, line=line, column=column, hint=f"served are {served}")
+
+
+def zone_cuts(form_key: str) -> Sequence[bool] | None:
+    """Which coordinates of a form zones may be cut along; None: all."""
+    known, form = family_of(form_key)
+    return known.cuts(form)
 
 
 def parse_strategies(choices: list[str]) -> dict[str, str]:

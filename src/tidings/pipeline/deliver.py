@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.families.base import Pairs, Views
+from tidings.families.base import FirstRows, Pairs, Views
 from tidings.families.registry import family_of
 from tidings.kernels.forest import PointForest
 from tidings.model.blob import pack, unpack
@@ -272,27 +272,29 @@ class Gateway:
         self, created: dict[str, list[int]], batches: Iterable[SnapshotBatch]
     ) -> tuple[Int64Array, Int64Array, list[str]]:
         """(slot, seq, tail) of the snapshot of every new subscription; a snapshot's rows may come from many shards."""
-        rows: dict[tuple[str, str, int], list[pa.RecordBatch]] = {}
-        for batch in batches:
-            order = pc.sort_indices(batch.target)
-            target, seq, payload = batch.target.take(order), batch.seq[np.asarray(order)], batch.payload.take(order)
-            encoded = target.dictionary_encode()
-            numbers = np.asarray(encoded.indices)
-            cuts = np.flatnonzero((np.diff(numbers, prepend=-1) != 0) | (np.diff(seq, prepend=-1) != 0))
-            for start, stop in zip(cuts.tolist(), [*cuts[1:].tolist(), len(batch)], strict=True):
-                owner = (batch.form, target[start].as_py(), int(seq[start]))
-                rows.setdefault(owner, []).append(payload.slice(start, stop - start))
-        slots, tails = [], []
+        rows = {batch.form: batch for batch in SnapshotBatch.by_form(batches)}
+        slots, tails = [np.empty(0, np.int64)], []
         for key, homes in created.items():
-            form = self._forms[key]
-            for slot in homes:
-                born = int(self._born[slot])
-                parts = rows.get((key, self._ids[slot], born))
-                first = None if parts is None else pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
-                slots.append(slot)
-                tails.append(form.views.snapshot(slot, born, first))
-        at = np.array(slots, np.int64)
+            first = self._first_rows(np.array(homes, np.int64), rows.get(key))
+            slots.append(first.slot)
+            tails.extend(self._forms[key].views.snapshots(first))
+        at = np.concatenate(slots)
         return at, self._born[at], tails
+
+    def _first_rows(self, homes: Int64Array, rows: SnapshotBatch | None) -> FirstRows:
+        """Rows of snapshots put together subscription by subscription."""
+        born = self._born[homes]
+        if rows is None:
+            return FirstRows(homes, born, np.zeros(len(homes) + 1, np.int64), None)
+        numbers = {
+            (self._ids[slot], seq): i for i, (slot, seq) in enumerate(zip(homes.tolist(), born.tolist(), strict=True))
+        }
+        names = zip(rows.target.to_pylist(), rows.seq.tolist(), strict=True)
+        owner = np.array([numbers.get(name, -1) for name in names], np.int64)
+        order = np.argsort(owner, kind="stable")
+        order = order[np.searchsorted(owner[order], 0) :]
+        starts = np.searchsorted(owner[order], np.arange(len(homes) + 1))
+        return FirstRows(homes, born, starts, rows.payload.take(pa.array(order)))
 
     def _ordered(
         self, told: list[tuple[Int64Array, Int64Array, Int64Array]], tails: list[str], snapshot_count: int

@@ -9,6 +9,7 @@ Needs hypothesis.
 """
 
 from tidings.testing.checks import CHECKS, Case
+from tidings.testing.drift_strategies import drift_workloads
 from tidings.testing.engines import RunEngine, run_inline
 from tidings.testing.oracle import Expected, oracle_lines, recompute
 from tidings.testing.strategies import select_workloads, workload_strategy
@@ -23,6 +24,7 @@ __all__ = [
     "RunEngine",
     "Workload",
     "check_family",
+    "drift_workloads",
     "oracle_lines",
     "recompute",
     "run_inline",

@@ -11,6 +11,7 @@ from tidings.workloads.market_listing import FIRMS, SECTORS, FloatArray, Listing
 _CHUNK = 1_024
 _POPULAR = 0.25
 """Share of the looks that go to a popular stock; the others go to any."""
+_PERCENTS = (1, 2, 3, 5, 10)
 
 # (share, query). Shares need not sum to anything; names in braces are made in `_looks`.
 _QUERIES: tuple[tuple[float, str], ...] = (
@@ -18,6 +19,8 @@ _QUERIES: tuple[tuple[float, str], ...] = (
     (14, "SELECT symbol, price FROM stocks WHERE symbol = '{symbol}' AND price >= {far_above}"),
     (9, "SELECT * FROM stocks WHERE symbol = '{symbol}' AND price <= {far_below}"),
     (7, "SELECT * FROM stocks WHERE symbol = '{symbol}' AND price BETWEEN {price}"),
+    (8, "SELECT symbol, price FROM stocks WHERE symbol = '{symbol}' AND moved_percent(price) >= {percent}"),
+    (4, "SELECT * FROM stocks WHERE symbol = '{symbol}' AND moved(price) >= {step}"),
     # watchlists
     (3, "SELECT symbol, price, per FROM stocks WHERE symbol IN ({symbols}) AND price BETWEEN {price}"),
     (3, "SELECT * FROM reviews WHERE symbol IN ({symbols}) AND rating >= {rating}"),
@@ -86,6 +89,8 @@ def _looks(listing: Listing, rng: np.random.Generator) -> Iterator[dict[str, obj
             "far_below": far[0],
             "far_above": far[1],
             "price": _ends(prices),
+            "percent": _PERCENTS[int(10 * rating) % len(_PERCENTS)],
+            "step": round(0.05 * prices[1], 2) + 0.01,
             "per": _ends(pers),
             "cheap": pers[0],
             "risk": _ends(risks),

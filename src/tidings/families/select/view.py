@@ -13,13 +13,13 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import Pairs, Told, Views
+from tidings.families.base import FirstRows, Pairs, Told, Views
 from tidings.families.select.reformulate import BOTH, NEW, OLD
 from tidings.families.select.subscription import Details, Space
 from tidings.model.channel import ChannelKey, channel_column
 from tidings.model.codes import Int64Array, codes_of
 from tidings.model.message import MessageBatch
-from tidings.model.notification import change_tail, delete_change, insert_change, snapshot_tail, update_change
+from tidings.model.notification import change_tail, delete_change, insert_change, update_change
 from tidings.model.points import PointBatch
 from tidings.model.render import render_rows
 
@@ -44,11 +44,9 @@ class SelectViews(Views):
             for slot in slots.tolist():
                 self._details.pop(slot, None)
 
-    def snapshot(self, slot: int, seq: int, rows: pa.RecordBatch | None) -> str:
-        if rows is None:
-            return snapshot_tail(seq, [])
-        # Shards answer in any order; sorting makes the line the same every time.
-        return snapshot_tail(seq, sorted(render_rows(self._space.projection, rows.columns, rows.num_rows)))
+    def snapshots(self, first: FirstRows) -> list[str]:
+        rows = first.rows
+        return first.tails([] if rows is None else render_rows(self._space.projection, rows.columns, rows.num_rows))
 
     def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
         message, slot, bits = pairs.message, pairs.slot, pairs.tags

@@ -1,0 +1,202 @@
+"""What a drift server knows: who follows which row, and what each was last told, kept by the anchors kernel.
+
+Subscriptions on one channel are an audience; every row they follow is an item. A subscription that pins the whole primary
+key has an audience with that one row for an item; one that does not is in an audience with many.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.families.base import Rows
+from tidings.families.drift.rows import NO_TIME, Float64Array, changed_keys, in_key_order, row_keys, values_of
+from tidings.families.drift.subscription import Space
+from tidings.kernels.anchors import ABSOLUTE, CHOOSE, PERCENT, RATIO, Anchors, Touched
+from tidings.kernels.plain_anchors import PlainAnchors
+from tidings.model.change import TableChanges
+from tidings.model.channel import ChannelKey, channel_columns, channel_keys, channel_type, group_channels
+from tidings.model.codes import Int64Array, doubles_of_codes
+from tidings.model.points import PointBatch
+
+KINDS = {"moved": ABSOLUTE, "moved_percent": PERCENT, "moved_ratio": RATIO}
+_NOBODY = -1
+
+
+class Followers:
+    """Audiences and items of one form in one shard, by channel and by key."""
+
+    anchors: Anchors | PlainAnchors
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.anchors = Anchors(KINDS[space.kind], space.patience)
+        self._audiences: dict[ChannelKey, int] = {}
+        self._idle: list[int] = []
+        """Audiences without members or items, for channels to come."""
+        self._items: dict[ChannelKey, int] = {}
+        self._labels: dict[tuple[str, int], int] = {}
+        """Of those whose label is not 0: (id, audience) -> label."""
+
+    def add(self, points: PointBatch, rows: Rows) -> PointBatch:
+        """Takes new points; gives them back with their labels."""
+        audience = self._audiences_of(points, rows)
+        at = np.flatnonzero(audience != _NOBODY)
+        wanted = self._wanted_labels(points.take(at))
+        labels = self.anchors.add(audience[at], doubles_of_codes(points.coords[at, 0]), wanted)
+        coords = points.coords.copy()
+        coords[at, 1] = labels
+        odd = np.flatnonzero(labels)
+        ids = points.id.take(pa.array(at[odd])).to_pylist()
+        keys = zip(ids, audience[at[odd]].tolist(), strict=True)
+        self._labels.update(zip(keys, labels[odd].tolist(), strict=True))
+        return points.with_coords(coords)
+
+    def _wanted_labels(self, points: PointBatch) -> Int64Array:
+        # Those who follow many rows cannot have a label for each: they have their birth.
+        return np.full(len(points), CHOOSE) if self.space.follows_one_row else points.after
+
+    def remove(self, points: PointBatch) -> None:
+        group, keys = group_channels(points.channel, len(points))
+        audience = np.array([self._audiences.get(key, _NOBODY) for key in keys], np.int64)[group]
+        at = np.flatnonzero(audience != _NOBODY)
+        names = zip(points.id.take(pa.array(at)).to_pylist(), audience[at].tolist(), strict=True)
+        labels = np.array([self._labels.pop(name, 0) for name in names], np.int64)
+        self.anchors.remove(audience[at], doubles_of_codes(points.coords[at, 0]), labels)
+        for key in keys:
+            if key in self._audiences and self.anchors.member_count(self._audiences[key]) == 0:
+                self._forget_audience(key)
+
+    def _forget_audience(self, channel: ChannelKey) -> None:
+        """Nobody is left who follows the rows of a channel."""
+        self._idle.append(self._audiences.pop(channel))
+        width = len(self.space.pinned)
+        followed = [channel] if self.space.follows_one_row else [key for key in self._items if key[:width] == channel]
+        for key in followed:
+            self.anchors.free_item(self._items.pop(key))
+
+    def move(self, changes: TableChanges) -> tuple[Int64Array, Float64Array, Touched]:
+        """(places of the changes to followed rows, new values, who is touched by each)."""
+        item = self._items_of(changes)
+        at = np.flatnonzero(item != _NOBODY)
+        values, times = values_of(self.space, changes.after)
+        touched = self.anchors.move(item[at], values[at], times[at])
+        if not self.space.follows_one_row:
+            gone = at[np.isnan(values[at])]
+            self._forget_absent(changes, gone, item[gone])
+        return at, values[at], touched
+
+    def dump(self) -> dict[str, Any]:
+        types = [channel_type(column.type) for column in self.space.key_columns]
+        return {
+            "anchors": self.anchors.dump(),
+            "audiences": channel_columns(self.space.channel_types, self._audiences),
+            "audience_numbers": np.array(list(self._audiences.values()), np.int64),
+            "idle": self._idle,
+            "items": channel_columns(types, self._items),
+            "item_numbers": np.array(list(self._items.values()), np.int64),
+            "label_ids": pa.array([id for id, _ in self._labels], pa.string()),
+            "label_audiences": np.array([audience for _, audience in self._labels], np.int64),
+            "labels": np.array(list(self._labels.values()), np.int64),
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.anchors.load(state["anchors"])
+        self._idle = list(state["idle"])
+        for name, numbered in (("audience", self._audiences), ("item", self._items)):
+            numbers = state[f"{name}_numbers"].tolist()
+            numbered.update(zip(channel_keys(state[f"{name}s"], len(numbers)), numbers, strict=True))
+        names = zip(state["label_ids"].to_pylist(), state["label_audiences"].tolist(), strict=True)
+        self._labels.update(zip(names, state["labels"].tolist(), strict=True))
+
+    def _audiences_of(self, points: PointBatch, rows: Rows) -> Int64Array:
+        """The audience of each point; new ones follow the rows there are. Contradictory queries have none."""
+        group, keys = group_channels(points.channel, len(points))
+        fresh = [key for key in keys if None not in key and key not in self._audiences]
+        for key in fresh:
+            self._audiences[key] = self._idle.pop() if self._idle else self.anchors.new_audience()
+        if fresh:
+            self._follow(fresh, rows)
+        return np.array([self._audiences.get(key, _NOBODY) for key in keys], np.int64)[group]
+
+    def _follow(self, channels: list[ChannelKey], rows: Rows) -> None:
+        """Makes items for the rows of new audiences; a pinned row has one even while it is not there."""
+        if self.space.follows_one_row:
+            values, times = values_of(self.space, rows.take(rows.find(in_key_order(self.space, channels))))
+            self._new_items(channels, channels, values, times)
+            return
+        current = rows.rows()
+        keys = row_keys(self.space, current)
+        width, wanted = len(self.space.pinned), set(channels)
+        at = np.array([i for i, key in enumerate(keys) if key[:width] in wanted], np.int64)
+        values, times = values_of(self.space, current)
+        followed = [keys[i] for i in at.tolist()]
+        self._new_items(followed, [key[:width] for key in followed], values[at], times[at])
+
+    def _new_items(
+        self, keys: list[ChannelKey], channels: list[ChannelKey], values: Float64Array, times: Int64Array
+    ) -> None:
+        audiences = np.array([self._audiences[channel] for channel in channels], np.int64)
+        items = self.anchors.new_items(audiences, values, times)
+        self._items.update(zip(keys, items.tolist(), strict=True))
+
+    def _items_of(self, changes: TableChanges) -> Int64Array:
+        """The item of each changed row, or nobody's; rows that are new to an audience become items."""
+        group, keys = group_channels(changed_keys(self.space, changes), len(changes))
+        if not self.space.follows_one_row:
+            width = len(self.space.pinned)
+            fresh = [key for key in keys if key not in self._items and key[:width] in self._audiences]
+            nothing = np.full(len(fresh), np.nan), np.full(len(fresh), NO_TIME)
+            self._new_items(fresh, [key[:width] for key in fresh], *nothing)
+        return np.array([self._items.get(key, _NOBODY) for key in keys], np.int64)[group]
+
+    def _forget_absent(self, changes: TableChanges, at: Int64Array, item: Int64Array) -> None:
+        """Rows that have gone are no longer items of those who follow whatever rows there are."""
+        keys = channel_keys([column.take(pa.array(at)) for column in changed_keys(self.space, changes)], len(at))
+        for key, number in zip(keys, item.tolist(), strict=True):
+            if key in self._items and np.isnan(self.anchors.value(number)[0]):
+                self.anchors.free_item(number)
+                del self._items[key]
+
+
+class PlainFollowers(Followers):
+    """Followers whose anchors are kept one by one, each with a label of its own by which it can be named."""
+
+    anchors: PlainAnchors
+
+    def __init__(self, space: Space, *, with_heaps: bool) -> None:
+        super().__init__(space)
+        self.anchors = PlainAnchors(KINDS[space.kind], space.patience, with_heaps=with_heaps)
+        self._last_label = 0
+        self._ids: dict[int, str] = {}
+
+    def names(self, labels: Int64Array) -> pa.Array:
+        """The subscriptions with these labels."""
+        return pa.array([self._ids[label] for label in labels.tolist()], pa.string())
+
+    def add(self, points: PointBatch, rows: Rows) -> PointBatch:
+        placed = super().add(points, rows)
+        self._ids.update(zip(placed.coords[:, 1].tolist(), placed.id.to_pylist(), strict=True))
+        self._ids.pop(0, None)
+        return placed
+
+    def remove(self, points: PointBatch) -> None:
+        super().remove(points)
+        if len(self._ids) > 2 * len(self._labels):
+            living = set(self._labels.values())
+            self._ids = {label: id for label, id in self._ids.items() if label in living}
+
+    def dump(self) -> dict[str, Any]:
+        return super().dump() | {"last_label": self._last_label}
+
+    def load(self, state: dict[str, Any]) -> None:
+        super().load(state)
+        self._last_label = state["last_label"]
+        self._ids = {label: id for (id, _), label in self._labels.items()}
+
+    def _wanted_labels(self, points: PointBatch) -> Int64Array:
+        first = self._last_label + 1
+        self._last_label += len(points)
+        return np.arange(first, first + len(points))

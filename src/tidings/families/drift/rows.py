@@ -1,0 +1,93 @@
+"""Rows as the drift family sees them: keys, followed values, and the first rows of new subscriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.families.base import Rows
+from tidings.families.drift.subscription import Space
+from tidings.model.change import TableChanges
+from tidings.model.channel import ChannelKey, channel_column, channel_keys, group_channels
+from tidings.model.codes import CODE_MIN, Int64Array, codes_of
+from tidings.model.message import SnapshotBatch
+from tidings.model.points import PointBatch
+
+Float64Array = npt.NDArray[np.float64]
+NO_TIME = CODE_MIN
+VALUE, TIME = "held.value", "held.time"
+"""Payload columns beside the row, for views that decide for themselves."""
+
+
+def values_of(space: Space, rows: pa.RecordBatch) -> tuple[Float64Array, Int64Array]:
+    """The followed value of each row (NaN: none, or no row) and its time by the form's clock."""
+    column = rows.column(space.column.name).cast(pa.float64(), safe=False)
+    values = column.to_numpy(zero_copy_only=False)
+    times = np.full(len(values), NO_TIME, np.int64)
+    if space.clock is not None:
+        codes, valid = codes_of(space.clock.type, rows.column(space.clock.name))
+        times[valid] = codes[valid]
+    return values, times
+
+
+def row_keys(space: Space, rows: pa.RecordBatch) -> list[ChannelKey]:
+    """Primary keys, in the order of `key_columns`."""
+    columns = [channel_column(column.type, rows.column(column.name))[0] for column in space.key_columns]
+    return channel_keys(columns, rows.num_rows)
+
+
+def changed_keys(space: Space, changes: TableChanges) -> list[pa.Array]:
+    """Columns of the primary keys of changed rows, in the order of `key_columns`."""
+    columns = []
+    for column in space.key_columns:
+        values = changes.after.column(column.name)
+        if not changes.has.all():
+            values = pc.coalesce(values, changes.before.column(column.name))
+        columns.append(channel_column(column.type, values)[0])
+    return columns
+
+
+def in_key_order(space: Space, keys: Iterable[ChannelKey]) -> Iterator[ChannelKey]:
+    """Keys in the order of the table's PRIMARY KEY instead of `key_columns`."""
+    names = [column.name for column in space.key_columns]
+    order = [names.index(name) for name in space.table.key]
+    return (tuple(key[at] for at in order) for key in keys)
+
+
+def snapshots(space: Space, points: PointBatch, rows: Rows) -> Iterator[SnapshotBatch]:
+    """The rows that new points start with."""
+    owner, position = _first_rows(space, points, rows)
+    taken = rows.take(position)
+    values, times = values_of(space, taken)
+    has_value = ~np.isnan(values)
+    if not has_value.any():
+        return
+    kept = pa.array(np.flatnonzero(has_value))
+    owner, taken = owner[has_value], taken.take(kept)
+    columns = {f"row.{name}": taken.column(name) for name in space.projection}
+    columns |= {f"key.{column.name}": taken.column(column.name) for column in space.key_columns}
+    columns |= {VALUE: pa.array(values[has_value]), TIME: pa.array(times[has_value])}
+    payload = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+    yield SnapshotBatch(space.key, points.after[owner], points.id.take(pa.array(owner)), payload)
+
+
+def _first_rows(space: Space, points: PointBatch, rows: Rows) -> tuple[Int64Array, Int64Array]:
+    """(index of the point, position of the row) for every current row that a new point follows."""
+    group, keys = group_channels(points.channel, len(points))
+    if space.follows_one_row:
+        reachable = [key for key in keys if None not in key]
+        found = dict(zip(reachable, rows.find(in_key_order(space, reachable)).tolist(), strict=True))
+        position = np.array([found.get(key, -1) for key in keys], np.int64)[group]
+        owner = np.flatnonzero(position >= 0)
+        return owner, position[owner]
+    alive = np.flatnonzero(rows.alive)
+    by_channel: dict[ChannelKey, list[int]] = {}
+    for at, key in zip(alive.tolist(), row_keys(space, rows.take(alive)), strict=True):
+        by_channel.setdefault(key[: len(space.pinned)], []).append(at)
+    lists = [by_channel.get(keys[number], []) for number in group.tolist()]
+    owner = np.repeat(np.arange(len(points)), [len(positions) for positions in lists])
+    return owner, np.array([at for positions in lists for at in positions], np.int64)

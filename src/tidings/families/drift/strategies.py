@@ -1,0 +1,128 @@
+"""Ways to turn changes into drift messages: `region` (the good one), and `scan`, `unicast` and `relax` to compare with.
+
+All four give the same notifications. `region` and `scan` send a change to ranges of radii and labels, found by the runs of
+equal anchors or by looking at every subscription; `unicast` finds the affected ones by their current ends and sends to
+each; `relax` sends every change to everyone who follows the row, and leaves it to the views to decide.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from tidings.families.base import Created, Rows, Server
+from tidings.families.drift.index import Followers, PlainFollowers
+from tidings.families.drift.reformulate import ASKED, everyone, messages_of, regions_of, tags_of
+from tidings.families.drift.rows import changed_keys, snapshots, values_of
+from tidings.families.drift.subscription import Space
+from tidings.model.change import TableChanges
+from tidings.model.channel import ChannelKey, channel_columns, channel_keys, group_channels
+from tidings.model.message import MessageBatch
+from tidings.model.points import PointBatch
+from tidings.model.region import Regions
+
+
+class RegionServer(Server):
+    """A few ranges per change, however many subscriptions there are and it concerns."""
+
+    remembers_changes = True
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.followers = Followers(space)
+
+    def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
+        at, values, touched = self.followers.move(changes)
+        reached = np.flatnonzero(np.diff(touched.starts))
+        if len(reached) == 0:
+            return []
+        regions = regions_of(touched, tags_of(values)).take(reached)
+        return [messages_of(self.space, changes, at[reached], regions)]
+
+    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+        rows = tables[self.space.table.name]
+        placed = self.followers.add(points, rows)
+        return Created(placed, list(snapshots(self.space, points, rows)) if wants_snapshots else [])
+
+    def drop(self, points: PointBatch) -> None:
+        self.followers.remove(points)
+
+    def dump(self) -> Any:
+        return self.followers.dump()
+
+    def load(self, state: Any) -> None:
+        self.followers.load(state)
+
+
+class ScanServer(RegionServer):
+    """The same ranges, found by comparing the new value with every subscription's thresholds."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.followers = PlainFollowers(space, with_heaps=False)
+
+
+class UnicastServer(RegionServer):
+    """One message per affected subscription."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.followers = self._named = PlainFollowers(space, with_heaps=True)
+
+    def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
+        at, values, touched = self.followers.move(changes)
+        counts = np.diff(touched.starts)
+        if not counts.any():
+            return []
+        found = regions_of(touched, tags_of(values))
+        regions = Regions(found.lo, found.hi, found.tags, np.arange(len(found.tags) + 1))
+        chosen = messages_of(self.space, changes, np.repeat(at, counts), regions)
+        target = self._named.names(touched.label_lo)
+        return [MessageBatch(chosen.form, chosen.seq, chosen.channel, regions, chosen.payload, target)]
+
+
+class RelaxServer(Server):
+    """Every change of a row to everyone who follows it."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self._listeners: Counter[ChannelKey] = Counter()
+
+    def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
+        old, new = values_of(self.space, changes.before)[0], values_of(self.space, changes.after)[0]
+        # Nobody is told of a row that has no value and had none.
+        concerns = ~(np.isnan(old) & np.isnan(new))
+        group, keys = group_channels(changed_keys(self.space, changes)[: len(self.space.pinned)], len(changes))
+        concerns &= np.array([key in self._listeners for key in keys], np.bool_)[group]
+        at = np.flatnonzero(concerns)
+        if len(at) == 0:
+            return []
+        tags = tags_of(new)
+        tags[~np.isnan(old) & ~np.isnan(new)] = ASKED
+        return [messages_of(self.space, changes, at, everyone(tags[at]), with_values=True)]
+
+    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+        self._count(points, 1)
+        rows = tables[self.space.table.name]
+        return Created(points, list(snapshots(self.space, points, rows)) if wants_snapshots else [])
+
+    def drop(self, points: PointBatch) -> None:
+        self._count(points, -1)
+
+    def _count(self, points: PointBatch, sign: int) -> None:
+        group, keys = group_channels(points.channel, len(points))
+        for key, count in zip(keys, np.bincount(group, minlength=len(keys)).tolist(), strict=True):
+            self._listeners[key] += sign * count
+            if self._listeners[key] <= 0:
+                del self._listeners[key]
+
+    def dump(self) -> Any:
+        counts = np.array(list(self._listeners.values()), np.int64)
+        return {"channel": channel_columns(self.space.channel_types, self._listeners), "count": counts}
+
+    def load(self, state: Any) -> None:
+        keys = channel_keys(state["channel"], len(state["count"]))
+        self._listeners.update(dict(zip(keys, state["count"].tolist(), strict=True)))

@@ -1,0 +1,119 @@
+"""Drift subscriptions as points: the radius, and a label that the server chooses, on the channel of the key.
+
+Everybody with equal radius who was last told the same value is told the same from then on. Labels tell apart those of one
+radius who were not: subscriptions that pin the whole primary key get theirs from the server, in the (circular) order of
+the values last told; those that follow many rows have their moment of birth for a label.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+
+import pyarrow as pa
+
+from tidings.families.base import Form, Objection
+from tidings.families.drift.threshold import roundest_between
+from tidings.model.catalog import Catalog, Column, Table
+from tidings.model.channel import ChannelKey, channel_component, channel_type
+from tidings.model.codes import code_of
+from tidings.model.errors import SqlError
+from tidings.model.points import Placement
+from tidings.model.types import ColumnType
+from tidings.sql.constants import Constants
+from tidings.sql.shape import MovementKind, Shape
+
+SEVERAL_CHANNELS = "in"
+CHANNELS_MAX = 1_000
+DIMS = 2
+
+
+@dataclass(frozen=True)
+class Space:
+    """A drift form resolved against the catalog. `pinned` are the key columns that subscriptions name."""
+
+    key: str
+    table: Table
+    pinned: tuple[Column, ...]
+    column: Column
+    kind: MovementKind
+    clock: Column | None
+    patience: int | None
+    projection: tuple[str, ...]
+    has_several_channels: bool
+
+    @property
+    def follows_one_row(self) -> bool:
+        """True where a point follows the one row with its channel for a key."""
+        return len(self.pinned) == len(self.table.key)
+
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        """The primary key, those columns first that subscriptions name."""
+        named = [column.name for column in self.pinned]
+        others = (self.table.column(name) for name in self.table.key if name not in named)
+        return (*self.pinned, *others)
+
+    @property
+    def channel_types(self) -> tuple[pa.DataType, ...]:
+        return tuple(channel_type(column.type) for column in self.pinned)
+
+
+@lru_cache(maxsize=4096)
+def space_of(form: Form, catalog: Catalog) -> Space:
+    shape = form.shape
+    movement = shape.movement
+    assert movement is not None
+    table = catalog.table(shape.tables[0])
+    silence = movement.silence
+    return Space(
+        form.key,
+        table,
+        tuple(table.column(ref.column) for ref in shape.equalities),
+        table.column(movement.column.column),
+        movement.kind,
+        None if silence is None else table.column(silence.column.column),
+        None if silence is None else silence.ticks,
+        table.column_names if shape.projection is None else tuple(ref.column for ref in shape.projection),
+        form.variant == SEVERAL_CHANNELS,
+    )
+
+
+def objection(shape: Shape, catalog: Catalog) -> Objection | None:
+    """Rows are followed by key: a row must not come or go but by being inserted or deleted."""
+    key = catalog.table(shape.tables[0]).key
+    others = [ref.column for ref in (*shape.equalities, *shape.ranges) if ref.column not in key]
+    if others:
+        problem = f"a movement cannot be combined with a predicate on {others[0]!r}, which may change"
+    elif shape.ranges:
+        problem = f"a movement cannot be combined with a range of {shape.ranges[0].column!r}"
+    else:
+        return None
+    names = " and ".join(key)
+    hint = f"pin the primary key ({names}) with = or IN, or name no other column and follow every row"
+    return Objection(problem, "movement", hint)
+
+
+def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
+    """The form, channels and point of a query; its label is the server's to choose."""
+    counts = [len(values) for values in constants.equalities]
+    form, space = _form(shape, "" if all(count == 1 for count in counts) else SEVERAL_CHANNELS, catalog)
+    components = [
+        [channel_component(column.type, value) for value in values]
+        for column, values in zip(space.pinned, constants.equalities, strict=True)
+    ]
+    channels: tuple[ChannelKey, ...] = tuple(product(*components))
+    if len(channels) > CHANNELS_MAX:
+        hint = f"at most {CHANNELS_MAX:,} combinations are possible; split the subscription"
+        raise SqlError(f"the IN lists combine to {len(channels):,} channels", construct="IN", hint=hint)
+    radius = roundest_between(constants.movement[0], constants.movement[-1])
+    return Placement(form.key, channels, (code_of(ColumnType.DOUBLE, radius), 0))
+
+
+@lru_cache(maxsize=4096)
+def _form(shape: Shape, variant: str, catalog: Catalog) -> tuple[Form, Space]:
+    assert shape.movement is not None
+    # A subscription with a range of radii is one with a radius out of that range: they share a form.
+    form = Form("drift", replace(shape, movement=shape.movement._replace(form="at_least")), variant)
+    return form, space_of(form, catalog)

@@ -1,0 +1,101 @@
+"""Rows as told, each kept once however many views hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.model.codes import Int64Array
+from tidings.model.render import render_rows
+
+NONE = -1
+"""Stands for "no row" among numbers of versions."""
+
+
+class Versions:
+    """Rendered rows by number, with the value and time they were told for, counted by the views that hold them.
+
+    Equal rows have equal numbers. `same[i]` is the text by which row i is compared: there zero has no sign.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.same: list[str] = []
+        self.values: list[float] = []
+        self.times: list[int] = []
+        self._numbers: dict[tuple[str, float, int], int] = {}
+        self._free: list[int] = []
+        self._uses = np.zeros(16, np.int64)
+
+    def number(
+        self, names: Sequence[str], columns: Sequence[pa.Array], values: Sequence[float], times: Sequence[int]
+    ) -> Int64Array:
+        """Numbers of these rows; new ones have no holder yet."""
+        texts = render_rows(names, columns, len(values))
+        unsigned = [_unsigned(column) for column in columns]
+        is_plain = all(a is b for a, b in zip(columns, unsigned, strict=True))
+        same = texts if is_plain else render_rows(names, unsigned, len(values))
+        rows = zip(texts, same, values, times, strict=True)
+        return np.fromiter((self._number(*row) for row in rows), np.int64, len(values))
+
+    def hold(self, numbers: Int64Array, sign: int) -> None:
+        """Counts new holders (sign 1) or lost ones (-1)."""
+        counts = np.bincount(numbers + 1, minlength=len(self._uses) + 1)[1:]
+        self._uses += sign * counts
+        if sign < 0:
+            self.sweep(np.flatnonzero(counts))
+
+    def sweep(self, numbers: Int64Array) -> None:
+        """Forgets those of the rows that nobody holds."""
+        known = numbers[numbers != NONE]
+        for number in known[self._uses[known] == 0].tolist():
+            if self._numbers.pop((self.texts[number], self.values[number], self.times[number]), None) is not None:
+                self.texts[number] = self.same[number] = ""
+                self._free.append(number)
+
+    def dump(self, numbers: Int64Array) -> dict[str, Any]:
+        chosen = numbers.tolist()
+        return {
+            "texts": [self.texts[number] for number in chosen],
+            "same": [self.same[number] for number in chosen],
+            "values": np.array([self.values[number] for number in chosen], np.float64),
+            "times": np.array([self.times[number] for number in chosen], np.int64),
+        }
+
+    def load(self, state: dict[str, Any]) -> Int64Array:
+        """Numbers of rows that `dump` gave."""
+        rows = zip(state["texts"], state["same"], state["values"].tolist(), state["times"].tolist(), strict=True)
+        return np.fromiter((self._number(*row) for row in rows), np.int64, len(state["texts"]))
+
+    def _number(self, text: str, same: str, value: float, time: int) -> int:
+        key = (text, value, time)
+        known = self._numbers.get(key)
+        if known is not None:
+            return known
+        if self._free:
+            number = self._free.pop()
+            self.texts[number], self.same[number], self.values[number], self.times[number] = text, same, value, time
+        else:
+            number = len(self.texts)
+            self.texts.append(text)
+            self.same.append(same)
+            self.values.append(value)
+            self.times.append(time)
+            if number == len(self._uses):
+                self._uses = np.concatenate([self._uses, np.zeros(number, np.int64)])
+        self._numbers[key] = number
+        return number
+
+
+def _unsigned(column: pa.Array) -> pa.Array:
+    """Zeros without their sign."""
+    if not pa.types.is_floating(column.type):
+        return column
+    values = column.to_numpy(zero_copy_only=False)
+    is_negative_zero = (values == 0) & np.signbit(values)
+    if not is_negative_zero.any():
+        return column
+    return pa.array(np.where(is_negative_zero, 0.0, values), mask=np.asarray(column.is_null()))

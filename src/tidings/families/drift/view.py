@@ -1,0 +1,228 @@
+"""Drift views: what every subscription was last told of every row it follows, and the lines it is told now.
+
+A message carries the row as it is now; what the row was before is different for every subscription, and only its view
+knows. Subscriptions that were told together share one version of the row and one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.families.base import FirstRows, Pairs, Told, Views
+from tidings.families.drift.reformulate import ASKED, GONE
+from tidings.families.drift.rows import NO_TIME, TIME, VALUE
+from tidings.families.drift.subscription import Space
+from tidings.families.drift.threshold import has_been_silent, has_moved
+from tidings.families.drift.versions import NONE, Versions
+from tidings.kernels.succession import number_kinds, succeed
+from tidings.model.channel import ChannelKey, channel_column, channel_keys
+from tidings.model.codes import BoolArray, Int64Array, double_of
+from tidings.model.message import MessageBatch
+from tidings.model.notification import change_tail, delete_change, insert_change, update_change
+from tidings.model.points import PointBatch
+
+_ONE_ROW: ChannelKey = ()
+"""The only row that a view of a pinned key holds."""
+
+
+class DriftViews(Views):
+    wants_order = True
+    remembers = True
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        self._versions = Versions()
+        self._place = np.empty(0, np.int64)
+        """Slot -> place in the arrays of this form's views, which are shorter than those of all slots."""
+        self._free: list[int] = []
+        self._count = 0
+        self._radius = np.empty(0, np.int64)
+        self._held: dict[ChannelKey, Int64Array] = {}
+        """Row -> place -> version last told."""
+        self._siblings: dict[int, dict[ChannelKey, int]] = {}
+        """With IN: first slot of a subscription -> key -> slot that follows the row with that key."""
+
+    def create(self, slots: Int64Array, points: PointBatch) -> None:
+        if len(slots) and int(slots.max()) >= len(self._place):
+            grown = np.full(max(int(slots.max()) + 1, 2 * len(self._place)), NONE, np.int64)
+            grown[: len(self._place)] = self._place
+            self._place = grown
+        places = np.array([self._free.pop() if self._free else self._next() for _ in range(len(slots))], np.int64)
+        self._place[slots] = places
+        if self._count > len(self._radius):
+            self._radius = np.resize(self._radius, max(self._count, 2 * len(self._radius)))
+        self._radius[places] = points.coords[:, 0]
+        if self._space.has_several_channels:
+            home = NONE
+            keys = channel_keys(points.channel, len(points))
+            for slot, key, is_home in zip(slots.tolist(), keys, points.home.tolist(), strict=True):
+                home = slot if is_home else home
+                self._siblings.setdefault(home, {})[key] = slot
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count - 1
+
+    def drop(self, slots: Int64Array) -> None:
+        places = self._place[slots]
+        lost = [np.empty(0, np.int64)]
+        for held in self._held.values():
+            inside = places[places < len(held)]
+            lost.append(held[inside])
+            held[inside] = NONE
+        self._versions.hold(np.concatenate(lost), -1)
+        self._place[slots] = NONE
+        self._free.extend(places.tolist())
+        if len(self._free) == self._count:
+            self._held.clear()
+        for slot in slots.tolist():
+            self._siblings.pop(slot, None)
+
+    def snapshots(self, first: FirstRows) -> list[str]:
+        if first.rows is None:
+            return first.tails([])
+        slots = np.repeat(first.slot, np.diff(first.starts))
+        versions = self._number(first.rows, np.arange(len(slots)))
+        keys, width = self._keys(first.rows), len(self._space.pinned)
+        if self._space.has_several_channels:
+            owners = zip(slots.tolist(), keys, strict=True)
+            slots = np.array([self._siblings[slot][key[:width]] for slot, key in owners], np.int64)
+        if self._space.follows_one_row:
+            self._row(_ONE_ROW)[self._place[slots]] = versions
+        else:
+            for key, place, version in zip(keys, self._place[slots].tolist(), versions.tolist(), strict=True):
+                self._row(key)[place] = version
+        self._versions.hold(versions, 1)
+        return first.tails([self._versions.texts[version] for version in versions.tolist()])
+
+    def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
+        """Deliveries come in the order of their messages, so each view goes from version to version."""
+        if len(pairs.slot) == 0:
+            nothing = np.empty(0, np.int64)
+            return Told(nothing, nothing, nothing, [])
+        reached, message = _numbered(pairs.message, len(messages))
+        is_gone = np.zeros(len(reached), np.bool_)
+        is_gone[message] = (pairs.tags & GONE) != 0
+        version = np.full(len(reached), NONE, np.int64)
+        version[~is_gone] = self._number(messages.payload, reached[~is_gone])
+        place, new = self._place[pairs.slot], version[message]
+        old = np.empty(len(place), np.int64)
+        is_asked = (pairs.tags & ASKED) != 0
+        for row, at in self._by_row(messages, reached, message):
+            if is_asked.any():
+                self._decide(self._row(row), place, is_asked, at, old, new)
+            else:
+                old[at] = succeed(self._row(row), place[at], new[at])
+            if not self._space.follows_one_row and not (self._held[row] != NONE).any():
+                del self._held[row]
+        self._versions.hold(new, 1)
+        told = self._told(messages.seq[reached[message]], message, pairs.slot, old, new)
+        self._versions.hold(old, -1)
+        self._versions.sweep(version)
+        return told
+
+    def _told(self, seq: Int64Array, message: Int64Array, slot: Int64Array, old: Int64Array, new: Int64Array) -> Told:
+        """Lines for all who were told something: one text for each change of one version into another at one seq."""
+        kind, examples = number_kinds(message, old, new, len(self._versions.texts))
+        texts, same = self._versions.texts, self._versions.same
+        tails: list[str] = []
+        for at, before, after in zip(
+            seq[examples].tolist(), old[examples].tolist(), new[examples].tolist(), strict=True
+        ):
+            if before == NONE:
+                tails.append(change_tail(at, insert_change(texts[after])))
+            elif after == NONE:
+                tails.append(change_tail(at, delete_change(texts[before])))
+            elif same[before] == same[after]:
+                # What is shown of the row is as it was.
+                tails.append("")
+            else:
+                tails.append(change_tail(at, update_change(texts[before], texts[after])))
+        is_told = np.array([*map(bool, tails), False], np.bool_)[kind]
+        return Told(seq[is_told], slot[is_told], kind[is_told], tails)
+
+    def _decide(
+        self, held: Int64Array, place: Int64Array, is_asked: BoolArray, at: Int64Array, old: Int64Array, new: Int64Array
+    ) -> None:
+        """`succeed` where views decide for themselves whether the new version is told."""
+        space, versions = self._space, self._versions
+        for i, where in zip(at.tolist(), place[at].tolist(), strict=True):
+            before, after = int(held[where]), int(new[i])
+            if is_asked[i] and before != NONE:
+                radius = double_of(int(self._radius[where]))
+                is_told = has_moved(space.kind, versions.values[before], versions.values[after], radius)
+                if not is_told and space.patience is not None:
+                    times = (_known(versions.times[before]), _known(versions.times[after]))
+                    is_told = has_been_silent(*times, space.patience)
+                new[i] = after = after if is_told else before
+            old[i], held[where] = before, after
+
+    def _by_row(
+        self, messages: MessageBatch, reached: Int64Array, message: Int64Array
+    ) -> Iterator[tuple[ChannelKey, Int64Array]]:
+        """(row, its deliveries in order)."""
+        if self._space.follows_one_row:
+            yield _ONE_ROW, np.arange(len(message))
+            return
+        numbers: dict[ChannelKey, int] = {}
+        keys = self._keys(messages.payload.take(pa.array(reached)))
+        row = np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64, len(keys))[message]
+        order = np.argsort(row, kind="stable")
+        cuts = np.searchsorted(row[order], np.arange(len(numbers) + 1))
+        for number, key in enumerate(numbers):
+            yield key, order[cuts[number] : cuts[number + 1]]
+
+    def _row(self, row: ChannelKey) -> Int64Array:
+        """Versions of a row by place, long enough for all places."""
+        held = self._held.get(row)
+        if held is None or len(held) < self._count:
+            grown = np.full(max(self._count, 0 if held is None else 2 * len(held)), NONE, np.int64)
+            if held is not None:
+                grown[: len(held)] = held
+            held = self._held[row] = grown
+        return held
+
+    def _keys(self, rows: pa.RecordBatch) -> list[ChannelKey]:
+        columns = [channel_column(c.type, rows.column(f"key.{c.name}"))[0] for c in self._space.key_columns]
+        return channel_keys(columns, rows.num_rows)
+
+    def _number(self, rows: pa.RecordBatch, at: Int64Array) -> Int64Array:
+        """Versions of the rows at these places."""
+        chosen = rows.take(pa.array(at))
+        has_values = VALUE in rows.schema.names
+        values = chosen.column(VALUE).to_pylist() if has_values else [0.0] * len(at)
+        times = chosen.column(TIME).to_pylist() if has_values else [0] * len(at)
+        names = self._space.projection
+        return self._versions.number(names, [chosen.column(f"row.{name}") for name in names], values, times)
+
+    def dump(self, slots: Int64Array) -> Any:
+        places = self._place[slots]
+        held = [self._row(row)[places] for row in self._held]
+        table = np.concatenate(held) if held else np.empty(0, np.int64)
+        used, number = np.unique(table[table != NONE], return_inverse=True)
+        packed = np.full(len(table), NONE, np.int64)
+        packed[table != NONE] = number.ravel()
+        return {"rows": [list(row) for row in self._held], "held": packed, "versions": self._versions.dump(used)}
+
+    def load(self, slots: Int64Array, state: Any) -> None:
+        numbers = np.append(self._versions.load(state["versions"]), NONE)
+        table = state["held"].reshape(len(state["rows"]), len(slots))
+        for row, packed in zip(state["rows"], table, strict=True):
+            held = numbers[packed]
+            self._row(tuple(row))[self._place[slots]] = held
+            self._versions.hold(held, 1)
+
+
+def _known(time: int) -> int | None:
+    return None if time == NO_TIME else time
+
+
+def _numbered(messages: Int64Array, count: int) -> tuple[Int64Array, Int64Array]:
+    """(the messages that occur, number of each entry's message among them)."""
+    occurs = np.zeros(count, np.bool_)
+    occurs[messages] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[messages]

@@ -1,0 +1,81 @@
+"""Where one subscription of a replay stands: its life found in the file, its notifications counted, its family asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from tidings.engine import Engine
+from tidings.families.base import Trace
+from tidings.families.registry import classify
+from tidings.files import open_input, read_lines
+from tidings.model.catalog import Catalog
+from tidings.model.change import SEQ_MAX, TableChanges
+from tidings.model.errors import UsageError
+from tidings.pipeline.door import lives
+from tidings.sql import Compiler
+from tidings.terminal import progress
+
+_BATCH = 10_000
+
+
+@dataclass(frozen=True)
+class Life:
+    """One creation of a subscription, up to its drop if there is one."""
+
+    id: str
+    sql: str
+    born: int
+    died: int | None
+
+
+def find_life(subscriptions: Path, id: str, at: int | None) -> Life:
+    """The life of the subscription at the sequence number, or its last one."""
+    with open_input(subscriptions) as source:
+        found = [Life(id, *life) for life in lives(read_lines(source), id)]
+    if not found:
+        raise UsageError(f"there is no subscription {id!r} in {subscriptions}")
+    begun = [life for life in found if at is None or life.born <= at]
+    if not begun:
+        raise UsageError(f"subscription {id!r} does not exist before seq {found[0].born}")
+    return begun[-1]
+
+
+class _Watch:
+    """Passes changes on to a trace, up to a sequence number."""
+
+    def __init__(self, trace: Trace | None, end: int) -> None:
+        self._trace = trace
+        self._end = end
+        self.is_over = False
+
+    def change(self, changes: TableChanges) -> None:
+        count = int(np.searchsorted(changes.seq, self._end, "right"))
+        self.is_over = count < len(changes)
+        if self._trace is not None and count:
+            self._trace.change(changes.slice(0, count))
+
+
+def follow(catalog: Catalog, life: Life, changes: Path, at: int | None) -> list[tuple[str, str]]:
+    """Replays the changes for this subscription alone; gives (label, text) of where it stands."""
+    statement = Compiler(catalog).compile(life.sql)
+    trace = classify(statement, catalog).trace(statement.shape, statement.constants, catalog, life.born)
+    end = min(SEQ_MAX if at is None else at, SEQ_MAX if life.died is None else life.died)
+    watch = _Watch(trace, end)
+    engine = Engine(catalog, on_images=watch.change)
+    engine.door.create(life.id, life.sql, life.born)
+    told: list[int] = []
+    with open_input(changes) as source, progress() as display:
+        task = display.add_task("bytes of changes", total=changes.stat().st_size or None)
+        lines = read_lines(source)
+        while not watch.is_over and (chunk := list(islice(lines, _BATCH))):
+            told.extend(engine.feed(chunk).notifications.seq.tolist())
+            display.update(task, completed=source.tell() if source.seekable() else None)
+    told.extend(engine.finish().notifications.seq.tolist())
+    heard = [seq for seq in told if seq <= end]
+    exists = f"after seq {life.born:,}" + ("" if life.died is None else f", until seq {life.died:,}")
+    last = f"{len(heard):,} notifications, the last at seq {heard[-1]:,}" if heard else "nothing yet"
+    return [("exists", exists), ("was told", last), *([] if trace is None else trace.lines())]
