@@ -24,11 +24,12 @@ ALLOWED = {
     "relay": {"relay", "model", "kernels", "sql"},
     "files": {"model", "sql"},
     "terminal": {"kernels"},
+    "standing": {"engine", "pipeline", "model", "families", "sql", "files", "terminal"},
     "spark": {"spark", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "files", "terminal"},
     "server": {"server", "engine", "pipeline", "model", "families", "network", "sql", "workloads"},
     "bench": {"bench", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"},
     "cli": {"cli", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
-    | {"bench", "server", "simulator", "relay", "files", "terminal"},
+    | {"bench", "server", "simulator", "relay", "files", "terminal", "standing"},
 }
 
 

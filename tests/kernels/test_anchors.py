@@ -151,6 +151,7 @@ def test_any_interleaving_agrees_with_the_definition(data: st.DataObject) -> Non
             moves = data.draw(st.lists(st.tuples(st.sampled_from(sorted(reference.value)), values, TIMES), max_size=4))
             pair.move([move[0] for move in moves], [move[1] for move in moves], [move[2] for move in moves])
         pair.compare()
+    assert pair.anchors.member_count(0) == sum(reference.members[0].values())
 
 
 @pytest.mark.parametrize("kind", [ABSOLUTE, PERCENT, RATIO])
@@ -181,6 +182,7 @@ def test_small_walks_agree_with_the_definition(kind: int, patience: int | None) 
             else:
                 pair.reload()
             pair.compare()
+        assert pair.anchors.member_count(0) == sum(pair.reference.members[0].values())
 
 
 class Table:
