@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.model.catalog import Table
-from tidings.model.change import ChangeBatch, Op, TableChanges, concat_batches
+from tidings.model.change import ChangeBatch, Op, TableChanges
 from tidings.model.channel import ChannelKey
 from tidings.model.codes import DAY_US, BoolArray, Int64Array, codes_of, double_of
+from tidings.model.rowlog import RowLog
 from tidings.model.types import ColumnType
 
 _SWEEP_DEAD_MIN = 65_536
-_CHUNK_BYTES_MAX = 2**30
-"""Larger chunks are not merged: Arrow's text arrays hold at most 2 GiB."""
 
 
 class TableStore:
@@ -29,9 +27,7 @@ class TableStore:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self._chunks: list[pa.RecordBatch] = []
-        self._starts: list[int] = []
-        self._total = 0
+        self._log = RowLog(table.schema)
         self._alive = np.zeros(1024, np.bool_)
         self._index: dict[Hashable, int] = {}
         self._codes: dict[str, tuple[Int64Array, BoolArray]] = {}
@@ -42,7 +38,7 @@ class TableStore:
     @property
     def alive(self) -> BoolArray:
         """Which positions hold a current row."""
-        return self._alive[: self._total]
+        return self._alive[: len(self._log)]
 
     def apply(self, changes: ChangeBatch) -> tuple[TableChanges, list[tuple[int, str]]]:
         """Applies changes in order. Gives those accepted, with images, and (place in the batch, reason) of the refused."""
@@ -59,7 +55,7 @@ class TableStore:
     def _enter(self, changes: ChangeBatch) -> tuple[Int64Array, list[tuple[int, str]]]:
         """Enters changes into the store: the position of each one's old row (or -1), and the refused."""
         keys = self._keys(changes.rows)
-        base = self._total
+        base = len(self._log)
         before = np.full(len(changes), -1, np.int64)
         refused: list[tuple[int, str]] = []
         index = self._index
@@ -82,7 +78,8 @@ class TableStore:
                 refused.append((i, f"{word} of key {key!r}, which table {self.table.name!r} does not have"))
             else:
                 index[key] = base + i
-        self._append(changes.rows)
+        self._reserve(base + len(changes))
+        self._log.append(changes.rows)
         self._alive[base : base + len(changes)] = changes.op != delete
         self._alive[[base + i for i, _ in refused]] = False
         self._alive[dead] = False
@@ -90,32 +87,13 @@ class TableStore:
 
     def take(self, positions: Int64Array) -> pa.RecordBatch:
         """Rows at the positions; a negative position gives a row of nulls."""
-        if not self._chunks:
-            return self._nulls(positions)
-        if len(self._chunks) == 1:
-            return self._chunks[0].take(pa.array(positions, mask=positions < 0))
-        chunk_of = np.searchsorted(np.array(self._starts), positions, "right") - 1
-        order = np.argsort(chunk_of, kind="stable")
-        parts = []
-        bounds = np.searchsorted(chunk_of[order], np.arange(-1, len(self._chunks) + 1))
-        if bounds[1] > bounds[0]:
-            parts.append(self._nulls(positions[order[bounds[0] : bounds[1]]]))
-        for chunk in range(len(self._chunks)):
-            chosen = order[bounds[chunk + 1] : bounds[chunk + 2]]
-            if len(chosen):
-                parts.append(self._chunks[chunk].take(pa.array(positions[chosen] - self._starts[chunk])))
-        if not parts:
-            return self._chunks[0].slice(0, 0)
-        gathered = concat_batches(parts)
-        inverse = np.empty(len(order), np.int64)
-        inverse[order] = np.arange(len(order))
-        return gathered.take(pa.array(inverse))
+        return self._log.take(positions)
 
     def codes(self, column: str) -> tuple[Int64Array, BoolArray]:
         """Codes and validity of a column at every position; extended, not remade, as rows are added."""
         known, valid = self._codes.get(column, (np.empty(0, np.int64), np.empty(0, np.bool_)))
-        if len(known) < self._total:
-            fresh = self.take(np.arange(len(known), self._total)).column(column)
+        if len(known) < len(self._log):
+            fresh = self.take(np.arange(len(known), len(self._log))).column(column)
             more, more_valid = codes_of(self.table.column(column).type, fresh)
             known, valid = np.concatenate([known, more]), np.concatenate([valid, more_valid])
             self._codes[column] = (known, valid)
@@ -127,12 +105,12 @@ class TableStore:
 
     def load(self, rows: pa.RecordBatch) -> None:
         """Replaces the contents by these rows."""
-        self._chunks, self._starts, self._total = [], [], 0
+        self._log = RowLog(self.table.schema)
         self._codes.clear()
         self._reserve(rows.num_rows)
         self._alive[: rows.num_rows] = True
         self._index = {key: i for i, key in enumerate(self._keys(rows))}
-        self._append(rows)
+        self._log.append(rows)
 
     def find(self, keys: Iterable[ChannelKey]) -> Int64Array:
         """Positions of the rows with these primary keys, written as channels are; -1 where there is none."""
@@ -145,10 +123,6 @@ class TableStore:
         columns = [_plain(rows.column(name)) for name in self.table.key]
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
-    def _nulls(self, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
-        arrays = [pa.nulls(len(positions), field.type) for field in self.table.schema]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.table.schema)
-
     def _images(self, changes: ChangeBatch, before: Int64Array, refused: set[int]) -> TableChanges:
         after, seq, has = changes.rows, changes.seq, changes.op != Op.DELETE
         if refused or not has.all():
@@ -160,26 +134,11 @@ class TableStore:
     def _reserve(self, total: int) -> None:
         if total > len(self._alive):
             grown = np.zeros(max(total, 2 * len(self._alive)), np.bool_)
-            grown[: self._total] = self._alive[: self._total]
+            grown[: len(self._log)] = self._alive[: len(self._log)]
             self._alive = grown
 
-    def _append(self, rows: pa.RecordBatch) -> None:
-        """Adds a chunk, merging small ones so that their number stays logarithmic."""
-        if rows.num_rows == 0:
-            return
-        self._reserve(self._total + rows.num_rows)
-        self._chunks.append(rows)
-        self._starts.append(self._total)
-        self._total += rows.num_rows
-        while len(self._chunks) > 1 and self._chunks[-1].num_rows * 2 > self._chunks[-2].num_rows:
-            if self._chunks[-1].nbytes + self._chunks[-2].nbytes > _CHUNK_BYTES_MAX:
-                break
-            last = self._chunks.pop()
-            self._starts.pop()
-            self._chunks[-1] = concat_batches([self._chunks[-1], last])
-
     def _sweep(self) -> None:
-        dead = self._total - len(self._index)
+        dead = len(self._log) - len(self._index)
         if dead > max(_SWEEP_DEAD_MIN, len(self._index)):
             self.load(self.rows())
 
