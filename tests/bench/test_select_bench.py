@@ -12,9 +12,10 @@ import typer
 from typer.testing import CliRunner
 
 from tidings.bench import BENCHES, Options, find, select
-from tidings.bench.inline_path import SAMPLE, measure
+from tidings.bench.lines import json_lines
 from tidings.bench.report import Figure, Report, short, shown
-from tidings.bench.select_data import SelectData, json_lines, kind_numbers
+from tidings.bench.select_data import SelectData, kind_numbers
+from tidings.bench.select_inline import SAMPLE, measure
 from tidings.bench.select_peers import DuckDbJoin, NumpyByKind, NumpyScan, Peers
 from tidings.cli import bench as command
 from tidings.model.errors import UsageError

@@ -44,6 +44,9 @@ class Entry:
 
 BENCHES: Mapping[str, Entry] = {
     "select": Entry("equality and two ranges, against scans, DuckDB and Spark SQL", "tidings.bench.select"),
+    "drift": Entry(
+        "who is told when a value moves, against scans, unicast, numpy and PostgreSQL", "tidings.bench.drift"
+    ),
 }
 
 

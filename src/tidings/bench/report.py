@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,17 @@ class Figure:
     label: str
     unit: str
     value: float
+
+
+class Heading(NamedTuple):
+    """What the figures of one measurement have in common: the beginning of their keys and of their labels."""
+
+    key: str
+    label: str
+
+    def figure(self, key: str, label: str, unit: str, value: float) -> Figure:
+        # Sums and means of arrays are numbers of numpy's, which JSON does not know.
+        return Figure(f"{self.key}.{key}", f"{self.label}: {label}", unit, float(value))
 
 
 @dataclass

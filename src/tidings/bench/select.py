@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from tidings.bench import Options, Say, inline_path, spark_path
-from tidings.bench.inline_path import SAMPLE, Measured
+from tidings.bench import Options, Say, inline_path, select_inline, spark_path
 from tidings.bench.report import Figure, Report, short, shown
 from tidings.bench.select_data import SelectData
+from tidings.bench.select_inline import SAMPLE, Measured
 from tidings.bench.select_peers import Peers
 from tidings.bench.stamp import describe, load_average, stamp
 from tidings.bench.timing import within
@@ -18,7 +18,10 @@ from tidings.model.errors import UsageError
 
 Measure = Callable[[SelectData, Say], Measured]
 
-ENGINES: dict[str, Measure] = {"inline": inline_path.measure, "spark": spark_path.measure}
+ENGINES: dict[str, Measure] = {
+    "inline": select_inline.measure,
+    "spark": lambda data, say: Measured(spark_path.measure(data, say)),
+}
 
 _RATIOS = (
     ("inline.match.changes_per_s", "ratio.match", "new rows to ids: index alone over the best peer"),

@@ -6,7 +6,7 @@ A range holds a tenth of its column and there are 100 kinds, so a row matches ab
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +18,6 @@ from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch, Op
 from tidings.model.codes import Int64Array, codes_of
 from tidings.model.points import Event, PointBatch
-from tidings.model.render import render_rows
 from tidings.model.types import ColumnType
 from tidings.pipeline.door import Door
 from tidings.sql import parse_catalog
@@ -43,6 +42,7 @@ class SelectData:
     kind: Int64Array
     lo: FloatArray
     hi: FloatArray
+    catalog_sql: str = CATALOG_SQL
 
     @staticmethod
     def make(size: int, changes: int, seed: int, rows: int = 100_000) -> SelectData:
@@ -94,6 +94,13 @@ class SelectData:
             ids = rng.integers(self.rows, size=min(BATCH, self.changes - start))
             yield self._batch(rng, Op.UPDATE, ids, self.rows + start)
 
+    def stream(self, changes: int, at_a_time: int) -> Iterator[ChangeBatch]:
+        """So many changes: all rows first, as far as they fit into one micro-batch, then updates of those rows."""
+        rows = min(at_a_time, self.rows)
+        data = replace(self, rows=rows, changes=changes - rows)
+        yield from data.inserts()
+        yield from data.updates()
+
     def _batch(self, rng: np.random.Generator, op: Op, ids: Int64Array, first: int) -> ChangeBatch:
         values = rng.uniform(0, EXTENT, (2, len(ids)))
         columns = [
@@ -105,15 +112,6 @@ class SelectData:
         rows = pa.RecordBatch.from_arrays(columns, schema=self.catalog.table("items").schema)
         position = np.arange(first, first + len(ids))
         return ChangeBatch("items", position, position + 1, np.full(len(ids), op, np.int8), rows)
-
-
-def json_lines(changes: ChangeBatch) -> list[bytes]:
-    """The batch as lines of `changes.jsonl`."""
-    rows = render_rows(changes.rows.schema.names, changes.rows.columns, len(changes))
-    return [
-        f'{{"seq": {seq}, "table": "{changes.table}", "op": "{Op(op).name.lower()}", "row": {row}}}'.encode()
-        for seq, op, row in zip(changes.seq.tolist(), changes.op.tolist(), rows, strict=True)
-    ]
 
 
 def kind_numbers(rows: pa.RecordBatch) -> Int64Array:

@@ -1,68 +1,82 @@
-"""The Spark engine on the select bench: JSON lines to routed messages, and to finished notifications."""
+"""The Spark engine on a bench: JSON lines to routed messages, and to finished notifications."""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from dataclasses import replace
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tidings.bench import Say
-from tidings.bench.inline_path import Measured
-from tidings.bench.report import Figure
-from tidings.bench.select_data import CATALOG_SQL, SelectData, json_lines
+from tidings.bench.lines import json_lines
+from tidings.bench.report import Figure, Heading
+from tidings.families.registry import zone_cuts
 from tidings.model.blob import pack, unpack
+from tidings.model.change import ChangeBatch
+from tidings.model.points import PointBatch
 from tidings.network.zones import ZoneMap
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SPARK = Heading("spark", "spark")
 CORES = 2
 _WARM_BATCHES = 2
 _SIZE_MIN = 10_000
 _BATCH_SECONDS_MAX = 300.0
+_RUNS = {"routed": (100_000, 4), "small": (100, 6), "notified": (10_000, 4)}
+"""Changes per micro-batch, and micro-batches after the warm-up."""
+CHANGES_MAX = max(batch * (batches + _WARM_BATCHES) for batch, batches in _RUNS.values())
+"""The most changes that are streamed at a go."""
 
 
-def measure(data: SelectData, say: Say) -> Measured:
+class SparkData(Protocol):
+    """What a bench brings: subscriptions that are all there from the start, and changes in the order they happen."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def catalog_sql(self) -> str: ...
+    def points(self) -> PointBatch: ...
+    def stream(self, changes: int, at_a_time: int) -> Iterator[ChangeBatch]: ...
+
+
+def measure(data: SparkData, say: Say, heading: Heading = SPARK) -> list[Figure]:
     """Whole micro-batches, from reading the lines to the end of the trigger; medians over those after the warm-up."""
     if data.size < _SIZE_MIN:
-        return Measured()
+        return []
     from tidings.spark.session import spark_session
 
-    measured = Measured()
+    figure = heading.figure
     with (
         tempfile.TemporaryDirectory(prefix="tidings-bench-") as temporary,
         spark_session("bench", f"local[{CORES}]") as spark,
     ):
         work = _Work(spark, data, Path(temporary))
         say("changes to routed messages")
-        seconds, _ = work.run("routed", batch=100_000, batches=4)
-        measured.figures.append(
-            _figure("routed", "JSON lines to routed messages", "changes/s", 100_000 / median(seconds))
-        )
+        seconds, _ = work.run("routed")
+        routed = _RUNS["routed"][0] / median(seconds)
         say("small batches to routed messages")
-        seconds, _ = work.run("small", batch=100, batches=6)
-        measured.figures.append(_figure("latency", "a batch of 100 changes to routed messages", "s", median(seconds)))
+        latency, _ = work.run("small")
         say("changes to finished notifications")
-        seconds, counts = work.run("notified", batch=10_000, batches=4)
-        rate = 10_000 / median(seconds)
-        pairs = counts["deliveries"] / counts["changes"]
-        measured.figures.append(_figure("notified", "JSON lines to finished notifications", "changes/s", rate))
-        measured.figures.append(_figure("pairs", "JSON lines to subscription ids", "pairs/s", rate * pairs))
-    return measured
-
-
-def _figure(key: str, label: str, unit: str, value: float) -> Figure:
-    return Figure(f"spark.{key}", f"spark: {label}", unit, value)
+        seconds, counts = work.run("notified")
+        notified = _RUNS["notified"][0] / median(seconds)
+    pairs = notified * counts["deliveries"] / counts["changes"]
+    return [
+        figure("routed", "JSON lines to routed messages", "changes/s", routed),
+        figure("latency", f"a batch of {_RUNS['small'][0]} changes to routed messages", "s", median(latency)),
+        figure("notified", "JSON lines to finished notifications", "changes/s", notified),
+        figure("pairs", "JSON lines to subscription ids", "pairs/s", pairs),
+    ]
 
 
 class _Work:
     """Input files of the bench, and queries over them."""
 
-    def __init__(self, spark: SparkSession, data: SelectData, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, data: SparkData, folder: Path) -> None:
         from tidings.spark.source import RecordedSource
 
         spark.dataSource.register(RecordedSource)
@@ -71,17 +85,18 @@ class _Work:
         self._data = data
         self._folder = folder
         (folder / "points").write_bytes(pack([points]))
-        self._zones = pack(ZoneMap.build([points], CORES).state())
+        self._zones = pack(ZoneMap.build([points], CORES, cuts=zone_cuts).state())
 
-    def run(self, name: str, batch: int, batches: int) -> tuple[list[float], dict[str, int]]:
+    def run(self, name: str) -> tuple[list[float], dict[str, int]]:
         """Seconds of each micro-batch after the warm-up, and counts of one of them where they are finished."""
         from tidings.spark.job import notifications, routed_messages
         from tidings.spark.stages import Plan
 
+        batch, batches = _RUNS[name]
         total = batches + _WARM_BATCHES
         lines = self._folder / f"{name}.jsonl"
         self._write(lines, batch, total)
-        plan = Plan(f"{name}-{time.time_ns()}", CATALOG_SQL, {}, CORES, CORES, self._zones)
+        plan = Plan(f"{name}-{time.time_ns()}", self._data.catalog_sql, {}, CORES, CORES, self._zones)
         options = {"changes": str(lines), "points": str(self._folder / "points"), "partitions": str(CORES)}
         source = self._spark.readStream.format("tidings-recorded").options(**options, batch=str(batch)).load()
         counts: dict[str, int] = {}
@@ -102,11 +117,8 @@ class _Work:
         return seconds[_WARM_BATCHES:total], counts
 
     def _write(self, path: Path, batch: int, total: int) -> None:
-        """All rows in the first micro-batch as far as they fit, then updates of those rows."""
-        rows = min(batch, self._data.rows)
-        data = replace(self._data, rows=rows, changes=batch * total - rows)
         with path.open("wb") as sink:
-            for changes in (*data.inserts(), *data.updates()):
+            for changes in self._data.stream(batch * total, batch):
                 sink.writelines(line + b"\n" for line in json_lines(changes))
 
 

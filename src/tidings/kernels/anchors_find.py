@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from tidings.kernels.anchors_arrays import (
+    ABSOLUTE,
     CHOOSE,
     DN,
     ITEM_FIELDS,
@@ -28,7 +29,7 @@ from tidings.kernels.anchors_arrays import (
 )
 from tidings.kernels.anchors_runs import block_of, child_of, node_of, root_of
 
-LABEL_STEP = 1 << 32
+LABEL_STEP = 1 << 48
 """Distance of a label from the one before it, if it is the last of its reach: room for others in between."""
 GAPS_TRIED = 16
 """If there is no label left right behind an anchor, one behind the next few will do: near is nearly as good."""
@@ -155,11 +156,28 @@ def predecessor(s: Pointers, item: Int, reach: Float, d: Float, t: Int) -> tuple
 
 
 @njit(cache=True)
-def beyond(label: Int) -> Int:
-    """A label above a given one; CHOOSE if there is none."""
-    if label <= LABEL_MAX - LABEL_STEP:
-        return label + LABEL_STEP
-    return label + 1 if label < LABEL_MAX else CHOOSE
+def beyond(label: Int, share: Float) -> Int:
+    """A label above a given one, by this share of the usual distance; CHOOSE if there is none."""
+    if label == LABEL_MAX:
+        return CHOOSE
+    # Towards the end only a part of what is left, so that there is always something left.
+    room = min(LABEL_STEP, (LABEL_MAX - max(label, 0)) >> 4)
+    return label + max(1, int(room * share))
+
+
+@njit(cache=True)
+def share_between(kind: Int, reach: Float, below: Float, above: Float, d: Float) -> Float:
+    """How far from one anchor to the next a new one is, if the order goes round with the reach; a half if in doubt.
+
+    Labels spread like the anchors themselves leave room where more will come: next to the last one.
+    """
+    if kind == ABSOLUTE:
+        if above <= below:
+            above += reach
+        if d < below:
+            d += reach
+    share = (d - below) / (above - below) if above > below else 0.5
+    return share if 0.0 < share < 1.0 else 0.5
 
 
 @njit(cache=True)
@@ -175,7 +193,7 @@ def choose(s: Pointers, item: Int, reach: Float, highest: Int) -> tuple[Int, Int
     ni, bi, i = find(s, item, reach, LABEL_MAX)
     offset, _, k = block_of(s, item, ni, bi)
     if s.m[offset + (N << k) + i] == 0:
-        label = highest if is_at(s, offset, k, i, d, t) else beyond(highest)
+        label = highest if is_at(s, offset, k, i, d, t) else beyond(highest, 1.0)
         return label, NOWHERE if label == CHOOSE else AS_GIVEN, 0, 0, 0
     ni, bi, i, same = predecessor(s, item, reach, d, t)
     if ni < 0:
@@ -186,7 +204,9 @@ def choose(s: Pointers, item: Int, reach: Float, highest: Int) -> tuple[Int, Int
     label = s.m[offset + (L2 << k) + i]
     if same:
         return label, INTO, ni, bi, i
-    for _ in range(GAPS_TRIED):
+    kind, anchor = s.head[KIND], s.f[offset + (C << k) + i]
+    share = share_between(kind, reach, anchor, anchor, d)
+    for tried in range(GAPS_TRIED):
         n2, b2, i2 = step(s, item, ni, bi, i)
         if n2 < 0:
             break
@@ -194,11 +214,15 @@ def choose(s: Pointers, item: Int, reach: Float, highest: Int) -> tuple[Int, Int
         if s.f[offset + (LO << k) + i2] != reach:
             break
         following = s.m[offset + (L1 << k) + i2]
-        middle = (label & following) + ((label ^ following) >> 1)
-        if middle > label:
-            return middle, BEHIND, ni, bi, i
+        if label + 1 < following:
+            if tried == 0:
+                share = share_between(kind, reach, anchor, s.f[offset + (C << k) + i2], d)
+            gap = np.float64(following) - np.float64(label)
+            inside = label + max(1, int(gap * (share if tried == 0 else 0.5)))
+            return min(inside, following - 1), BEHIND, ni, bi, i
         ni, bi, i, label = n2, b2, i2, s.m[offset + (L2 << k) + i2]
+        share = 1.0
     else:
-        label = highest
-    label = beyond(label)
+        label, share = highest, 1.0
+    label = beyond(label, share)
     return label, NOWHERE if label == CHOOSE else AS_GIVEN, 0, 0, 0

@@ -55,9 +55,10 @@ def sift(heap: I64, place: I64, key: Keys, at: Int) -> None:
 
 @njit(cache=True)
 def heapify(heap: I64, place: I64, key: Keys) -> None:
-    """Puts the entries into the order of a heap."""
-    for at in range(len(heap) - 1, -1, -1):
-        sift(heap, place, key, at)
+    """Puts the entries into the order of their keys, which is one of a heap."""
+    heap[:] = heap[np.argsort(key[heap], kind="mergesort")]
+    for at in range(len(heap)):
+        place[heap[at]] = at
 
 
 @njit(cache=True)

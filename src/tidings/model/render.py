@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from json.encoder import encode_basestring
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -19,6 +20,24 @@ def render_rows(names: Sequence[str], columns: Sequence[pa.Array], length: int) 
         return ["{}"] * length
     cells = [_cells(name, column) for name, column in zip(names, columns, strict=True)]
     return ["{" + ", ".join(row) + "}" for row in zip(*cells, strict=True)]
+
+
+def comparable_rows(names: Sequence[str], columns: Sequence[pa.Array], texts: list[str]) -> list[str]:
+    """The rows' texts as `render_rows` made them, but for the sign of zeros: equal rows have equal ones."""
+    unsigned = [_unsigned(column) for column in columns]
+    if all(a is b for a, b in zip(columns, unsigned, strict=True)):
+        return texts
+    return render_rows(names, unsigned, len(texts))
+
+
+def _unsigned(column: pa.Array) -> pa.Array:
+    if not pa.types.is_floating(column.type):
+        return column
+    values = column.to_numpy(zero_copy_only=False)
+    is_negative_zero = (values == 0) & np.signbit(values)
+    if not is_negative_zero.any():
+        return column
+    return pa.array(np.where(is_negative_zero, 0.0, values), mask=np.asarray(column.is_null()))
 
 
 def _cells(name: str, column: pa.Array) -> list[str]:

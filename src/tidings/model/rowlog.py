@@ -21,8 +21,16 @@ class RowLog:
         self._starts: list[int] = []
         self._total = 0
 
+    @property
+    def names(self) -> list[str]:
+        names: list[str] = self._schema.names
+        return names
+
     def __len__(self) -> int:
         return self._total
+
+    def clear(self) -> None:
+        self._chunks, self._starts, self._total = [], [], 0
 
     def append(self, rows: pa.RecordBatch) -> None:
         """Adds rows; the first one's position is the length before."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.model.codes import Int64Array
-from tidings.model.render import render_rows
+from tidings.model.render import comparable_rows, render_rows
 
 NONE = -1
 """Stands for "no row" among numbers of versions."""
@@ -35,9 +35,7 @@ class Versions:
     ) -> Int64Array:
         """Numbers of these rows; new ones have no holder yet."""
         texts = render_rows(names, columns, len(values))
-        unsigned = [_unsigned(column) for column in columns]
-        is_plain = all(a is b for a, b in zip(columns, unsigned, strict=True))
-        same = texts if is_plain else render_rows(names, unsigned, len(values))
+        same = comparable_rows(names, columns, texts)
         rows = zip(texts, same, values, times, strict=True)
         return np.fromiter((self._number(*row) for row in rows), np.int64, len(values))
 
@@ -88,14 +86,3 @@ class Versions:
                 self._uses = np.concatenate([self._uses, np.zeros(number, np.int64)])
         self._numbers[key] = number
         return number
-
-
-def _unsigned(column: pa.Array) -> pa.Array:
-    """Zeros without their sign."""
-    if not pa.types.is_floating(column.type):
-        return column
-    values = column.to_numpy(zero_copy_only=False)
-    is_negative_zero = (values == 0) & np.signbit(values)
-    if not is_negative_zero.any():
-        return column
-    return pa.array(np.where(is_negative_zero, 0.0, values), mask=np.asarray(column.is_null()))

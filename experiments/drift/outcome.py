@@ -1,0 +1,122 @@
+"""What the moves of a timeline cost: time at the server, messages and bytes, to ranges and by unicast."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tidings.bench.drift_data import DriftData
+from tidings.bench.drift_player import Player
+from tidings.bench.drift_timeline import Timeline
+from tidings.bench.drift_wire import region_bytes, unicast_bytes
+from tidings.kernels.anchors import ABSOLUTE, NO_TIME, Touched
+from tidings.kernels.plain_anchors import PlainAnchors
+from tidings.model.codes import Int64Array
+
+Say = Callable[[str], None]
+Rows = list[dict[str, Any]]
+"""Results of an experiment: a line for every point of its curves."""
+
+CHUNK = 1_000
+_GROUPED = 100
+"""Where only time is measured, people come in groups after so many moves: a call per move would measure the caller."""
+STRATEGIES = ("region", "scan", "unicast")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An element per event."""
+
+    told: Int64Array
+    ranges: Int64Array
+    region_bytes: Int64Array
+    arrivals: int
+    """People who came during these events."""
+    unicast_bytes: float
+    """Of one message."""
+
+    def messages(self) -> dict[str, float]:
+        """The server's messages per event. A message of ours has several ranges; the paper sends each by itself."""
+        return {
+            "unicast": float(self.told.mean()),
+            "ranges": float(self.ranges.mean()),
+            "messages": float((self.ranges > 0).mean()),
+            "unicast_max": int(self.told.max()),
+            "ranges_max": int(self.ranges.max()),
+            "ranges_below_100": float((self.ranges < 100).mean()),
+        }
+
+    def traffic(self) -> dict[str, float]:
+        """Bytes that leave the server per event, and per operation: arrivals, too, are answered with the row."""
+        events = len(self.told)
+        region, unicast = float(self.region_bytes.sum()), float(self.told.sum() * self.unicast_bytes)
+        answers = self.arrivals * self.unicast_bytes
+        operations = events + self.arrivals
+        return {
+            "region_bytes": region / events,
+            "unicast_bytes": unicast / events,
+            "region_bytes_per_operation": (region + answers) / operations,
+            "unicast_bytes_per_operation": (unicast + answers) / operations,
+        }
+
+
+def play(timeline: Timeline, begin: int) -> Outcome:
+    """Everything but time, from the move `begin` on."""
+    player, data = Player(timeline), DriftData(timeline)
+    player.play(begin)
+    arrivals = timeline.size - player.joined
+    told, ranges, sizes = [], [], []
+    while player.at < timeline.moves:
+        members = player.members()
+        played = player.play(CHUNK)
+        told.append(player.told(played, members))
+        ranges.append(np.diff(played.touched.starts))
+        sizes.append(region_bytes(data, played))
+    return Outcome(np.concatenate(told), np.concatenate(ranges), np.concatenate(sizes), arrivals, unicast_bytes(data))
+
+
+def server_us(timeline: Timeline, begin: int, events: int, strategy: str) -> float:
+    """Microseconds per event that a strategy needs to find whom to tell, of the processor: blind to other work."""
+    groups = -(-timeline.member_after // _GROUPED) * _GROUPED
+    grouped = replace(timeline, member_after=np.minimum(groups, max(begin, timeline.moves)))
+    player = _Stopwatch(grouped, strategy)
+    player.play(begin)
+    player.seconds = 0.0
+    player.play(events)
+    return player.seconds / min(events, timeline.moves - begin) * 1e6
+
+
+class _Stopwatch(Player):
+    """Takes the time of the moves."""
+
+    def __init__(self, timeline: Timeline, strategy: str) -> None:
+        is_plain, has_heaps = strategy != "region", strategy == "unicast"
+        super().__init__(timeline, PlainAnchors(ABSOLUTE, with_heaps=has_heaps) if is_plain else None)
+        self.seconds = 0.0
+
+    def _let_in(self) -> None:
+        joined = self.joined
+        super()._let_in()
+        if self.joined > joined and isinstance(self.index, PlainAnchors):
+            # Nobody is told of a value that stays as it is, but what newcomers upset is put in order.
+            self.index.move(np.array([0]), np.array([self.index.value(0)[0]]), np.array([NO_TIME]))
+
+    def _move(self, stop: int) -> Touched:
+        start = time.process_time()
+        touched = super()._move(stop)
+        self.seconds += time.process_time() - start
+        return touched
+
+
+def warm_up() -> None:
+    """Lets kernels be compiled before any time is taken."""
+    reach, after = np.arange(1.0, 50.0), np.arange(49) // 10
+    value = 100.0 + np.cumsum(np.tile([1.0, -3.0, 7.0], 20))
+    line = Timeline(("S0",), np.zeros(60, np.int64), value, np.zeros(49, np.int64), reach, after)
+    play(line, 1)
+    for strategy in STRATEGIES:
+        server_us(line, 1, 60, strategy)
