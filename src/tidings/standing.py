@@ -32,10 +32,10 @@ class Life:
     died: int | None
 
 
-def find_life(subscriptions: Path, id: str, at: int | None) -> Life:
+def find_life(catalog: Catalog, subscriptions: Path, id: str, at: int | None) -> Life:
     """The life of the subscription at the sequence number, or its last one."""
     with open_input(subscriptions) as source:
-        found = [Life(id, *life) for life in lives(read_lines(source), id)]
+        found = [Life(id, *life) for life in lives(catalog, read_lines(source), id)]
     if not found:
         raise UsageError(f"there is no subscription {id!r} in {subscriptions}")
     begun = [life for life in found if at is None or life.born <= at]
@@ -77,5 +77,6 @@ def follow(catalog: Catalog, life: Life, changes: Path, at: int | None) -> list[
     told.extend(engine.finish().notifications.seq.tolist())
     heard = [seq for seq in told if seq <= end]
     exists = f"after seq {life.born:,}" + ("" if life.died is None else f", until seq {life.died:,}")
-    last = f"{len(heard):,} notifications, the last at seq {heard[-1]:,}" if heard else "nothing yet"
+    count = "1 notification" if len(heard) == 1 else f"{len(heard):,} notifications"
+    last = f"{count}, the last at seq {heard[-1]:,}" if heard else "nothing yet"
     return [("exists", exists), ("was told", last), *([] if trace is None else trace.lines())]

@@ -390,3 +390,17 @@ def test_a_one_member_item_is_small() -> None:
     anchors.new_items(audiences, np.zeros(2000), np.zeros(2000))
     anchors.add(audiences, np.arange(1.0, 2001.0), [CHOOSE] * 2000)
     assert anchors.nbytes < 2000 * 600
+
+
+def test_labels_do_not_run_out_while_members_come_and_anchors_meet() -> None:
+    anchors = Anchors(ABSOLUTE)
+    audience = anchors.new_audience()
+    (item,) = anchors.new_items([audience], [0.0], [NO_TIME]).tolist()
+    # All meet at every second move; then one comes somewhere else, and needs a label of its own.
+    values = np.tile([2.0, 2.4, -2.0, -2.4], 10_000)
+    labels = []
+    for value in values.tolist():
+        anchors.move([item], [value], [NO_TIME])
+        labels.extend(anchors.add([audience], [1.0], [CHOOSE]).tolist())
+    assert anchors.member_count(audience) == len(values)
+    assert max(labels) < LABEL_MAX // 100_000

@@ -53,7 +53,7 @@ def explain(
     check_files((subscriptions, changes), ())
     from tidings.standing import find_life, follow
 
-    life = find_life(subscriptions, id, at)
+    life = find_life(tables, subscriptions, id, at)
     _show([*_of_query(life.sql, tables, strategies), *follow(tables, life, changes, at)])
 
 

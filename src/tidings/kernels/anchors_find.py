@@ -29,7 +29,7 @@ from tidings.kernels.anchors_arrays import (
 )
 from tidings.kernels.anchors_runs import block_of, child_of, node_of, root_of
 
-LABEL_STEP = 1 << 48
+LABEL_STEP = 1 << 32
 """Distance of a label from the one before it, if it is the last of its reach: room for others in between."""
 GAPS_TRIED = 16
 """If there is no label left right behind an anchor, one behind the next few will do: near is nearly as good."""
@@ -160,7 +160,7 @@ def beyond(label: Int, share: Float) -> Int:
     """A label above a given one, by this share of the usual distance; CHOOSE if there is none."""
     if label == LABEL_MAX:
         return CHOOSE
-    # Towards the end only a part of what is left, so that there is always something left.
+    # Two thousand million steps; towards the end shorter ones.
     room = min(LABEL_STEP, (LABEL_MAX - max(label, 0)) >> 4)
     return label + max(1, int(room * share))
 

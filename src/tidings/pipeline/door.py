@@ -166,25 +166,25 @@ def _refusal(position: int, after: int | None, reason: str, line: bytes) -> Quar
     return Quarantined("subscriptions", position, after, reason, raw_text(line))
 
 
-def lives(lines: Iterable[bytes], id: str) -> Iterator[tuple[str, int, int | None]]:
-    """(SQL, created after, dropped after or None) of every life of one subscription, as a door would see them."""
-    decoder = msgspec.json.Decoder(_Record)
+def lives(catalog: Catalog, lines: Iterable[bytes], id: str) -> Iterator[tuple[str, int, int | None]]:
+    """(SQL, created after, dropped after or None) of every life of one subscription among the lines of a file."""
+    door, decoder = Door(catalog), msgspec.json.Decoder(_Record)
     records = []
-    for line in lines:
+    for position, line in enumerate(lines):
         try:
-            record = decoder.decode(line.removeprefix(BOM_UTF8))
+            record = decoder.decode(line if position else line.removeprefix(BOM_UTF8))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
         if record.id == id:
             records.append(record)
     life: tuple[str, int] | None = None
-    latest = 0
     for record in sorted(records, key=lambda record: record.after):
-        latest = max(latest, record.after)
-        if record.drop and life is not None:
-            yield *life, latest
-            life = None
-        elif not record.drop and record.sql is not None and life is None:
-            life = record.sql, latest
+        try:
+            door._handle(record)
+        except TidingsError:
+            continue
+        if life is not None:
+            yield *life, record.after
+        life = None if record.sql is None else (record.sql, record.after)
     if life is not None:
         yield *life, None

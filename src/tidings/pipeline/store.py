@@ -15,7 +15,7 @@ import pyarrow as pa
 from tidings.model.catalog import Table
 from tidings.model.change import ChangeBatch, Op, TableChanges
 from tidings.model.channel import ChannelKey
-from tidings.model.codes import DAY_US, BoolArray, Int64Array, codes_of, double_of
+from tidings.model.codes import DAY_US, BoolArray, Int64Array, codes_of
 from tidings.model.rowlog import RowLog
 from tidings.model.types import ColumnType
 
@@ -155,6 +155,4 @@ def _plain(column: pa.Array) -> list[Hashable]:
 
 def _decoded(type: ColumnType, component: str | int) -> Hashable:
     """A component of a channel as `_plain` writes key values."""
-    if component is None or type not in (ColumnType.DOUBLE, ColumnType.DATE):
-        return component
-    return double_of(component) if type is ColumnType.DOUBLE else component // DAY_US  # type: ignore[operator,arg-type]
+    return int(component) // DAY_US if type is ColumnType.DATE and component is not None else component

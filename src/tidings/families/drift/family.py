@@ -76,7 +76,7 @@ class DriftFamily(Family):
     def explain(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
         space = subscription.space_of(form, catalog)
         radius = value_of(ColumnType.DOUBLE, placement.coords[0])
-        label = "chosen by the server" if space.follows_one_row else "its birth, the seq it is created after"
+        label = "chosen by the server" if space.follows_one_row or strategy != "region" else "its birth"
         costs = {
             "region": "1 message to a few ranges of radii and labels, however many subscriptions it concerns",
             "scan": "the same message, found by comparing with every subscription of the row",

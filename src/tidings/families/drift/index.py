@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.base import Rows
-from tidings.families.drift.rows import NO_TIME, Float64Array, changed_keys, in_key_order, row_keys, values_of
+from tidings.families.drift.rows import NO_TIME, Float64Array, changed_keys, in_key_order, row_keys, rows_on, values_of
 from tidings.families.drift.subscription import Space
 from tidings.kernels.anchors import ABSOLUTE, CHOOSE, PERCENT, RATIO, Anchors, Touched
 from tidings.kernels.plain_anchors import PlainAnchors
@@ -36,7 +36,10 @@ class Followers:
         self._audiences: dict[ChannelKey, int] = {}
         self._idle: list[int] = []
         """Audiences without members or items, for channels to come."""
+        self._last_birth = 0
         self._items: dict[ChannelKey, int] = {}
+        self._items_on: dict[ChannelKey, set[ChannelKey]] = {}
+        """Channel -> keys of its items, where there are many."""
         self._labels: dict[tuple[str, int], int] = {}
         """Of those whose label is not 0: (id, audience) -> label."""
 
@@ -55,8 +58,11 @@ class Followers:
         return points.with_coords(coords)
 
     def _wanted_labels(self, points: PointBatch) -> Int64Array:
+        if self.space.follows_one_row:
+            return np.full(len(points), CHOOSE)
         # Those who follow many rows cannot have a label for each: they have their birth.
-        return np.full(len(points), CHOOSE) if self.space.follows_one_row else points.after
+        self._last_birth = max(self._last_birth, int(points.after.max(initial=0)))
+        return np.maximum(points.after, self._last_birth)
 
     def remove(self, points: PointBatch) -> None:
         group, keys = group_channels(points.channel, len(points))
@@ -72,9 +78,7 @@ class Followers:
     def _forget_audience(self, channel: ChannelKey) -> None:
         """Nobody is left who follows the rows of a channel."""
         self._idle.append(self._audiences.pop(channel))
-        width = len(self.space.pinned)
-        followed = [channel] if self.space.follows_one_row else [key for key in self._items if key[:width] == channel]
-        for key in followed:
+        for key in [channel] if self.space.follows_one_row else self._items_on.pop(channel, ()):
             self.anchors.free_item(self._items.pop(key))
 
     def move(self, changes: TableChanges) -> tuple[Int64Array, Float64Array, Touched]:
@@ -95,6 +99,7 @@ class Followers:
             "audiences": channel_columns(self.space.channel_types, self._audiences),
             "audience_numbers": np.array(list(self._audiences.values()), np.int64),
             "idle": self._idle,
+            "last_birth": self._last_birth,
             "items": channel_columns(types, self._items),
             "item_numbers": np.array(list(self._items.values()), np.int64),
             "label_ids": pa.array([id for id, _ in self._labels], pa.string()),
@@ -104,10 +109,13 @@ class Followers:
 
     def load(self, state: dict[str, Any]) -> None:
         self.anchors.load(state["anchors"])
-        self._idle = list(state["idle"])
+        self._idle, self._last_birth = list(state["idle"]), state["last_birth"]
         for name, numbered in (("audience", self._audiences), ("item", self._items)):
             numbers = state[f"{name}_numbers"].tolist()
             numbered.update(zip(channel_keys(state[f"{name}s"], len(numbers)), numbers, strict=True))
+        if not self.space.follows_one_row:
+            for key in self._items:
+                self._items_on.setdefault(key[: len(self.space.pinned)], set()).add(key)
         names = zip(state["label_ids"].to_pylist(), state["label_audiences"].tolist(), strict=True)
         self._labels.update(zip(names, state["labels"].tolist(), strict=True))
 
@@ -127,13 +135,11 @@ class Followers:
             values, times = values_of(self.space, rows.take(rows.find(in_key_order(self.space, channels))))
             self._new_items(channels, channels, values, times)
             return
-        current = rows.rows()
-        keys = row_keys(self.space, current)
-        width, wanted = len(self.space.pinned), set(channels)
-        at = np.array([i for i, key in enumerate(keys) if key[:width] in wanted], np.int64)
-        values, times = values_of(self.space, current)
-        followed = [keys[i] for i in at.tolist()]
-        self._new_items(followed, [key[:width] for key in followed], values[at], times[at])
+        _, positions = rows_on(self.space, rows, channels)
+        followed = rows.take(positions)
+        keys = row_keys(self.space, followed)
+        width = len(self.space.pinned)
+        self._new_items(keys, [key[:width] for key in keys], *values_of(self.space, followed))
 
     def _new_items(
         self, keys: list[ChannelKey], channels: list[ChannelKey], values: Float64Array, times: Int64Array
@@ -141,6 +147,9 @@ class Followers:
         audiences = np.array([self._audiences[channel] for channel in channels], np.int64)
         items = self.anchors.new_items(audiences, values, times)
         self._items.update(zip(keys, items.tolist(), strict=True))
+        if not self.space.follows_one_row:
+            for key, channel in zip(keys, channels, strict=True):
+                self._items_on.setdefault(channel, set()).add(key)
 
     def _items_of(self, changes: TableChanges) -> Int64Array:
         """The item of each changed row, or nobody's; rows that are new to an audience become items."""
@@ -159,6 +168,7 @@ class Followers:
             if key in self._items and np.isnan(self.anchors.value(number)[0]):
                 self.anchors.free_item(number)
                 del self._items[key]
+                self._items_on[key[: len(self.space.pinned)]].remove(key)
 
 
 class PlainFollowers(Followers):

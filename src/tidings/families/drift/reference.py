@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.families.drift.threshold import has_been_silent, has_moved, roundest_between
-from tidings.model.catalog import Table
-from tidings.model.codes import code_of
+from tidings.model.catalog import Column, Table
+from tidings.model.codes import CODE_MIN, code_of
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Movement, Shape
 
@@ -28,8 +28,7 @@ def hold(shape: Shape, constants: Constants, table: Table, rows: dict[Any, Row],
         if row[movement.column.column] is None or not _follows(shape, constants, row):
             continue
         told = None if held is None else held.get(key)
-        is_told = told is None or _is_due(movement, constants, table, told, row)
-        now[key] = row if is_told or told is None else told
+        now[key] = row if told is None or _is_due(movement, constants, table, told, row) else told
     return now
 
 
@@ -53,5 +52,10 @@ def _is_due(movement: Movement, constants: Constants, table: Table, told: Row, r
     if movement.silence is None:
         return False
     clock = table.column(movement.silence.column.column)
-    before, after = (None if r[clock.name] is None else code_of(clock.type, r[clock.name]) for r in (told, row))
-    return has_been_silent(before, after, movement.silence.ticks)
+    return has_been_silent(clock_time(clock, told), clock_time(clock, row), movement.silence.ticks)
+
+
+def clock_time(clock: Column, row: Row) -> int | None:
+    """A row's time by its clock, in ticks. The least number of all counts as the next one, so that it is a time."""
+    value = row[clock.name]
+    return None if value is None else max(code_of(clock.type, value), CODE_MIN + 1)

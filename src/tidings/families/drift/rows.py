@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from tidings.families.base import Rows
 from tidings.families.drift.subscription import Space
 from tidings.model.change import TableChanges
 from tidings.model.channel import ChannelKey, channel_column, channel_keys, group_channels
-from tidings.model.codes import CODE_MIN, Int64Array, codes_of
+from tidings.model.codes import CODE_MIN, Int64Array, code_of, codes_of
 from tidings.model.message import SnapshotBatch
 from tidings.model.points import PointBatch
 
@@ -30,7 +30,8 @@ def values_of(space: Space, rows: pa.RecordBatch) -> tuple[Float64Array, Int64Ar
     times = np.full(len(values), NO_TIME, np.int64)
     if space.clock is not None:
         codes, valid = codes_of(space.clock.type, rows.column(space.clock.name))
-        times[valid] = codes[valid]
+        # The one number that says "no time" is also a whole number, the least: it counts as the next.
+        times[valid] = np.maximum(codes[valid], NO_TIME + 1)
     return values, times
 
 
@@ -84,10 +85,31 @@ def _first_rows(space: Space, points: PointBatch, rows: Rows) -> tuple[Int64Arra
         position = np.array([found.get(key, -1) for key in keys], np.int64)[group]
         owner = np.flatnonzero(position >= 0)
         return owner, position[owner]
-    alive = np.flatnonzero(rows.alive)
-    by_channel: dict[ChannelKey, list[int]] = {}
-    for at, key in zip(alive.tolist(), row_keys(space, rows.take(alive)), strict=True):
-        by_channel.setdefault(key[: len(space.pinned)], []).append(at)
-    lists = [by_channel.get(keys[number], []) for number in group.tolist()]
-    owner = np.repeat(np.arange(len(points)), [len(positions) for positions in lists])
-    return owner, np.array([at for positions in lists for at in positions], np.int64)
+    starts, found_at = rows_on(space, rows, keys)
+    counts = np.diff(starts)[group]
+    owner = np.repeat(np.arange(len(points)), counts)
+    first = np.repeat(starts[group] - (np.cumsum(counts) - counts), counts)
+    return owner, found_at[first + np.arange(len(owner))]
+
+
+def rows_on(space: Space, rows: Rows, channels: Sequence[ChannelKey]) -> tuple[Int64Array, Int64Array]:
+    """Positions of the current rows of channels: those of channel i are positions[starts[i]:starts[i + 1]]."""
+    parts = [_on_channel(space, rows, channel) for channel in channels]
+    starts = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum([len(part) for part in parts], out=starts[1:])
+    return starts, np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _on_channel(space: Space, rows: Rows, channel: ChannelKey) -> Int64Array:
+    if None in channel:
+        return np.empty(0, np.int64)
+    is_on = rows.alive.copy()
+    for column, component in zip(space.pinned, channel, strict=True):
+        code = code_of(column.type, component) if column.type.is_lossy else component
+        is_on &= rows.codes(column.name)[0] == code
+    at = np.flatnonzero(is_on)
+    for column, component in zip(space.pinned, channel, strict=True):
+        if column.type.is_lossy and len(at):
+            # Codes of text are only its first bytes.
+            at = at[np.asarray(pc.equal(rows.take(at).column(column.name), component))]
+    return at

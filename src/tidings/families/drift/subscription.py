@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
+from math import prod
 
 import pyarrow as pa
 
@@ -103,10 +104,10 @@ def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
         [channel_component(column.type, value) for value in values]
         for column, values in zip(space.pinned, constants.equalities, strict=True)
     ]
-    channels: tuple[ChannelKey, ...] = tuple(product(*components))
-    if len(channels) > CHANNELS_MAX:
+    if prod(counts) > CHANNELS_MAX:
         hint = f"at most {CHANNELS_MAX:,} combinations are possible; split the subscription"
-        raise SqlError(f"the IN lists combine to {len(channels):,} channels", construct="IN", hint=hint)
+        raise SqlError(f"the IN lists combine to {prod(counts):,} channels", construct="IN", hint=hint)
+    channels: tuple[ChannelKey, ...] = tuple(product(*components))
     radius = roundest_between(constants.movement[0], constants.movement[-1])
     return Placement(form.key, channels, (code_of(ColumnType.DOUBLE, radius), 0))
 

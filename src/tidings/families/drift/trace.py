@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
 from tidings.families.base import Trace
-from tidings.families.drift.reference import Row, hold
+from tidings.families.drift.reference import Row, clock_time, hold
 from tidings.families.drift.threshold import interval_around, roundest_between
 from tidings.model.catalog import Table
 from tidings.model.change import TableChanges
-from tidings.model.codes import code_of, value_of
+from tidings.model.codes import CODE_MAX, DAY_US, code_of, value_of
+from tidings.model.types import ColumnType
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
 
 _SHOWN_MAX = 20
+_LAST_DAY = code_of(ColumnType.DATE, dt.date.max)
+_LAST = {
+    ColumnType.DATE: _LAST_DAY,
+    ColumnType.TIMESTAMP: _LAST_DAY + DAY_US - 1,
+    ColumnType.BIGINT: CODE_MAX - 1,
+    ColumnType.INT: 2**31 - 1,
+}
+"""The last time that clocks of each type can show."""
 
 
 class DriftTrace(Trace):
@@ -23,8 +33,10 @@ class DriftTrace(Trace):
         self._constants = constants
         self._table = table
         self._born = born
+        assert shape.movement is not None
+        self._column = shape.movement.column.column
         self._now: dict[Any, tuple[int, Row]] = {}
-        """Key -> the row as it is, and since when."""
+        """Key -> the row as it is, and since when it has its value."""
         self._told: dict[Any, tuple[int, Row]] = {}
         """Key -> the row as last told, and when."""
         self._times: dict[Any, int] = {}
@@ -43,7 +55,10 @@ class DriftTrace(Trace):
                 self._begin()
             key = tuple(row[name] for name in self._table.key)
             if is_there:
-                self._now[key] = seq, row
+                column = self._column
+                known = self._now.get(key)
+                since = known[0] if known is not None and known[1][column] == row[column] else seq
+                self._now[key] = since, row
             else:
                 self._now.pop(key, None)
             if self._is_alive:
@@ -96,9 +111,14 @@ class DriftTrace(Trace):
         ]
         if movement.silence is not None:
             clock = self._table.column(movement.silence.column.column)
-            if told[clock.name] is None:
-                lines.append(("  silence", f"not counted: {clock.name} was null when it was last told"))
+            time = clock_time(clock, told)
+            if time is None:
+                text = f"not counted: {clock.name} was null when it was last told"
+            elif time + movement.silence.ticks > _LAST[clock.type]:
+                text = f"never told again for it: {clock.name} cannot advance that far"
             else:
-                due = code_of(clock.type, told[clock.name]) + movement.silence.ticks
-                lines.append(("  silence", f"told again anyway once {clock.name} reaches {value_of(clock.type, due)}"))
+                text = (
+                    f"told again anyway once {clock.name} reaches {value_of(clock.type, time + movement.silence.ticks)}"
+                )
+            lines.append(("  silence", text))
         return lines

@@ -29,33 +29,77 @@ _ONE_ROW: ChannelKey = ()
 """The only row that a view of a pinned key holds."""
 
 
+class _Holders:
+    """Views that follow the same rows, by place, and the version of each row that each was last told."""
+
+    def __init__(self) -> None:
+        self.held: dict[ChannelKey, Int64Array] = {}
+        """Row -> place -> version."""
+        self.count = 0
+        self._free: list[int] = []
+
+    def enter(self, count: int) -> Int64Array:
+        """Places for new views."""
+        reused = [self._free.pop() for _ in range(min(count, len(self._free)))]
+        first, self.count = self.count, self.count + count - len(reused)
+        return np.concatenate([np.array(reused, np.int64), np.arange(first, self.count)])
+
+    def leave(self, places: Int64Array) -> Int64Array:
+        """Frees places; gives the versions they held."""
+        lost = [np.empty(0, np.int64)]
+        for held in self.held.values():
+            inside = places[places < len(held)]
+            lost.append(held[inside])
+            held[inside] = NONE
+        self._free.extend(places.tolist())
+        return np.concatenate(lost)
+
+    @property
+    def is_empty(self) -> bool:
+        return len(self._free) == self.count
+
+    def row(self, key: ChannelKey) -> Int64Array:
+        """Versions of a row by place, long enough for all places."""
+        held = self.held.get(key)
+        if held is None or len(held) < self.count:
+            grown = np.full(max(self.count, 0 if held is None else 2 * len(held)), NONE, np.int64)
+            if held is not None:
+                grown[: len(held)] = held
+            held = self.held[key] = grown
+        return held
+
+
 class DriftViews(Views):
     wants_order = True
     remembers = True
 
     def __init__(self, space: Space) -> None:
         self._space = space
+        self._clear()
+
+    def _clear(self) -> None:
         self._versions = Versions()
-        self._place = np.empty(0, np.int64)
-        """Slot -> place in the arrays of this form's views, which are shorter than those of all slots."""
-        self._free: list[int] = []
-        self._count = 0
+        self._place = np.empty(0, np.int32)
+        """Slot -> place among its holders."""
         self._radius = np.empty(0, np.int64)
-        self._held: dict[ChannelKey, Int64Array] = {}
-        """Row -> place -> version last told."""
+        """Slot -> code of the radius."""
+        self._holders: dict[ChannelKey, _Holders] = {}
+        """Channel -> views that follow its rows. Views of one row each are all together."""
+        self._channel: dict[int, ChannelKey] = {}
+        """Slot -> channel, of views that follow many rows."""
         self._siblings: dict[int, dict[ChannelKey, int]] = {}
-        """With IN: first slot of a subscription -> key -> slot that follows the row with that key."""
+        """With IN: first slot of a subscription -> channel -> slot."""
 
     def create(self, slots: Int64Array, points: PointBatch) -> None:
-        if len(slots) and int(slots.max()) >= len(self._place):
-            grown = np.full(max(int(slots.max()) + 1, 2 * len(self._place)), NONE, np.int64)
-            grown[: len(self._place)] = self._place
-            self._place = grown
-        places = np.array([self._free.pop() if self._free else self._next() for _ in range(len(slots))], np.int64)
-        self._place[slots] = places
-        if self._count > len(self._radius):
-            self._radius = np.resize(self._radius, max(self._count, 2 * len(self._radius)))
-        self._radius[places] = points.coords[:, 0]
+        top = int(slots.max(initial=-1)) + 1
+        if top > len(self._place):
+            self._place = np.resize(self._place, max(top, 3 * len(self._place) // 2))
+            self._radius = np.resize(self._radius, len(self._place))
+        self._radius[slots] = points.coords[:, 0]
+        if not self._space.follows_one_row:
+            self._channel.update(zip(slots.tolist(), channel_keys(points.channel, len(points)), strict=True))
+        for key, own in self._by_channel(slots):
+            self._place[own] = self._holders.setdefault(key, _Holders()).enter(len(own))
         if self._space.has_several_channels:
             home = NONE
             keys = channel_keys(points.channel, len(points))
@@ -63,24 +107,32 @@ class DriftViews(Views):
                 home = slot if is_home else home
                 self._siblings.setdefault(home, {})[key] = slot
 
-    def _next(self) -> int:
-        self._count += 1
-        return self._count - 1
-
     def drop(self, slots: Int64Array) -> None:
-        places = self._place[slots]
-        lost = [np.empty(0, np.int64)]
-        for held in self._held.values():
-            inside = places[places < len(held)]
-            lost.append(held[inside])
-            held[inside] = NONE
-        self._versions.hold(np.concatenate(lost), -1)
-        self._place[slots] = NONE
-        self._free.extend(places.tolist())
-        if len(self._free) == self._count:
-            self._held.clear()
+        for key, own in self._by_channel(slots):
+            holders = self._holders[key]
+            self._versions.hold(holders.leave(self._place[own].astype(np.int64)), -1)
+            if holders.is_empty:
+                del self._holders[key]
         for slot in slots.tolist():
             self._siblings.pop(slot, None)
+            self._channel.pop(slot, None)
+        if not self._holders:
+            self._clear()
+
+    def _by_channel(self, slots: Int64Array) -> Iterator[tuple[ChannelKey, Int64Array]]:
+        """(channel, its slots, in the order given)."""
+        if self._space.follows_one_row:
+            if len(slots):
+                yield _ONE_ROW, slots
+            return
+        parts: dict[ChannelKey, list[int]] = {}
+        for slot in slots.tolist():
+            parts.setdefault(self._channel[slot], []).append(slot)
+        for key, part in parts.items():
+            yield key, np.array(part, np.int64)
+
+    def _row(self, key: ChannelKey) -> Int64Array:
+        return self._holders[key[: len(self._space.pinned)]].row(key)
 
     def snapshots(self, first: FirstRows) -> list[str]:
         if first.rows is None:
@@ -109,16 +161,17 @@ class DriftViews(Views):
         is_gone[message] = (pairs.tags & GONE) != 0
         version = np.full(len(reached), NONE, np.int64)
         version[~is_gone] = self._number(messages.payload, reached[~is_gone])
-        place, new = self._place[pairs.slot], version[message]
+        place, new = self._place[pairs.slot].astype(np.int64), version[message]
         old = np.empty(len(place), np.int64)
         is_asked = (pairs.tags & ASKED) != 0
         for row, at in self._by_row(messages, reached, message):
             if is_asked.any():
-                self._decide(self._row(row), place, is_asked, at, old, new)
+                self._decide(self._row(row), pairs.slot, place, is_asked, at, old, new)
             else:
                 old[at] = succeed(self._row(row), place[at], new[at])
-            if not self._space.follows_one_row and not (self._held[row] != NONE).any():
-                del self._held[row]
+            if not self._space.follows_one_row and new[at[-1]] == NONE:
+                # All who hold a row hear that it has gone.
+                self._holders[row[: len(self._space.pinned)]].held.pop(row, None)
         self._versions.hold(new, 1)
         told = self._told(messages.seq[reached[message]], message, pairs.slot, old, new)
         self._versions.hold(old, -1)
@@ -146,14 +199,21 @@ class DriftViews(Views):
         return Told(seq[is_told], slot[is_told], kind[is_told], tails)
 
     def _decide(
-        self, held: Int64Array, place: Int64Array, is_asked: BoolArray, at: Int64Array, old: Int64Array, new: Int64Array
+        self,
+        held: Int64Array,
+        slot: Int64Array,
+        place: Int64Array,
+        is_asked: BoolArray,
+        at: Int64Array,
+        old: Int64Array,
+        new: Int64Array,
     ) -> None:
         """`succeed` where views decide for themselves whether the new version is told."""
         space, versions = self._space, self._versions
         for i, where in zip(at.tolist(), place[at].tolist(), strict=True):
             before, after = int(held[where]), int(new[i])
             if is_asked[i] and before != NONE:
-                radius = double_of(int(self._radius[where]))
+                radius = double_of(int(self._radius[slot[i]]))
                 is_told = has_moved(space.kind, versions.values[before], versions.values[after], radius)
                 if not is_told and space.patience is not None:
                     times = (_known(versions.times[before]), _known(versions.times[after]))
@@ -176,16 +236,6 @@ class DriftViews(Views):
         for number, key in enumerate(numbers):
             yield key, order[cuts[number] : cuts[number + 1]]
 
-    def _row(self, row: ChannelKey) -> Int64Array:
-        """Versions of a row by place, long enough for all places."""
-        held = self._held.get(row)
-        if held is None or len(held) < self._count:
-            grown = np.full(max(self._count, 0 if held is None else 2 * len(held)), NONE, np.int64)
-            if held is not None:
-                grown[: len(held)] = held
-            held = self._held[row] = grown
-        return held
-
     def _keys(self, rows: pa.RecordBatch) -> list[ChannelKey]:
         columns = [channel_column(c.type, rows.column(f"key.{c.name}"))[0] for c in self._space.key_columns]
         return channel_keys(columns, rows.num_rows)
@@ -200,21 +250,22 @@ class DriftViews(Views):
         return self._versions.number(names, [chosen.column(f"row.{name}") for name in names], values, times)
 
     def dump(self, slots: Int64Array) -> Any:
-        places = self._place[slots]
-        held = [self._row(row)[places] for row in self._held]
-        table = np.concatenate(held) if held else np.empty(0, np.int64)
+        parts = [(key, self._holders[key], self._place[own]) for key, own in self._by_channel(slots)]
+        tables = [holders.row(row)[places] for _, holders, places in parts for row in holders.held]
+        table = np.concatenate([np.empty(0, np.int64), *tables])
         used, number = np.unique(table[table != NONE], return_inverse=True)
-        packed = np.full(len(table), NONE, np.int64)
-        packed[table != NONE] = number.ravel()
-        return {"rows": [list(row) for row in self._held], "held": packed, "versions": self._versions.dump(used)}
+        table[table != NONE] = number.ravel()
+        rows = [[list(row) for row in holders.held] for _, holders, _ in parts]
+        return {"rows": rows, "held": table, "versions": self._versions.dump(used)}
 
     def load(self, slots: Int64Array, state: Any) -> None:
         numbers = np.append(self._versions.load(state["versions"]), NONE)
-        table = state["held"].reshape(len(state["rows"]), len(slots))
-        for row, packed in zip(state["rows"], table, strict=True):
-            held = numbers[packed]
-            self._row(tuple(row))[self._place[slots]] = held
-            self._versions.hold(held, 1)
+        table, at = numbers[state["held"]], 0
+        for (key, own), rows in zip(self._by_channel(slots), state["rows"], strict=True):
+            for row in rows:
+                self._holders[key].row(tuple(row))[self._place[own]] = table[at : at + len(own)]
+                at += len(own)
+        self._versions.hold(table, 1)
 
 
 def _known(time: int) -> int | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from math import prod
 
 import msgspec
 import pyarrow as pa
@@ -113,10 +114,10 @@ def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
     if is_single:
         channels = (tuple(values[0] for values in components),)
     else:
-        channels = tuple(product(*components))
-        if len(channels) > CHANNELS_MAX:
+        if prod(counts) > CHANNELS_MAX:
             hint = f"at most {CHANNELS_MAX:,} combinations are possible; split the subscription"
-            raise SqlError(f"the IN lists combine to {len(channels):,} channels", construct="IN", hint=hint)
+            raise SqlError(f"the IN lists combine to {prod(counts):,} channels", construct="IN", hint=hint)
+        channels = tuple(product(*components))
     coords: list[int] = []
     for interval in constants.intervals:
         coords.append(interval.lo_code)
