@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from tidings.families.drift import view
-from tidings.kernels import anchors, forest
+from tidings.kernels import anchors, forest, rankings
 from tidings.kernels.warm import ENTRY_KERNELS, is_compiled, warm
 
 
@@ -21,8 +21,8 @@ def test_after_warming_up_all_kernels_are_compiled_once() -> None:
 
 
 def test_every_kernel_called_by_classes_and_views_is_listed() -> None:
-    sources = "".join(map(inspect.getsource, (forest, anchors, view)))
-    called = set(re.findall(r"\b(?:forest|anchors)_\w+\.(\w+)\(", sources))
+    sources = "".join(map(inspect.getsource, (forest, anchors, rankings, view)))
+    called = set(re.findall(r"\b(?:forest|anchors|rankings)_\w+\.(\w+)\(", sources))
     imported = set(re.findall(r"from tidings.kernels.succession import (\w+), (\w+)", sources).pop())
     assert called | imported == {kernel.__name__ for kernel in ENTRY_KERNELS}
 

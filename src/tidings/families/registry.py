@@ -23,8 +23,10 @@ _extra: list[Family] = []
 def _built_in() -> tuple[Family, ...]:
     from tidings.families.drift import DriftFamily
     from tidings.families.select import SelectFamily
+    from tidings.families.topk import TopkFamily
 
-    return (SelectFamily(), DriftFamily(), *map(_load, filter(None, os.environ.get("TIDINGS_FAMILIES", "").split(","))))
+    named = filter(None, os.environ.get("TIDINGS_FAMILIES", "").split(","))
+    return (SelectFamily(), DriftFamily(), TopkFamily(), *map(_load, named))
 
 
 def _load(name: str) -> Family:

@@ -22,11 +22,15 @@ from tidings.kernels import (
     forest_plan,
     forest_query,
     forest_remove,
+    rankings_best,
+    rankings_change,
+    rankings_dump,
     succession,
 )
 from tidings.kernels.anchors import ABSOLUTE, NO_TIME, Anchors
 from tidings.kernels.forest import PointForest
 from tidings.kernels.forest_arrays import LEAF_MAX
+from tidings.kernels.rankings import Rankings
 
 ENTRY_KERNELS: tuple[Any, ...] = (
     anchors_add.add,
@@ -48,6 +52,12 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     forest_query.reorder,
     forest_query.stab,
     forest_remove.remove_points,
+    rankings_best.best,
+    rankings_change.change,
+    rankings_dump.clear,
+    rankings_dump.fill,
+    rankings_dump.list_entries,
+    rankings_dump.retie,
     succession.number_kinds,
     succession.succeed,
 )
@@ -58,6 +68,7 @@ def warm() -> None:
     """Call every entry kernel once, on a little data; takes a minute or two the first time, then next to nothing."""
     _warm_forest()
     _warm_anchors()
+    _warm_rankings()
     one = np.zeros(1, np.int64)
     succession.number_kinds(one, one, succession.succeed(one.copy(), one, one), 1)
 
@@ -83,6 +94,17 @@ def _warm_anchors() -> None:
     Anchors(ABSOLUTE).load(anchors.dump())
     anchors.remove([audience], [1.0], [0])
     anchors.free_item(item)
+
+
+def _warm_rankings() -> None:
+    rankings = Rankings(1)
+    one = rankings.new_set()
+    rankings.fill(one, [0], [0], [0], [0])
+    rankings.change([one], [0], [0], [1], [0], [True])
+    rankings.best([one], [0], [0])
+    rankings.retie([one], [0], [1])
+    Rankings(1).load(rankings.dump())
+    rankings.free_set(one)
 
 
 def is_compiled() -> bool:

@@ -14,6 +14,7 @@ from tidings.testing.engines import RunEngine, run_inline
 from tidings.testing.oracle import Expected, oracle_lines, recompute
 from tidings.testing.strategies import select_workloads, workload_strategy
 from tidings.testing.suite import ENGINE_CHECKS, check_family
+from tidings.testing.topk_strategies import topk_workloads
 from tidings.testing.workload import Workload
 
 __all__ = [
@@ -29,5 +30,6 @@ __all__ = [
     "recompute",
     "run_inline",
     "select_workloads",
+    "topk_workloads",
     "workload_strategy",
 ]

@@ -31,18 +31,20 @@ def check_family(
     examples: int = 50,
     oracle: Callable[[Workload], list[Expected]] = recompute,
     has_exact_regions: Callable[[Shape, Catalog], bool] | None = None,
+    may_hear_twice: bool = False,
 ) -> None:
     """Puts a family to the checks; the first broken promise raises AssertionError with the smallest workload found.
 
     A family from outside the package must have been registered. `oracle` stands in where answers cannot be recomputed
-    from the current rows alone. Another `engine` is put to the checks of lines, the inline one to all.
+    from the current rows alone. A point `may_hear_twice` of a change where that brings several rows. Another `engine` is
+    put to the checks of lines, the inline one to all.
     """
     found = registry.family(family) if isinstance(family, str) else family
     assert found in registry.families(), f"family {found.name!r} is not registered"
     if checks is None:
         checks = CHECKS if engine is run_inline else ENGINE_CHECKS
     for check in checks:
-        _run(found, workloads, check, engine, examples, oracle, has_exact_regions)
+        _run(found, workloads, check, engine, examples, oracle, has_exact_regions, may_hear_twice)
 
 
 def _run(
@@ -53,11 +55,12 @@ def _run(
     examples: int,
     oracle: Callable[[Workload], list[Expected]],
     has_exact_regions: Callable[[Shape, Catalog], bool] | None,
+    may_hear_twice: bool,
 ) -> None:
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(workload=workloads, seed=st.integers(0, 2**32 - 1))
     def keeps_promise(workload: Workload, seed: int) -> None:
-        case = Case(family, workload, seed, engine, oracle)
+        case = Case(family, workload, seed, engine, oracle, may_hear_twice=may_hear_twice)
         if has_exact_regions is not None:
             case.has_exact_regions = has_exact_regions
         check(case)

@@ -29,6 +29,7 @@ class Case:
     engine: RunEngine = run_inline
     oracle: Callable[[Workload], list[Expected]] = recompute
     has_exact_regions: Callable[[Shape, Catalog], bool] = _is_exact
+    may_hear_twice: bool = False
     rng: random.Random = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,0 +1,212 @@
+"""What a top-k server knows: all rows of its shard, ranked, a set for every channel.
+
+Rankings are kept for channels without subscriptions as well: the next subscription may be on any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.families.base import Rows
+from tidings.families.topk.labels import OrderLabels
+from tidings.families.topk.subscription import Space
+from tidings.kernels.rankings import Rankings, Sends
+from tidings.model.catalog import Column
+from tidings.model.change import TableChanges, concat_batches
+from tidings.model.channel import ChannelKey, channel_column, channel_columns, channel_keys, group_channels
+from tidings.model.codes import CODE_MAX, CODE_MIN, BoolArray, Int64Array, codes_of
+from tidings.model.rowlog import RowLog
+
+_SWEEP_DEAD_MIN = 65_536
+ABSENT = -1
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a batch of changes brings: sends of entries, each with the change it belongs to and the row to be sent."""
+
+    sends: Sends
+    change: Int64Array
+    """Place of the change of each send."""
+    set: Int64Array
+    """Set whose plane each send's boxes are in."""
+    row: Int64Array
+    """Position in the log of each send's row."""
+
+
+class Ranked:
+    """Rows as entries of rankings; the log has their contents."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.rankings = Rankings(space.k)
+        looked_at = [column.name for column in (*space.equalities, *([space.range] if space.range else []))]
+        names = dict.fromkeys([*space.payload, *looked_at])
+        self.log = RowLog(pa.schema([space.table.schema.field(name) for name in names]))
+        self._sets: dict[ChannelKey, int] = {}
+        self._entries: dict[ChannelKey, int] = {}
+        self._free: list[int] = []
+        self._set_of = np.empty(0, np.int64)
+        self._row_of = np.empty(0, np.int64)
+        self._ties = OrderLabels()
+        types = [space.table.column(name).type for name in space.table.key]
+        self._has_number_keys = len(types) == 1 and not types[0].is_lossy
+        self.is_filled = False
+
+    def fill(self, rows: Rows) -> None:
+        """Takes in the rows that came before the server did."""
+        self.is_filled = True
+        current = rows.rows()
+        if current.num_rows:
+            self._enter(current, np.ones(current.num_rows, np.bool_))
+
+    def change(self, changes: TableChanges) -> Step:
+        """Applies changes; a deleted row is known by its old image."""
+        rows = changes.after
+        if not changes.has.all():
+            at = np.where(changes.has, 0, len(changes)) + np.arange(len(changes))
+            rows = concat_batches([changes.after, changes.before]).take(pa.array(at))
+        step = self._enter(rows, changes.has)
+        self._sweep()
+        return step
+
+    def best(self, channels: Sequence[ChannelKey], los: Int64Array, his: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """(index of the point, position of the row) of the first k rows of every point."""
+        sets = np.array([self._sets.get(key, ABSENT) for key in channels], np.int64)
+        at = np.flatnonzero(sets != ABSENT)
+        starts, entries = self.rankings.best(sets[at], los[at], his[at])
+        return np.repeat(at, np.diff(starts)), self._row_of[entries]
+
+    def channels(self, sets: Int64Array) -> tuple[pa.Array, ...]:
+        """The channel of each set, in columns."""
+        columns = channel_columns(self.space.channel_types, self._sets)
+        return tuple(column.take(pa.array(sets)) for column in columns)
+
+    def dump(self) -> dict[str, Any]:
+        entries = np.array(sorted(self._entries.values()), np.int64)
+        return {"is_filled": self.is_filled, "rows": self.log.take(self._row_of[entries])}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.is_filled = state["is_filled"]
+        if state["rows"].num_rows:
+            self._enter(state["rows"], np.ones(state["rows"].num_rows, np.bool_))
+
+    def _enter(self, rows: pa.RecordBatch, is_there: BoolArray) -> Step:
+        """Puts rows, as they are after changes, into the log and the rankings; those not there leave the rankings."""
+        first = len(self.log)
+        self.log.append(rows.select(self.log.names))
+        keys = self._keys(rows)
+        entry = self._entries_of(keys)
+        group, channels = group_channels(self._channel_columns(rows), rows.num_rows)
+        new_set = np.array([self._set(key) for key in channels], np.int64)[group]
+        xs, has_x = self._codes(self.space.range, rows)
+        # The ends of the axis stand for "no limit"; a number as large as that counts as its neighbour.
+        xs = np.clip(xs, CODE_MIN + 1, CODE_MAX - 1)
+        ys, has_y = self._codes(self.space.rank, rows)
+        new_set[~(is_there & has_x & has_y)] = ABSENT
+        place, sets, is_present = _moves(self._before(entry, new_set), new_set)
+        ties = self._ties_of(keys)
+        ys = ~ys if self.space.descending else ys
+        sends = self.rankings.change(sets, entry[place], xs[place], ys[place], ties[place], is_present)
+        of = np.repeat(np.arange(len(place)), np.diff(sends.send_starts))
+        change = place[of]
+        row = self._rows_at(entry, first, sends.entry, change)
+        self._set_of[entry], self._row_of[entry] = new_set, first + np.arange(len(entry))
+        # A row may go and come back in one batch: what counts is the last word.
+        for key, is_last_there in dict(zip(keys, is_there.tolist(), strict=True)).items():
+            if not is_last_there:
+                self._free.append(self._entries.pop(key))
+        return Step(sends, change, sets[of], row)
+
+    def _before(self, entry: Int64Array, new_set: Int64Array) -> Int64Array:
+        """The set of each row before its change, several changes to one row included."""
+        order = np.argsort(entry, kind="stable")
+        is_again = np.zeros(len(entry), np.bool_)
+        is_again[1:] = entry[order][1:] == entry[order][:-1]
+        before = np.empty(len(entry), np.int64)
+        before[order] = np.where(is_again, np.roll(new_set[order], 1), self._set_of[entry[order]])
+        return before
+
+    def _rows_at(self, entry: Int64Array, first: int, sent: Int64Array, change: Int64Array) -> Int64Array:
+        """Position of each sent entry's row as it is after the change it is sent for."""
+        width = len(entry) + 1
+        known = np.sort(entry * width + np.arange(len(entry)))
+        at = np.searchsorted(known, sent * width + change, "right") - 1
+        is_new = (at >= 0) & (known[at] // width == sent) if len(known) else np.zeros(len(sent), np.bool_)
+        return np.where(is_new, first + known[at] % width, self._row_of[sent])
+
+    def _sweep(self) -> None:
+        entries = np.array(list(self._entries.values()), np.int64)
+        if len(self.log) - len(entries) > max(_SWEEP_DEAD_MIN, len(entries)):
+            rows = self.log.take(self._row_of[entries])
+            self.log.clear()
+            self.log.append(rows)
+            self._row_of[entries] = np.arange(len(entries))
+
+    def _entries_of(self, keys: list[ChannelKey]) -> Int64Array:
+        entry = np.empty(len(keys), np.int64)
+        for i, key in enumerate(keys):
+            number = self._entries.get(key)
+            if number is None:
+                number = self._entries[key] = self._free.pop() if self._free else len(self._entries) + len(self._free)
+            entry[i] = number
+        size = len(self._entries) + len(self._free)
+        if size > len(self._set_of):
+            grown = max(size, 2 * len(self._set_of)) - len(self._set_of)
+            self._set_of = np.append(self._set_of, np.full(grown, ABSENT))
+            self._row_of = np.append(self._row_of, np.full(grown, ABSENT))
+        return entry
+
+    def _set(self, channel: ChannelKey) -> int:
+        """The set of a channel; a row with a null there is on none."""
+        if None in channel:
+            return ABSENT
+        number = self._sets.get(channel)
+        if number is None:
+            number = self._sets[channel] = self.rankings.new_set()
+            assert number == len(self._sets) - 1
+        return number
+
+    def _keys(self, rows: pa.RecordBatch) -> list[ChannelKey]:
+        table = self.space.table
+        columns = [channel_column(table.column(name).type, rows.column(name))[0] for name in table.key]
+        return channel_keys(columns, rows.num_rows)
+
+    def _channel_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        columns = []
+        for column in self.space.equalities:
+            components, valid = channel_column(column.type, rows.column(column.name))
+            columns.append(components if valid.all() else pc.if_else(pa.array(valid), components, None))
+        return columns
+
+    def _codes(self, column: Column | None, rows: pa.RecordBatch) -> tuple[Int64Array, BoolArray]:
+        if column is None:
+            return np.zeros(rows.num_rows, np.int64), np.ones(rows.num_rows, np.bool_)
+        return codes_of(column.type, rows.column(column.name))
+
+    def _ties_of(self, keys: list[ChannelKey]) -> Int64Array:
+        """Numbers in the order of the keys: the key itself where it is one number."""
+        if self._has_number_keys:
+            return np.array([key[0] for key in keys], np.int64)
+        if self._ties.add(keys):
+            ranked = [(key, number) for key, number in self._entries.items() if self._set_of[number] != ABSENT]
+            numbers = np.array([number for _, number in ranked], np.int64)
+            self.rankings.retie(self._set_of[numbers], numbers, self._ties.of(key for key, _ in ranked))
+        return self._ties.of(keys)
+
+
+def _moves(before: Int64Array, after: Int64Array) -> tuple[Int64Array, Int64Array, BoolArray]:
+    """(place of the change, set, whether the entry is then present): a row that changes its set leaves one and enters one."""
+    leaves = (before != ABSENT) & (before != after)
+    enters = after != ABSENT
+    place = np.concatenate([np.flatnonzero(leaves), np.flatnonzero(enters)])
+    sets = np.concatenate([before[leaves], after[enters]])
+    is_present = np.arange(len(place)) >= leaves.sum()
+    order = np.lexsort((is_present, place))
+    return place[order], sets[order], is_present[order]

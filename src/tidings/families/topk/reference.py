@@ -1,0 +1,44 @@
+"""The definition of a top-k subscription's answer: the first k rows that satisfy the predicates, cut to the shown columns.
+
+Rows are ranked by the ORDER BY column, ties by the primary key, ascending. A row whose ranking column is null has no rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tidings.model.catalog import Table
+from tidings.sql.constants import Constants, Interval
+from tidings.sql.shape import Shape
+
+Row = dict[str, Any]
+
+
+def answer(shape: Shape, constants: Constants, table: Table, rows: Iterable[Row]) -> list[Row]:
+    """The answer over plain rows."""
+    order = shape.order
+    assert order is not None
+    ranked = [row for row in rows if row[order.column.column] is not None and _satisfies(shape, constants, row)]
+    ranked.sort(key=lambda row: tuple(row[name] for name in table.key))
+    # Sorting is stable, also in reverse: ties stay in the order of the key.
+    ranked.sort(key=lambda row: row[order.column.column], reverse=order.descending)
+    shown = None if shape.projection is None else [ref.column for ref in shape.projection]
+    first = ranked[: order.limit]
+    return first if shown is None else [{name: row[name] for name in shown} for row in first]
+
+
+def _satisfies(shape: Shape, constants: Constants, row: Row) -> bool:
+    pinned = zip(shape.equalities, constants.equalities, strict=True)
+    if not all(row[ref.column] is not None and row[ref.column] in values for ref, values in pinned):
+        return False
+    ranges = zip(shape.ranges, constants.intervals, strict=True)
+    return all(_holds(interval, row[ref.column]) for ref, interval in ranges)
+
+
+def _holds(interval: Interval, value: Any) -> bool:
+    if value is None or interval.is_empty:
+        return False
+    if interval.lo is not None and (value < interval.lo or (value == interval.lo and not interval.lo_closed)):
+        return False
+    return not (interval.hi is not None and (value > interval.hi or (value == interval.hi and not interval.hi_closed)))

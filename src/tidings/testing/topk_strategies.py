@@ -1,0 +1,61 @@
+"""Workloads of top-k subscriptions: small numbers, so that ranks and positions tie and answers are often short."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from tidings.model.catalog import Catalog
+from tidings.model.types import ColumnType
+from tidings.sql import parse_catalog
+from tidings.testing.strategies import VALUES, literal, workload_strategy
+from tidings.testing.workload import Workload
+
+CATALOGS = (
+    "CREATE TABLE stocks (id INT PRIMARY KEY, kind TEXT, risk INT, per DOUBLE, note INT);",
+    "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, risk DOUBLE, per BIGINT, at TIMESTAMP);",
+    "CREATE TABLE stocks (per INT, symbol TEXT, market INT, day DATE, kind INT, PRIMARY KEY (symbol, market));",
+)
+POOLS: dict[ColumnType, list[Any]] = {
+    ColumnType.INT: [0, 1, 2, 3, 4, 5, -1],
+    ColumnType.BIGINT: [0, 1, 2, 3, 2**53, 2**53 + 1, -1],
+    ColumnType.DOUBLE: [0.0, 1.0, 1.5, 2.0, 3.0, -0.0, -1.0, 5e-324, 1.7976931348623157e308],
+    ColumnType.TEXT: ["a", "b", "prefix08a", "prefix08b"],
+}
+_RANGES = ["{0} >= {1}", "{0} <= {1}", "{0} BETWEEN {1} AND {2}", "{0} > {1} AND {0} < {2}", "{0} BETWEEN {1} AND {2}"]
+
+
+@st.composite
+def topk_queries(draw: DrawFn, catalog: Catalog) -> str:
+    """ORDER BY one column, with a range of another or of the same, an equality, or neither."""
+    (table,) = catalog.tables
+    numbers = [column for column in table.columns if not column.type.is_lossy]
+    rank, ranged = draw(st.sampled_from(numbers)), draw(st.sampled_from(numbers))
+    terms = []
+    if draw(st.integers(0, 4)):
+        values = [literal(ranged.type, value) for value in POOLS.get(ranged.type, VALUES[ranged.type])]
+        form = draw(st.sampled_from(_RANGES))
+        terms.append(form.format(ranged.name, draw(st.sampled_from(values)), draw(st.sampled_from(values))))
+    pinned = [column for column in table.columns if column is not ranged]
+    if draw(st.integers(0, 2)) == 0:
+        column = draw(st.sampled_from(pinned))
+        values = [literal(column.type, value) for value in POOLS.get(column.type, VALUES[column.type])[:3]]
+        form = draw(st.sampled_from(["{0} = {1}", "{0} = {1}", "{0} IN ({1}, {2})", "{0} = {1} AND {0} = {2}"]))
+        terms.append(form.format(column.name, draw(st.sampled_from(values)), draw(st.sampled_from(values))))
+    names = st.lists(st.sampled_from(table.column_names), min_size=1, max_size=3, unique=True)
+    shown = draw(st.one_of(st.just(["*"]), names))
+    where = f" WHERE {' AND '.join(terms)}" if terms else ""
+    direction = draw(st.sampled_from(["", " ASC", " DESC", " DESC"]))
+    limit = draw(st.sampled_from([1, 2, 2, 3, 4, 20]))
+    return f"SELECT {', '.join(shown)} FROM stocks{where} ORDER BY {rank.name}{direction} LIMIT {limit}"
+
+
+def topk_workloads(*, changes_max: int = 40) -> SearchStrategy[Workload]:
+    """Workloads of top-k subscriptions on a handful of rows that overtake each other."""
+    return st.sampled_from(CATALOGS).flatmap(
+        lambda sql: workload_strategy(
+            sql, topk_queries(parse_catalog(sql)), changes_max=changes_max, keys=6, pools=POOLS
+        )
+    )
