@@ -116,7 +116,8 @@ def test_help_is_light_and_teaches() -> None:
 
 def test_explain_does_not_load_what_it_does_not_need() -> None:
     probe = (
-        "import sys; from tidings.cli.explain import explain; explain('SELECT * FROM stocks WHERE per > 1', None, [], None, None, None, None);"
+        "import sys; from tidings.cli.explain import explain;"
+        "explain('SELECT * FROM stocks WHERE per > 1', None, [], None, None, None, None);"
         "print(sorted({'pyspark', 'numba', 'pandas'} & set(sys.modules)))"
     )
     shown = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout
