@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from tidings.families.drift import view
 from tidings.kernels import anchors, forest, rankings
 from tidings.kernels.warm import ENTRY_KERNELS, is_compiled, warm
@@ -18,6 +20,15 @@ def test_after_warming_up_all_kernels_are_compiled_once() -> None:
     warm()
     assert is_compiled()
     assert [len(kernel.signatures) for kernel in ENTRY_KERNELS] == [1] * len(ENTRY_KERNELS)
+
+
+def test_read_only_arguments_compile_nothing_more() -> None:
+    warm()
+    column = np.zeros(1)
+    column.flags.writeable = False
+    index = anchors.Anchors(anchors.ABSOLUTE)
+    index.new_items([index.new_audience()], column, [anchors.NO_TIME])
+    assert len(anchors.anchors_items.new_items.signatures) == 1
 
 
 def test_every_kernel_called_by_classes_and_views_is_listed() -> None:

@@ -46,6 +46,7 @@ from tidings.kernels.anchors_arrays import (
     WANTED,
     empty_arrays,
 )
+from tidings.kernels.arguments import as_argument, as_floats, as_ints
 
 __all__ = ["ABSOLUTE", "CHOOSE", "LABEL_MAX", "LABEL_MIN", "NO_TIME", "PERCENT", "RATIO", "Anchors", "Runs", "Touched"]
 
@@ -125,7 +126,7 @@ class Anchors:
     def new_items(self, audiences: ArrayLike, values: ArrayLike, times: ArrayLike) -> I64:
         """Numbers of new items that follow the given audiences, whose present members are anchored at (value, time)."""
         followed = self._audiences(audiences)
-        new_values, new_times = _floats(values), _ints(times)
+        new_values, new_times = as_floats(values), as_ints(times)
         _check_lengths(followed, new_values, new_times)
         top = int(self._head[ITEM_TOP]) + len(followed)
         _cover(self._arrays.items, top)
@@ -146,7 +147,7 @@ class Anchors:
         audience has moved in between. CHOOSE is for audiences with exactly one item. ValueError if a label is wrong,
         with the members before that added.
         """
-        to, new_reaches = _ints(audiences), _floats(reaches)
+        to, new_reaches = as_ints(audiences), as_floats(reaches)
         used = np.array(labels, np.int64, ndmin=1)
         _check_lengths(to, new_reaches, used)
         at = 0
@@ -163,7 +164,7 @@ class Anchors:
 
     def remove(self, audiences: ArrayLike, reaches: ArrayLike, labels: ArrayLike) -> None:
         """Remove one member of each key given; KeyError if there is none, with the members before that removed."""
-        of, old_reaches, old_labels = _ints(audiences), _floats(reaches), _ints(labels)
+        of, old_reaches, old_labels = as_ints(audiences), as_floats(reaches), as_ints(labels)
         _check_lengths(of, old_reaches, old_labels)
         at = 0
         while (status := anchors_remove.remove(*self._arrays, of, old_reaches, old_labels, at)) != DONE:
@@ -180,7 +181,7 @@ class Anchors:
         The boxes of a move are disjoint and in key order. A box with labels LABEL_MIN to LABEL_MAX has all members of
         its reaches; all members of the audience may be given as the reaches from -inf to inf.
         """
-        moved, to_values, to_times = _ints(items), _floats(values), _ints(times)
+        moved, to_values, to_times = as_ints(items), as_floats(values), as_ints(times)
         _check_lengths(moved, to_values, to_times)
         starts = np.zeros(len(moved) + 1, np.int64)
         at = 0
@@ -271,7 +272,7 @@ class Anchors:
         head[WANTED] += 2 * members * MEMBER_WIDTH + (members // 64 + 2 * audience_top) * ROOT_WIDTH
         self._make_room()
         names = ("member_starts", "member_reach", "member_fields", "run_starts", "run_floats", "run_ints")
-        anchors_dump.load(*self._arrays, *(np.ascontiguousarray(state[name]) for name in names))
+        anchors_dump.load(*self._arrays, *(as_argument(state[name]) for name in names))
 
     def _item(self, item: int) -> int:
         if not 0 <= item < self._head[ITEM_TOP] or self._arrays.items[item, ITEM_AUDIENCE] < 0:
@@ -279,7 +280,7 @@ class Anchors:
         return int(item)
 
     def _audiences(self, audiences: ArrayLike) -> I64:
-        numbers = _ints(audiences)
+        numbers = as_ints(audiences)
         if len(numbers) and not (numbers.min() >= 0 and numbers.max() < self._head[AUDIENCE_TOP]):
             raise KeyError(f"audiences are from 0 to {self._head[AUDIENCE_TOP] - 1}")
         return numbers
@@ -295,14 +296,6 @@ def _cover(array: NDArray[Any], size: int) -> None:
     """Make an array at least so long, in place; large arrays are not copied where the platform can remap pages."""
     if size > len(array):
         array.resize((max(size, len(array) + max(64, len(array) // 2)), *array.shape[1:]), refcheck=False)
-
-
-def _floats(values: ArrayLike) -> F64:
-    return np.ascontiguousarray(values, np.float64).reshape(-1)
-
-
-def _ints(values: ArrayLike) -> I64:
-    return np.ascontiguousarray(values, np.int64).reshape(-1)
 
 
 def _check_lengths(first: NDArray[Any], second: NDArray[Any], third: NDArray[Any]) -> None:

@@ -17,6 +17,7 @@ from tidings.kernels import (
     forest_query,
     forest_remove,
 )
+from tidings.kernels.arguments import as_argument
 from tidings.kernels.forest_arrays import (
     BAD_SLOT,
     CHUNK,
@@ -99,9 +100,9 @@ class PointForest:
 
         Channels that grow by half or more are rebuilt, balanced; into the others, points are inserted one by one.
         """
-        point_channels: I64 = np.ascontiguousarray(channels, np.int64)
-        point_slots: I32 = np.ascontiguousarray(slots, np.int32)
-        points: I64 = np.ascontiguousarray(coords, np.int64).reshape(len(point_slots), self.dims)
+        point_channels: I64 = as_argument(channels, np.int64)
+        point_slots: I32 = as_argument(slots, np.int32)
+        points: I64 = as_argument(coords, np.int64).reshape(len(point_slots), self.dims)
         if len(point_channels) != len(point_slots):
             raise ValueError(f"{len(point_channels)} channels for {len(point_slots)} slots")
         if not len(point_slots):
@@ -126,7 +127,7 @@ class PointForest:
 
     def remove_many(self, slots: ArrayLike) -> None:
         """Remove the points in the given slots [n], all different; KeyError, and nothing done, if one is empty."""
-        gone: I32 = np.ascontiguousarray(slots, np.int32)
+        gone: I32 = as_argument(slots, np.int32)
         misfit = forest_arrays.find_misfit(self._arrays.slot_map, gone, True)
         if misfit >= 0:
             raise KeyError(f"slot {gone[misfit]} holds no point")
@@ -143,7 +144,7 @@ class PointForest:
         slots[starts[i]:starts[i + 1]], each once, in no particular order, with the tags of all its boxes ORed.
         """
         query_channels, lo, hi, starts = self._queries(channels, box_lo, box_hi, box_starts)
-        tags: U8 = np.ascontiguousarray(box_tags, np.uint8)
+        tags: U8 = as_argument(box_tags, np.uint8)
         if len(tags) != len(lo):
             raise ValueError(f"{len(tags)} tags for {len(lo)} boxes")
         a = self._arrays
@@ -170,10 +171,10 @@ class PointForest:
     def _queries(
         self, channels: ArrayLike, box_lo: ArrayLike, box_hi: ArrayLike, box_starts: ArrayLike
     ) -> tuple[I64, I64, I64, I64]:
-        query_channels: I64 = np.ascontiguousarray(channels, np.int64)
-        starts: I64 = np.ascontiguousarray(box_starts, np.int64)
-        lo: I64 = np.ascontiguousarray(box_lo, np.int64)
-        hi: I64 = np.ascontiguousarray(box_hi, np.int64)
+        query_channels: I64 = as_argument(channels, np.int64)
+        starts: I64 = as_argument(box_starts, np.int64)
+        lo: I64 = as_argument(box_lo, np.int64)
+        hi: I64 = as_argument(box_hi, np.int64)
         if lo.ndim != 2 or lo.shape != hi.shape or lo.shape[1] != self.dims:
             raise ValueError(f"boxes must be of shape [b, {self.dims}], got {lo.shape} and {hi.shape}")
         if len(starts) != len(query_channels) + 1 or starts[0] < 0 or starts[-1] > len(lo):

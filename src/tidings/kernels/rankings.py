@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tidings.kernels import rankings_best, rankings_change, rankings_dump
+from tidings.kernels.arguments import as_argument, as_ints
 from tidings.kernels.rankings_arrays import (
     BAD_ENTRY,
     BAD_SET,
@@ -159,9 +160,9 @@ class Rankings:
         An entry whose numbers stay the same is sent to those who hold it. If something is wrong with a change, an error
         is raised, with the changes before that made.
         """
-        of, changed = _ints(sets), _ints(entries)
-        numbers = (_ints(xs), _ints(ys), _ints(ties))
-        present = np.ascontiguousarray(is_present, np.bool_).reshape(-1)
+        of, changed = as_ints(sets), as_ints(entries)
+        numbers = (as_ints(xs), as_ints(ys), as_ints(ties))
+        present = as_argument(is_present, np.bool_).reshape(-1)
         _check_lengths(of, changed, *numbers, present)
         self._cover_entries(changed)
         send_starts = np.zeros(len(of) + 1, np.int64)
@@ -196,7 +197,7 @@ class Rankings:
 
     def best(self, sets: ArrayLike, los: ArrayLike, his: ArrayLike) -> tuple[I64, I64]:
         """The best entries of ranges: those of range i are entries[starts[i]:starts[i + 1]], lowest key first."""
-        of, first, last = _ints(sets), _ints(los), _ints(his)
+        of, first, last = as_ints(sets), as_ints(los), as_ints(his)
         _check_lengths(of, first, last)
         starts = np.zeros(len(of) + 1, np.int64)
         most = min(self.k, int(self._arrays.sets[: self._head[SET_TOP], SIZE].max(initial=0)))
@@ -209,7 +210,7 @@ class Rankings:
         """Give a set without entries many at a time, and tell nobody; all or, if an error is raised, none."""
         if self.count(number):
             raise ValueError(f"set {number} has entries already")
-        added, numbers = _ints(entries), (_ints(xs), _ints(ys), _ints(ties))
+        added, numbers = as_ints(entries), (as_ints(xs), as_ints(ys), as_ints(ties))
         _check_lengths(added, *numbers)
         if len(added) and (numbers[0].min() == INT64_MIN or numbers[0].max() == INT64_MAX):
             raise ValueError("x must not be the least or the greatest integer")
@@ -218,7 +219,7 @@ class Rankings:
 
     def retie(self, sets: ArrayLike, entries: ArrayLike, ties: ArrayLike) -> None:
         """Give entries other ties; these must leave the entries of each set in the same order."""
-        of, changed, new = _ints(sets), _ints(entries), _ints(ties)
+        of, changed, new = as_ints(sets), as_ints(entries), as_ints(ties)
         _check_lengths(of, changed, new)
         self._cover_entries(changed)
         status = rankings_dump.retie(*self._arrays, of, changed, new)
@@ -249,7 +250,7 @@ class Rankings:
         """Become what was dumped, by one with the same k; only if there are no sets yet."""
         if self._head[SET_TOP]:
             raise ValueError("there are sets already")
-        columns = [_ints(state[name]) for name in ("starts", "entry", "x", "y", "tie")]
+        columns = [as_ints(state[name]) for name in ("starts", "entry", "x", "y", "tie")]
         top = len(columns[0]) - 1
         _cover(self._arrays.sets, top)
         self._head[SET_TOP] = top
@@ -287,10 +288,6 @@ def _cover(array: NDArray[Any], size: int) -> None:
     """Make an array at least so long, in place; large arrays are not copied where the platform can remap pages."""
     if size > len(array):
         array.resize((max(size, len(array) + max(64, len(array) // 4)), *array.shape[1:]), refcheck=False)
-
-
-def _ints(values: ArrayLike) -> I64:
-    return np.ascontiguousarray(values, np.int64).reshape(-1)
 
 
 def _check_lengths(*columns: NDArray[Any]) -> None:
