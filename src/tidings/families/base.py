@@ -237,6 +237,10 @@ class Family(ABC):
         """Why a query of a shape that the family claims cannot be served after all."""
         return None
 
+    def has_strategy(self, name: str) -> bool:
+        """Whether there is such a way to reformulate; beside those listed there may be some with a parameter."""
+        return name in self.strategies
+
     @abstractmethod
     def place(self, shape: Shape, constants: Any, catalog: Catalog) -> Placement:
         """The form and point(s) of a query."""

@@ -100,8 +100,8 @@ def parse_strategies(choices: list[str]) -> dict[str, str]:
         name, equals, strategy = choice.partition("=")
         if not equals:
             raise UsageError(f"--strategy takes FAMILY=NAME, not {choice!r}")
-        known = family(name).strategies
-        if strategy not in known:
-            raise UsageError(f"family {name!r} has no strategy {strategy!r}; it has {', '.join(known)}")
+        known = family(name)
+        if not known.has_strategy(strategy):
+            raise UsageError(f"family {name!r} has no strategy {strategy!r}; it has {', '.join(known.strategies)}")
         chosen[name] = strategy
     return chosen

@@ -7,7 +7,6 @@ each; `relax` sends every change to everyone who follows the row, and leaves it 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,8 +17,8 @@ from tidings.families.drift.index import Followers, PlainFollowers
 from tidings.families.drift.reformulate import ASKED, everyone, messages_of, regions_of, tags_of
 from tidings.families.drift.rows import changed_keys, snapshots, values_of
 from tidings.families.drift.subscription import Space
+from tidings.families.listeners import Listeners
 from tidings.model.change import TableChanges
-from tidings.model.channel import ChannelKey, channel_columns, channel_keys, group_channels
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
@@ -89,14 +88,13 @@ class RelaxServer(Server):
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        self._listeners: Counter[ChannelKey] = Counter()
+        self._listeners = Listeners()
 
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
         old, new = values_of(self.space, changes.before)[0], values_of(self.space, changes.after)[0]
         # Nobody is told of a row that has no value and had none.
         concerns = ~(np.isnan(old) & np.isnan(new))
-        group, keys = group_channels(changed_keys(self.space, changes)[: len(self.space.pinned)], len(changes))
-        concerns &= np.array([key in self._listeners for key in keys], np.bool_)[group]
+        concerns &= self._listeners.hear(changed_keys(self.space, changes)[: len(self.space.pinned)], len(changes))
         at = np.flatnonzero(concerns)
         if len(at) == 0:
             return []
@@ -105,24 +103,15 @@ class RelaxServer(Server):
         return [messages_of(self.space, changes, at, everyone(tags[at]), with_values=True)]
 
     def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
-        self._count(points, 1)
+        self._listeners.add(points)
         rows = tables[self.space.table.name]
         return Created(points, list(snapshots(self.space, points, rows)) if wants_snapshots else [])
 
     def drop(self, points: PointBatch) -> None:
-        self._count(points, -1)
-
-    def _count(self, points: PointBatch, sign: int) -> None:
-        group, keys = group_channels(points.channel, len(points))
-        for key, count in zip(keys, np.bincount(group, minlength=len(keys)).tolist(), strict=True):
-            self._listeners[key] += sign * count
-            if self._listeners[key] <= 0:
-                del self._listeners[key]
+        self._listeners.add(points, -1)
 
     def dump(self) -> Any:
-        counts = np.array(list(self._listeners.values()), np.int64)
-        return {"channel": channel_columns(self.space.channel_types, self._listeners), "count": counts}
+        return self._listeners.dump(self.space.channel_types)
 
     def load(self, state: Any) -> None:
-        keys = channel_keys(state["channel"], len(state["count"]))
-        self._listeners.update(dict(zip(keys, state["count"].tolist(), strict=True)))
+        self._listeners.load(state)

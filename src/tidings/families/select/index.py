@@ -1,17 +1,16 @@
-"""What a select server knows of its subscriptions: who listens where, and which rows a new one starts with."""
+"""Which rows a new select subscription starts with."""
 
 from __future__ import annotations
-
-from collections import Counter
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
 from tidings.families.base import Rows
+from tidings.families.listeners import on_some_channel
 from tidings.families.select.subscription import Details, Space
-from tidings.model.channel import ChannelKey, channel_column, channel_columns, group_channels
-from tidings.model.codes import BoolArray, Int64Array, code_of
+from tidings.model.channel import channel_column, group_channels
+from tidings.model.codes import Int64Array, code_of
 from tidings.model.points import PointBatch
 from tidings.model.types import ColumnType
 
@@ -19,31 +18,6 @@ _SCAN_CELLS_MAX = 20_000_000
 """Up to so many (subscription, row) pairs a scan beats building an index of the rows."""
 
 _details = msgspec.msgpack.Decoder(Details)
-
-
-class Listeners:
-    """How many points there are on each channel."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[ChannelKey] = Counter()
-
-    def add(self, points: PointBatch, sign: int = 1) -> None:
-        on_channel = on_some_channel(points)
-        group, keys = group_channels(
-            [column.filter(pa.array(on_channel)) for column in points.channel], int(on_channel.sum())
-        )
-        for key, count in zip(keys, np.bincount(group, minlength=len(keys)).tolist(), strict=True):
-            self.counts[key] += sign * count
-            if self.counts[key] <= 0:
-                del self.counts[key]
-
-
-def on_some_channel(points: PointBatch) -> BoolArray:
-    """False for subscriptions that contradict themselves: they lie on no channel, and nothing ever reaches them."""
-    ok = np.ones(len(points), np.bool_)
-    for column in points.channel:
-        ok &= np.asarray(column.is_valid())
-    return ok
 
 
 def find_rows(space: Space, points: PointBatch, rows: Rows) -> tuple[Int64Array, Int64Array]:
@@ -122,20 +96,3 @@ def _verify(
                 bounds = _details.decode(points.details[point].as_py()).texts[i]
                 ok[k] &= bounds is not None and bounds.holds(text)
     return owner[ok], position[ok]
-
-
-def pack_listeners(space: Space, listeners: Listeners) -> dict[str, object]:
-    keys = list(listeners.counts)
-    return {
-        "channel": channel_columns(space.channel_types, keys),
-        "count": np.array([listeners.counts[key] for key in keys], np.int64),
-    }
-
-
-def unpack_listeners(state: dict[str, object]) -> Listeners:
-    listeners = Listeners()
-    counts: list[int] = state["count"].tolist()  # type: ignore[attr-defined]
-    columns: list[list[str | int]] = [column.to_pylist() for column in state["channel"]]  # type: ignore[attr-defined]
-    keys: list[ChannelKey] = list(zip(*columns, strict=True)) if columns else [()] * len(counts)
-    listeners.counts.update(dict(zip(keys, counts, strict=True)))
-    return listeners

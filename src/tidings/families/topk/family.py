@@ -18,7 +18,7 @@ from tidings.sql.shape import Shape
 
 class TopkFamily(Family):
     name = "topk"
-    strategies = ("dense",)
+    strategies = ("dense", "unicast", "relax")
     partition = Partition.VALUE
     summary = "the first k rows within a range: SELECT .. FROM t WHERE a BETWEEN x AND y ORDER BY b LIMIT k"
 
@@ -47,9 +47,10 @@ class TopkFamily(Family):
 
     def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
         # Imported here because compiled kernels take a second to import, and only servers need them.
-        from tidings.families.topk.strategies import DenseServer
+        from tidings.families.topk.strategies import DenseServer, RelaxServer, UnicastServer
 
-        return DenseServer(subscription.space_of(form, catalog))
+        servers = {"dense": DenseServer, "unicast": UnicastServer, "relax": RelaxServer}
+        return servers[strategy](subscription.space_of(form, catalog))
 
     def views(self, form: Form, catalog: Catalog) -> Views:
         from tidings.families.topk.view import TopkViews

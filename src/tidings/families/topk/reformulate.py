@@ -14,23 +14,37 @@ import numpy as np
 
 from tidings.families.topk.subscription import Space
 from tidings.families.topk.view import GONE, PLACED
-from tidings.model.codes import Int64Array
+from tidings.model.codes import CODE_MAX, CODE_MIN, Int64Array, codes_of
 from tidings.model.message import MessageBatch
-from tidings.model.region import Regions
+from tidings.model.region import Regions, TagArray
 
 if TYPE_CHECKING:
     from tidings.families.topk.index import Ranked, Step
 
 
-def messages_of(space: Space, ranked: Ranked, seq: Int64Array, step: Step) -> MessageBatch:
+def messages_of(space: Space, ranked: Ranked, seq: Int64Array, step: Step, regions: Regions) -> MessageBatch:
     """Messages in the order in which views must apply them; `seq` is that of each change."""
+    rows = ranked.log.take(step.row).select(list(space.payload))
+    return MessageBatch(space.key, seq[step.change], ranked.channels(step.set), regions, rows)
+
+
+def tiles_of(step: Step) -> Regions:
+    """Where each send matters, and nowhere else."""
     sends = step.sends
-    rows = ranked.log.take(step.row)
-    counts = np.diff(sends.box_starts)
-    lo = np.stack([sends.lo_min, sends.hi_min], axis=1)
-    hi = np.stack([sends.lo_max, sends.hi_max], axis=1)
-    tags = np.repeat(np.where(sends.is_gone, GONE, PLACED).astype(np.uint8), counts)
-    regions = Regions(lo, hi, tags, sends.box_starts)
-    return MessageBatch(
-        space.key, seq[step.change], ranked.channels(step.set), regions, rows.select(list(space.payload))
-    )
+    return Regions(sends.box_lo, sends.box_hi, np.repeat(_tags_of(step), np.diff(sends.box_starts)), sends.box_starts)
+
+
+def quadrants_of(space: Space, ranked: Ranked, step: Step) -> Regions:
+    """All ranges that hold the row sent."""
+    sends = step.sends
+    count = len(step.row)
+    lo, hi = np.full((count, 2), CODE_MIN), np.full((count, 2), CODE_MAX)
+    if space.range is not None:
+        codes, _ = codes_of(space.range.type, ranked.log.take(step.row).column(space.range.name))
+        # A row that has gone may be at another place by now; the tiles it is sent to all begin at its old one.
+        lo[:, 1] = hi[:, 0] = np.where(sends.is_gone, sends.hi_min[sends.box_starts[:-1]], codes)
+    return Regions(lo, hi, _tags_of(step), np.arange(count + 1))
+
+
+def _tags_of(step: Step) -> TagArray:
+    return np.where(step.sends.is_gone, GONE, PLACED).astype(np.uint8)

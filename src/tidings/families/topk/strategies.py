@@ -1,12 +1,13 @@
-"""Ways to turn changes into top-k messages: `dense` (regions found without a look at subscriptions) and `unicast`.
+"""Ways to turn changes into top-k messages; all give the same notifications.
 
-Both give the same notifications. `dense` sends a row to the tiles of the plane where it matters, whoever is there;
-`unicast` finds the points in these tiles and sends to each.
+`dense` sends a row to the tiles of the plane where it matters, whoever is there. `sparse` knows the points, and sends only
+to tiles with somebody in them, fewer and smaller ones. `dense:EPS` and `sparse:EPS` make do with about 1 / EPS tiles where
+there would be k, and reach some who have no use for the row. `unicast` finds the points in the dense tiles and sends to
+each; `relax` sends a row to everyone whose range holds it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,14 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.base import Created, Rows, Server
-from tidings.families.topk.index import Ranked
-from tidings.families.topk.reformulate import messages_of
-from tidings.families.topk.subscription import Space
+from tidings.families.listeners import Listeners
+from tidings.families.targets import IndexedTargets
+from tidings.families.topk.index import Ranked, Step
+from tidings.families.topk.reformulate import messages_of, quadrants_of, tiles_of
+from tidings.families.topk.subscription import DIMS, Space
 from tidings.model.change import TableChanges
-from tidings.model.channel import ChannelKey, channel_columns, channel_keys, group_channels
-from tidings.model.codes import BoolArray
+from tidings.model.channel import channel_keys
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
+from tidings.model.region import Regions
 
 
 class DenseServer(Server):
@@ -32,25 +35,23 @@ class DenseServer(Server):
     def __init__(self, space: Space) -> None:
         self.space = space
         self.ranked = Ranked(space)
-        self._listeners: Counter[ChannelKey] = Counter()
+        self._listeners = Listeners()
 
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
         step = self.ranked.change(changes)
         if len(step.change) == 0:
             return []
-        messages = messages_of(self.space, self.ranked, changes.seq, step)
-        heard = self._is_heard(messages)
+        messages = messages_of(self.space, self.ranked, changes.seq, step, self._regions(step))
+        heard = self._listeners.hear(messages.channel, len(messages))
         return [messages.take(np.flatnonzero(heard))] if heard.any() else []
 
-    def _is_heard(self, messages: MessageBatch) -> BoolArray:
-        """Which messages are on channels where somebody listens."""
-        group, keys = group_channels(messages.channel, len(messages))
-        return np.array([key in self._listeners for key in keys], np.bool_)[group]
+    def _regions(self, step: Step) -> Regions:
+        return tiles_of(step)
 
     def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
         if not self.ranked.is_filled:
             self.ranked.fill(tables[self.space.table.name])
-        self._count(points, 1)
+        self._listeners.add(points)
         if not wants_snapshots:
             return Created(points)
         keys = channel_keys(points.channel, len(points))
@@ -62,21 +63,45 @@ class DenseServer(Server):
         return Created(points, [snapshots])
 
     def drop(self, points: PointBatch) -> None:
-        self._count(points, -1)
-
-    def _count(self, points: PointBatch, sign: int) -> None:
-        group, keys = group_channels(points.channel, len(points))
-        for key, count in zip(keys, np.bincount(group, minlength=len(keys)).tolist(), strict=True):
-            self._listeners[key] += sign * count
-            if self._listeners[key] <= 0:
-                del self._listeners[key]
+        self._listeners.add(points, -1)
 
     def dump(self) -> Any:
-        counts = np.array(list(self._listeners.values()), np.int64)
-        channel = channel_columns(self.space.channel_types, self._listeners)
-        return {"ranked": self.ranked.dump(), "channel": channel, "count": counts}
+        return {"ranked": self.ranked.dump(), "listeners": self._listeners.dump(self.space.channel_types)}
 
     def load(self, state: Any) -> None:
         self.ranked.load(state["ranked"])
-        keys = channel_keys(state["channel"], len(state["count"]))
-        self._listeners.update(dict(zip(keys, state["count"].tolist(), strict=True)))
+        self._listeners.load(state["listeners"])
+
+
+class UnicastServer(DenseServer):
+    """One message per send and affected subscription."""
+
+    def __init__(self, space: Space) -> None:
+        super().__init__(space)
+        self._targets = IndexedTargets(DIMS)
+
+    def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
+        addressed = [self._targets.address(messages) for messages in super().change(changes)]
+        return [messages for messages in addressed if messages is not None]
+
+    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+        self._targets.add(points)
+        return super().create(points, tables, wants_snapshots=wants_snapshots)
+
+    def drop(self, points: PointBatch) -> None:
+        super().drop(points)
+        self._targets.remove(points)
+
+    def dump(self) -> Any:
+        return {"dense": super().dump(), "targets": self._targets.dump(self.space.channel_types)}
+
+    def load(self, state: Any) -> None:
+        super().load(state["dense"])
+        self._targets.load(state["targets"])
+
+
+class RelaxServer(DenseServer):
+    """Every row that is sent goes to all whose ranges hold it; views let go what they have no use for."""
+
+    def _regions(self, step: Step) -> Regions:
+        return quadrants_of(self.space, self.ranked, step)
