@@ -37,8 +37,9 @@ class Engine:
         catalog: Catalog,
         strategies: Mapping[str, str] | None = None,
         on_images: Callable[[TableChanges], None] | None = None,
+        on_work: Callable[[GatewayWork], None] | None = None,
     ) -> None:
-        """`on_images` is called with all accepted changes, for those who want to watch."""
+        """`on_images` is called with all accepted changes, `on_work` with all that goes to the gateway: for those who watch."""
         self.catalog = catalog
         self.strategies = dict(strategies or {})
         self.door = Door(catalog)
@@ -48,7 +49,13 @@ class Engine:
         self._tables = TableShard(catalog, self.strategies, on_images=on_images)
         self._forms: dict[GroupKey, FormShard] = {}
         self._gateway = Gateway(catalog)
+        self._on_work = on_work
         self._position = 0
+
+    @property
+    def passed(self) -> int:
+        """The last sequence number accepted."""
+        return self._tables.passed
 
     def refuse(self, refused: list[Quarantined]) -> list[Quarantined]:
         """Counts records that were refused at the door."""
@@ -73,9 +80,10 @@ class Engine:
     def _flow(self, work: TablesWork, refused: list[Quarantined]) -> BatchResult:
         result, sent = self._serve(work)
         messages = sent.merged()
-        notifications, _ = self._gateway.apply(
-            GatewayWork([*result.released, *result.placed], messages, sent.snapshots)
-        )
+        onward = GatewayWork([*result.released, *result.placed], messages, sent.snapshots)
+        if self._on_work is not None:
+            self._on_work(onward)
+        notifications, _ = self._gateway.apply(onward)
         everything = sorted([*refused, *result.refused], key=lambda entry: entry.position)
         self.stats.changes += result.accepted
         self.stats.quarantined += len(everything)

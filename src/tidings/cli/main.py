@@ -8,7 +8,7 @@ import sys
 import typer
 
 from tidings import __version__
-from tidings.cli import bench, demo, explain, replay, workload
+from tidings.cli import bench, demo, explain, paint, replay, workload
 
 app = typer.Typer(
     name="tidings",
@@ -18,7 +18,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (demo, replay, explain, workload, bench):
+for command in (demo, replay, explain, paint, workload, bench):
     command.add_to(app)
 
 

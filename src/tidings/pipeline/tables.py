@@ -84,7 +84,8 @@ class TableShard:
         self._stores = {table.name: TableStore(table) for table in catalog.tables if table.rows == "values"}
         self._host = Host(catalog, strategies)
         self._pending: dict[str, PointBatch] = {}
-        self._passed = 0
+        self.passed = 0
+        """The last sequence number seen by all shards."""
         self.groups = Groups()
         """Forms of the next stage seen so far, by how their work is spread."""
 
@@ -104,7 +105,7 @@ class TableShard:
 
     def dump(self) -> bytes:
         rows = {name: store.rows() for name, store in self._stores.items() if len(store)}
-        state = {"rows": rows, "pending": list(self._pending.values()), "passed": self._passed}
+        state = {"rows": rows, "pending": list(self._pending.values()), "passed": self.passed}
         return pack({**state, "servers": self._host.dump(), "groups": self.groups.dump()})
 
     def load(self, blob: bytes) -> None:
@@ -112,7 +113,7 @@ class TableShard:
         for name, rows in state["rows"].items():
             self._stores[name].load(rows)
         self._pending = {points.form: points for points in state["pending"]}
-        self._passed = state["passed"]
+        self.passed = state["passed"]
         self._host.load(state["servers"])
         self.groups.load(state["groups"])
 
@@ -121,8 +122,8 @@ class TableShard:
         ties = work.ties if len(work.ties) else np.zeros(len(work.positions), np.int64)
         order = np.lexsort((ties, work.positions))
         positions, ties = work.positions[order], ties[order]
-        admitted, seqs = admit(work.seqs[order], self._passed)
-        result.passed = max(self._passed, int(seqs[admitted].max())) if admitted.any() else self._passed
+        admitted, seqs = admit(work.seqs[order], self.passed)
+        result.passed = max(self.passed, int(seqs[admitted].max())) if admitted.any() else self.passed
         by_table: dict[str, list[ChangeBatch]] = {}
         for batch in work.changes:
             if not admitted.all() or (batch.seq == SEQ_NEXT).any():
@@ -146,7 +147,7 @@ class TableShard:
         """Interleaves changes and subscription events in sequence order. Without `result`: for their effect only."""
         for batch in points:
             # An event for a moment that is over happens now.
-            timely = replace(batch, after=np.maximum(batch.after, self._passed))
+            timely = replace(batch, after=np.maximum(batch.after, self.passed))
             known = self._pending.get(batch.form, timely.take(NO_NUMBERS))
             self._pending[batch.form] = PointBatch.concat([known, timely])
         cursors = dict.fromkeys((batch.table for batch in changes), 0)
@@ -159,7 +160,7 @@ class TableShard:
             for parts in spans.values():
                 self._host.change(TableChanges.concat(parts), result.sent, is_oblivious=True)
         self._host.settle()
-        self._passed = passed
+        self.passed = passed
 
     def _due(self, up_to: int) -> list[tuple[int, list[PointBatch]]]:
         """Takes the events whose time has come from those pending: (moment, events of each form), in order."""

@@ -1,0 +1,151 @@
+"""Replays changes up to one of them, and keeps what it sends and where the subscriptions are at that moment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from tidings.engine import Engine
+from tidings.families.registry import family_of
+from tidings.files import open_input, read_lines
+from tidings.model.catalog import Catalog, Column
+from tidings.model.channel import ChannelKey, channel_keys
+from tidings.model.codes import Int64Array
+from tidings.model.errors import UsageError
+from tidings.model.message import MessageBatch
+from tidings.model.points import Event, PointBatch
+from tidings.model.render import render_rows
+from tidings.painting.scene import Scene, Sent
+from tidings.pipeline.deliver import GatewayWork
+from tidings.terminal import progress
+
+_BATCH = 10_000
+_LABEL_MAX = 48
+
+Plane = tuple[str, ChannelKey]
+"""A form, and one of its channels."""
+
+
+@dataclass
+class _Watch:
+    """Keeps the points that come and go up to a seq, and the messages of that seq."""
+
+    seq: int
+    points: list[PointBatch] = field(default_factory=list)
+    messages: list[MessageBatch] = field(default_factory=list)
+    is_over: bool = False
+
+    def see(self, work: GatewayWork) -> None:
+        self.points.extend(batch.take(batch.after < self.seq) for batch in work.points)
+        for batch in work.messages:
+            self.messages.append(batch.take(np.flatnonzero(batch.seq == self.seq)))
+
+    def sent(self) -> dict[Plane, list[tuple[MessageBatch, int]]]:
+        """Messages by plane, in the order of sending, each as (batch, place)."""
+        found: dict[Plane, list[tuple[MessageBatch, int]]] = {}
+        for batch in self.messages:
+            for place, channel in enumerate(channel_keys(batch.channel, len(batch))):
+                found.setdefault((batch.form, channel), []).append((batch, place))
+        return found
+
+    def placed(self, form: str) -> dict[str, tuple[list[ChannelKey], tuple[int, ...]]]:
+        """Channels and coordinates of the subscriptions of a form that exist at the seq."""
+        alive: dict[str, tuple[list[ChannelKey], tuple[int, ...]]] = {}
+        for batch in self.points:
+            if batch.form != form:
+                continue
+            keys, coords = channel_keys(batch.channel, len(batch)), batch.coords.tolist()
+            for id, event, key, at, is_home in zip(
+                batch.id.to_pylist(), batch.event.tolist(), keys, coords, batch.home.tolist(), strict=True
+            ):
+                if event == Event.DROP:
+                    alive.pop(id, None)
+                elif is_home:
+                    alive[id] = ([key], tuple(at))
+                else:
+                    alive[id][0].append(key)
+        return alive
+
+
+def collect(
+    catalog: Catalog, subscriptions: Path, changes: Path, seq: int, id: str | None, strategies: Mapping[str, str]
+) -> Scene:
+    """What the change with this seq sends: in the plane of the subscription named, or where it sends most."""
+    watch = _Watch(seq)
+    engine = Engine(catalog, strategies, on_work=watch.see)
+    with open_input(subscriptions) as source:
+        engine.door.read(read_lines(source))
+    _run(engine, changes, seq)
+    sent = {plane: found for plane, found in watch.sent().items() if _column(catalog, plane[0]) is not None}
+    if id is not None:
+        plane, marked = _plane_of(catalog, engine, watch, id)
+    elif sent:
+        plane, marked = max(sent, key=lambda plane: sum(_tiles(*one) for one in sent[plane])), None
+    else:
+        raise UsageError(
+            f"the change with seq {seq} is sent to no plane of ranges: nobody listens, or there is no such change"
+        )
+    form, channel = plane
+    column = _column(catalog, form)
+    assert column is not None
+    placed = watch.placed(form)
+    points = np.array([at for keys, at in placed.values() if channel in keys], np.int64).reshape(-1, 2)
+    messages = [_sent(batch, place, points) for batch, place in sent.get(plane, [])]
+    family = family_of(form)[1]
+    where = " ".join(str(component) for component in channel)
+    title = f"Change {seq}: {family.shape.describe()}" + (f" ({where})" if where else "")
+    return Scene(title, column, messages, points, marked)
+
+
+def _run(engine: Engine, changes: Path, seq: int) -> None:
+    """Feeds batches until one has gone beyond the seq."""
+    with open_input(changes) as source, progress() as display:
+        task = display.add_task("bytes of changes", total=changes.stat().st_size or None)
+        lines = read_lines(source)
+        while engine.passed < seq and (chunk := list(islice(lines, _BATCH))):
+            engine.feed(chunk)
+            display.update(task, completed=source.tell() if source.seekable() else None)
+
+
+def _plane_of(catalog: Catalog, engine: Engine, watch: _Watch, id: str) -> tuple[Plane, tuple[int, int]]:
+    for form in dict.fromkeys(batch.form for batch in watch.points):
+        found = watch.placed(form).get(id)
+        if found is None:
+            continue
+        keys, at = found
+        if _column(catalog, form) is None or keys[0] is None:
+            raise UsageError(
+                f"subscription {id!r} is not a point of a plane: its query has not just one range of values"
+            )
+        return (form, keys[0]), (at[0], at[1])
+    raise UsageError(f"there is no subscription {id!r} before seq {watch.seq}")
+
+
+def _column(catalog: Catalog, form_key: str) -> Column | None:
+    """The column whose ranges make the plane of a form; None if it has none."""
+    family, form = family_of(form_key)
+    ranges = form.shape.ranges
+    if len(ranges) != 1 or form.shape.movement is not None or family.dims(form) != 2:
+        return None
+    return catalog.table(form.shape.tables[0]).column(ranges[0].column)
+
+
+def _tiles(batch: MessageBatch, place: int) -> int:
+    return int(batch.regions.starts[place + 1] - batch.regions.starts[place])
+
+
+def _sent(batch: MessageBatch, place: int, points: Int64Array) -> Sent:
+    boxes = slice(int(batch.regions.starts[place]), int(batch.regions.starts[place + 1]))
+    lo, hi = batch.regions.lo[boxes], batch.regions.hi[boxes]
+    inside = np.zeros(len(points), np.bool_)
+    for low, high in zip(lo, hi, strict=True):
+        inside |= ((points >= low) & (points <= high)).all(axis=1)
+    row = batch.payload.slice(place, 1)
+    shown = json.loads(render_rows(row.schema.names, row.columns, 1)[0])
+    label = ", ".join(f"{name} {value}" for name, value in shown.items())
+    return Sent(label if len(label) <= _LABEL_MAX else label[: _LABEL_MAX - 2] + " ..", lo, hi, int(inside.sum()))
