@@ -22,11 +22,12 @@ _extra: list[Family] = []
 @cache
 def _built_in() -> tuple[Family, ...]:
     from tidings.families.drift import DriftFamily
+    from tidings.families.join import JoinFamily
     from tidings.families.select import SelectFamily
     from tidings.families.topk import TopkFamily
 
     named = filter(None, os.environ.get("TIDINGS_FAMILIES", "").split(","))
-    return (SelectFamily(), DriftFamily(), TopkFamily(), *map(_load, named))
+    return (SelectFamily(), DriftFamily(), TopkFamily(), JoinFamily(), *map(_load, named))
 
 
 def _load(name: str) -> Family:
@@ -74,14 +75,13 @@ def classify(statement: Statement, catalog: Catalog) -> Family:
                 raise SqlError(objection.problem, construct=construct, line=line, column=column, hint=objection.hint)
             return known
     shape = statement.shape
-    if shape.joins:
-        problem, clause = "joins are not served by any installed family", "join"
-    elif shape.order is not None:
-        problem, clause = "ORDER BY .. LIMIT is not served by any installed family", "order"
+    if shape.order is not None:
+        problem, clause = "ORDER BY .. LIMIT over a join", "order"
     elif shape.movement is not None:
-        problem, clause = f"{shape.movement.kind} is not served by any installed family", "movement"
+        problem, clause = f"{shape.movement.kind} over a join", "movement"
     else:
-        problem, clause = f"table {shape.tables[0]!r} holds constraints, which no installed family serves", "from"
+        problem, clause = "tables of constraints", "from"
+    problem += ", which no installed family serves"
     line, column, construct = statement.where(clause)  # type: ignore[arg-type]
     served = "; ".join(f"{known.name}: {known.summary}" for known in families())
     raise SqlError(problem, construct=construct, line=line, column=column, hint=f"served are {served}")

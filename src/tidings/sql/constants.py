@@ -26,6 +26,14 @@ class Interval(NamedTuple):
     def is_empty(self) -> bool:
         return self.lo_code > self.hi_code
 
+    def holds(self, value: Any) -> bool:
+        """Whether a value lies within, by the typed bounds; null lies nowhere. For references: one value at a time."""
+        if value is None or self.is_empty:
+            return False
+        if self.lo is not None and (value < self.lo or (value == self.lo and not self.lo_closed)):
+            return False
+        return not (self.hi is not None and (value > self.hi or (value == self.hi and not self.hi_closed)))
+
 
 EMPTY_INTERVAL = Interval(CODE_MAX, CODE_MIN, None, None, False, False)
 FULL_INTERVAL = Interval(CODE_MIN, CODE_MAX, None, None, False, False)

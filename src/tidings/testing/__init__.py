@@ -11,6 +11,7 @@ Needs hypothesis.
 from tidings.testing.checks import CHECKS, Case
 from tidings.testing.drift_strategies import drift_workloads
 from tidings.testing.engines import RunEngine, run_inline
+from tidings.testing.join_strategies import join_workloads
 from tidings.testing.oracle import Expected, oracle_lines, recompute
 from tidings.testing.strategies import select_workloads, workload_strategy
 from tidings.testing.suite import ENGINE_CHECKS, check_family
@@ -26,6 +27,7 @@ __all__ = [
     "Workload",
     "check_family",
     "drift_workloads",
+    "join_workloads",
     "oracle_lines",
     "recompute",
     "run_inline",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tidings.sql.constants import Constants, Interval
+from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
 
 
@@ -20,14 +20,4 @@ def _satisfies(shape: Shape, constants: Constants, row: dict[str, Any]) -> bool:
     for ref, values in zip(shape.equalities, constants.equalities, strict=True):
         if row[ref.column] is None or row[ref.column] not in values:
             return False
-    return all(
-        _holds(interval, row[ref.column]) for ref, interval in zip(shape.ranges, constants.intervals, strict=True)
-    )
-
-
-def _holds(interval: Interval, value: Any) -> bool:
-    if value is None or interval.is_empty:
-        return False
-    if interval.lo is not None and (value < interval.lo or (value == interval.lo and not interval.lo_closed)):
-        return False
-    return not (interval.hi is not None and (value > interval.hi or (value == interval.hi and not interval.hi_closed)))
+    return all(interval.holds(row[ref.column]) for ref, interval in zip(shape.ranges, constants.intervals, strict=True))

@@ -66,8 +66,14 @@ class _Altered(Recomputation):
         placement = family.place(statement.shape, constants, self.catalog)
         is_exact = self._case.has_exact_regions(statement.shape, self.catalog)
         points = []
-        for channel, values in zip(placement.channels, product(*constants.equalities), strict=True):
-            narrowed = constants._replace(equalities=tuple((value,) for value in values))
+        parts = [
+            constants._replace(equalities=tuple((value,) for value in values))
+            for values in product(*constants.equalities)
+        ]
+        if len(parts) != len(placement.channels):
+            # The family has one point for all.
+            parts = [constants] * len(placement.channels)
+        for channel, narrowed in zip(placement.channels, parts, strict=True):
             own = self.follow(Followed(Statement(statement.shape, narrowed, statement.sql, self.catalog)))
             points.append(_Point(id, channel, placement.form, is_exact, own))
         return points

@@ -1,0 +1,65 @@
+"""The join family: rows of several tables that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tidings.families.base import Family, Form, Partition, PlainTables, Server, Views
+from tidings.families.join import reference, subscription
+from tidings.model.catalog import Catalog
+from tidings.model.codes import value_of
+from tidings.model.points import Placement
+from tidings.sql.constants import Constants
+from tidings.sql.shape import Shape
+
+
+class JoinFamily(Family):
+    name = "join"
+    strategies = ("rel-sel",)
+    partition = Partition.VALUE
+    summary = "rows of several tables that belong together: SELECT .. FROM t JOIN u USING (a) WHERE b BETWEEN x AND y"
+
+    def claims(self, shape: Shape, catalog: Catalog) -> bool:
+        is_plain = len(shape.tables) > 1 and shape.order is None and shape.movement is None
+        return is_plain and all(catalog.table(table).rows == "values" for table in shape.tables)
+
+    def place(self, shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
+        return subscription.place(shape, constants, catalog)
+
+    def dims(self, form: Form) -> int:
+        return 2 * len(subscription.predicates_of(form.shape))
+
+    def channel_types(self, form: Form, catalog: Catalog) -> tuple[pa.DataType, ...]:
+        return ()
+
+    def partition_columns(self, form: Form) -> dict[str, tuple[str, ...]]:
+        return subscription.common_columns(form.shape)
+
+    def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
+        from tidings.families.join.strategies import RelaxedServer
+
+        return RelaxedServer(subscription.space_of(form, catalog))
+
+    def views(self, form: Form, catalog: Catalog) -> Views:
+        from tidings.families.join.view import JoinViews
+
+        return JoinViews(subscription.space_of(form, catalog))
+
+    def answer(
+        self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any
+    ) -> list[dict[str, Any]]:
+        return reference.answer(shape, constants, catalog, tables)
+
+    def explain(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
+        ends = []
+        for i, ref in enumerate(subscription.predicates_of(form.shape)):
+            type = catalog.table(ref.table).column(ref.column).type
+            low, high = (value_of(type, code) for code in placement.coords[2 * i : 2 * i + 2])
+            ends.append(f"{ref.table}.{ref.column} in [{low}, {high}]")
+        return [
+            ("point", ", ".join(ends) or "the one point that holds everything"),
+            ("a change costs", "1 message to all whose predicates on the table hold the row"),
+        ]

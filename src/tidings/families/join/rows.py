@@ -1,0 +1,79 @@
+"""Rows of any table of a join in one schema: the number of the side, and the columns of each side, null for the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.families.join.subscription import Side, Space
+from tidings.model.codes import BoolArray, Int64Array, codes_of
+
+SIDE = "side"
+
+
+@lru_cache(maxsize=4096)
+def schema_of(space: Space) -> pa.Schema:
+    """Of what messages and snapshots carry."""
+    fields = [pa.field(SIDE, pa.int8())]
+    for number, side in enumerate(space.sides):
+        fields.extend(pa.field(f"{number}.{name}", side.table.schema.field(name).type) for name in side.payload)
+    return pa.schema(fields)
+
+
+def carried(space: Space, number: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of one side, as messages carry them."""
+    columns: list[pa.Array] = []
+    for field in schema_of(space):
+        side, _, name = field.name.partition(".")
+        if field.name == SIDE:
+            columns.append(pa.array(np.full(rows.num_rows, number, np.int8)))
+        elif int(side) == number:
+            columns.append(rows.column(name))
+        else:
+            columns.append(pa.nulls(rows.num_rows, field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema_of(space))
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Codes of the columns with a predicate, and which rows can be in an answer at all: nulls satisfy and join nothing."""
+
+    codes: Int64Array
+    """[rows, columns]"""
+    counts: BoolArray
+
+
+def codes_in(space: Space, number: int, rows: pa.RecordBatch, present: BoolArray) -> Codes:
+    side = space.sides[number]
+    counts = present.copy()
+    codes = np.empty((rows.num_rows, len(side.columns)), np.int64)
+    for i, column in enumerate(side.columns):
+        codes[:, i], valid = codes_of(column.type, rows.column(column.name))
+        counts &= valid
+    for name in joined_columns(space, number):
+        counts &= np.asarray(rows.column(name).is_valid())
+    return Codes(codes, counts)
+
+
+def joined_columns(space: Space, number: int) -> tuple[str, ...]:
+    """Columns of a side that other sides are joined by."""
+    found = [
+        name
+        for edge in space.edges
+        for at, names in zip(edge.sides, edge.columns, strict=True)
+        if at == number
+        for name in names
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def fits(side: Side, codes: Int64Array, coords: Int64Array) -> BoolArray:
+    """Which rows lie within the ends of one point."""
+    ends = coords[side.coords]
+    fitting = np.ones(len(codes), np.bool_)
+    for i in range(codes.shape[1]):
+        fitting &= (codes[:, i] >= ends[2 * i]) & (codes[:, i] <= ends[2 * i + 1])
+    return fitting

@@ -1,0 +1,151 @@
+"""Join subscriptions as points: the ends of every predicate on every table, in one space for all tables of the query.
+
+A row of one table says nothing of the columns of the others, so a message about it cannot name a channel made of columns
+of several tables. Equalities are therefore ranges of one value here, and a region leaves the ends of other tables open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
+
+from tidings.families.base import Form
+from tidings.families.join.result import shown_columns, shown_names
+from tidings.model.catalog import Catalog, Column, Table
+from tidings.model.channel import channel_component
+from tidings.model.codes import CODE_MAX, CODE_MIN, code_of
+from tidings.model.points import Placement
+from tidings.sql.constants import Constants
+from tidings.sql.shape import ColumnRef, Shape
+
+
+@dataclass(frozen=True)
+class Side:
+    """One table of the join."""
+
+    table: Table
+    columns: tuple[Column, ...]
+    """Columns with a predicate, each with a lower and an upper end among the coordinates."""
+    first: int
+    """Coordinate of the first lower end."""
+    payload: tuple[str, ...]
+    """Columns a message about a row of this table carries: shown, joined by, with a predicate, and the key."""
+
+    @property
+    def coords(self) -> slice:
+        return slice(self.first, self.first + 2 * len(self.columns))
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An equality of columns of two sides."""
+
+    sides: tuple[int, int]
+    columns: tuple[tuple[str, ...], tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Space:
+    """A join form resolved against the catalog."""
+
+    key: str
+    sides: tuple[Side, ...]
+    edges: tuple[Edge, ...]
+    shown: tuple[tuple[int, str], ...]
+    """(side, column) of every column of a joined row."""
+    names: tuple[str, ...]
+    """Its name."""
+    dims: int
+
+    def side_of(self, table: str) -> int:
+        return next(i for i, side in enumerate(self.sides) if side.table.name == table)
+
+
+class Predicate(msgspec.Struct, array_like=True, frozen=True):
+    """What a point does not say of a predicate: the values of IN, the exact ends of a range of text."""
+
+    values: list[str | int] | None = None
+    lo: str | None = None
+    hi: str | None = None
+    lo_closed: bool = True
+    hi_closed: bool = True
+
+
+@lru_cache(maxsize=4096)
+def space_of(form: Form, catalog: Catalog) -> Space:
+    shape = form.shape
+    shown = shown_columns(shape, catalog)
+    edges = tuple(
+        Edge(
+            (shape.tables.index(edge.left), shape.tables.index(edge.right)),
+            (edge.left_columns, edge.right_columns),
+        )
+        for edge in shape.joins
+    )
+    sides: list[Side] = []
+    first = 0
+    for number, name in enumerate(shape.tables):
+        table = catalog.table(name)
+        columns = tuple(table.column(ref.column) for ref in predicates_of(shape) if ref.table == name)
+        joined = [
+            c
+            for edge in edges
+            for at, names in zip(edge.sides, edge.columns, strict=True)
+            if at == number
+            for c in names
+        ]
+        wanted = [*table.key, *joined, *(c.name for c in columns), *(ref.column for ref in shown if ref.table == name)]
+        sides.append(Side(table, columns, first, tuple(n for n in table.column_names if n in wanted)))
+        first += 2 * len(columns)
+    places = tuple((shape.tables.index(ref.table), ref.column) for ref in shown)
+    return Space(form.key, tuple(sides), edges, places, shown_names(shown), first)
+
+
+def predicates_of(shape: Shape) -> tuple[ColumnRef, ...]:
+    """Columns with a predicate, in the order of the coordinates."""
+    refs = (*shape.equalities, *shape.ranges)
+    return tuple(sorted(refs, key=lambda ref: (shape.tables.index(ref.table), refs.index(ref))))
+
+
+def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
+    """The form and point of a query."""
+    form = _form(shape)
+    coords: list[int] = []
+    predicates: list[Predicate | None] = []
+    for ref in predicates_of(shape):
+        type = catalog.table(ref.table).column(ref.column).type
+        if ref in shape.equalities:
+            values = constants.equalities[shape.equalities.index(ref)]
+            codes = [code_of(type, value) for value in values]
+            coords += [min(codes, default=CODE_MAX), max(codes, default=CODE_MIN)]
+            says_all = len(values) == 1 and not type.is_lossy
+            predicates.append(None if says_all else Predicate([channel_component(type, value) for value in values]))
+        else:
+            interval = constants.intervals[shape.ranges.index(ref)]
+            coords += [interval.lo_code, interval.hi_code]
+            ends = Predicate(None, interval.lo, interval.hi, interval.lo_closed, interval.hi_closed)
+            predicates.append(ends if type.is_lossy else None)
+    details = msgspec.msgpack.encode(predicates) if any(predicates) else b""
+    return Placement(form.key, ((),), tuple(coords), details)
+
+
+@lru_cache(maxsize=4096)
+def _form(shape: Shape) -> Form:
+    return Form("join", shape)
+
+
+def common_columns(shape: Shape) -> dict[str, tuple[str, ...]]:
+    """Per table a column that is equal in all rows of a joined row; no columns where the joins have none in common."""
+    equal: dict[ColumnRef, set[ColumnRef]] = {}
+    for edge in shape.joins:
+        for left, right in zip(edge.left_columns, edge.right_columns, strict=True):
+            first, second = ColumnRef(edge.left, left), ColumnRef(edge.right, right)
+            merged = equal.get(first, {first}) | equal.get(second, {second})
+            equal.update(dict.fromkeys(merged, merged))
+    for refs in equal.values():
+        by_table = {ref.table: ref.column for ref in sorted(refs, reverse=True)}
+        if len(by_table) == len(shape.tables):
+            return {table: (by_table[table],) for table in shape.tables}
+    return dict.fromkeys(shape.tables, ())
