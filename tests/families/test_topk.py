@@ -65,7 +65,7 @@ def test_created_in_mid_stream_it_starts_with_its_rows():
 @pytest.mark.parametrize(
     ("sql", "problem"),
     [
-        ("SELECT * FROM stocks WHERE risk > 1 AND per < 2 ORDER BY per LIMIT 3", "ranges of risk and per"),
+        ("SELECT * FROM stocks WHERE risk > 1 AND sector > 'a' ORDER BY per LIMIT 3", "which is TEXT"),
         ("SELECT * FROM stocks WHERE sector > 'a' ORDER BY per LIMIT 3", "which is TEXT"),
         ("SELECT * FROM stocks ORDER BY sector LIMIT 3", "which is TEXT"),
     ],

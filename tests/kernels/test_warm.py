@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from tidings.families.drift import view
-from tidings.kernels import anchors, forest, rankings
+from tidings.kernels import anchors, crowds, forest, holdings, rankings, rankings_net, shortlists
 from tidings.kernels.warm import ENTRY_KERNELS, is_compiled, warm
 
 
@@ -32,8 +32,10 @@ def test_read_only_arguments_compile_nothing_more() -> None:
 
 
 def test_every_kernel_called_by_classes_and_views_is_listed() -> None:
-    sources = "".join(map(inspect.getsource, (forest, anchors, rankings, view)))
-    called = set(re.findall(r"\b(?:forest|anchors|rankings)_\w+\.(\w+)\(", sources))
+    sources = "".join(
+        map(inspect.getsource, (forest, anchors, crowds, holdings, rankings, rankings_net, shortlists, view))
+    )
+    called = set(re.findall(r"\b(?:forest|anchors|crowds|holdings|rankings|shortlists)_\w+\.(\w+)\(", sources))
     imported = set(re.findall(r"from tidings.kernels.succession import (\w+), (\w+)", sources).pop())
     assert called | imported == {kernel.__name__ for kernel in ENTRY_KERNELS}
 

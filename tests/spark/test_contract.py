@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tidings.spark.testing import run_spark
-from tidings.testing import check_family, drift_workloads
+from tidings.testing import check_family, drift_workloads, topk_workloads
 from tidings.testing.checks import check_batches_do_not_matter, check_exact
 from tidings.testing.strategies import select_workloads
 
@@ -19,6 +19,10 @@ def test_select_is_exact_on_spark(spark: SparkSession) -> None:
 
 def test_drift_is_exact_on_spark(spark: SparkSession) -> None:
     check_family("drift", drift_workloads(), engine=run_spark, checks=[check_exact], examples=3)
+
+
+def test_topk_is_exact_on_spark(spark: SparkSession) -> None:
+    check_family("topk", topk_workloads(), engine=run_spark, checks=[check_exact], examples=3)
 
 
 def test_micro_batch_boundaries_do_not_matter_on_spark(spark: SparkSession) -> None:

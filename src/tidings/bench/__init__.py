@@ -47,6 +47,9 @@ BENCHES: Mapping[str, Entry] = {
     "drift": Entry(
         "who is told when a value moves, against scans, unicast, numpy and PostgreSQL", "tidings.bench.drift"
     ),
+    "topk": Entry(
+        "the best rows in a range, against unicast, relaxed ranges, numpy, DuckDB and Spark SQL", "tidings.bench.topk"
+    ),
 }
 
 

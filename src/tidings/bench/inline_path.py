@@ -77,8 +77,13 @@ def in_turn(sizes: Sequence[InlineData], heading: Heading = INLINE) -> dict[int,
     runs = [InlineRun(data) for data in sizes]
     for run in runs:
         run.fill()
-    rates: dict[int, list[float]] = {data.size: [] for data in sizes}
-    for batches in zip(*(data.updates() for data in sizes), strict=True):
+    return runs_in_turn(runs, heading)
+
+
+def runs_in_turn(runs: Sequence[InlineRun], heading: Heading) -> dict[int, Figure]:
+    """The same with rows in place."""
+    rates: dict[int, list[float]] = {run.data.size: [] for run in runs}
+    for batches in zip(*(run.data.updates() for run in runs), strict=True):
         for run, batch in zip(runs, batches, strict=True):
             rates[run.data.size].append(len(batch) / timed(run.route, [batch])[0].wall)
     label = "changes to routed messages, sizes in turn"

@@ -245,6 +245,13 @@ class Family(ABC):
     def place(self, shape: Shape, constants: Any, catalog: Catalog) -> Placement:
         """The form and point(s) of a query."""
 
+    def net(self, form: Form) -> Form | None:
+        """The form of the same queries for those who want no more than the net effect of each micro-batch; None: there is none.
+
+        What a subscription of such a form is told carries the last seq of the changes it sums up.
+        """
+        return None
+
     @abstractmethod
     def dims(self, form: Form) -> int:
         """Dimensions of the form's space."""

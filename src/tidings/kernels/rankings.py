@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tidings.kernels import rankings_best, rankings_change, rankings_dump
 from tidings.kernels.arguments import as_argument, as_ints
+from tidings.kernels.crowds import Crowds
 from tidings.kernels.rankings_arrays import (
     BAD_ENTRY,
     BAD_SET,
@@ -31,6 +32,7 @@ from tidings.kernels.rankings_arrays import (
     SET_FREE,
     SET_TOP,
     SIZE,
+    SNAPS,
     TOP,
     WANTED,
     empty_arrays,
@@ -87,17 +89,22 @@ class Rankings:
     an entry that is sent overwrites it if it is held, and removes it if it is gone; one that is not held is added, unless
     it is gone, and then the last of more than k is dropped. So all hold what they should after each change.
 
+    With fewer groups than k, a send has no more boxes than these, but larger ones, and reaches points that need it not;
+    they all cover its x, so it does them no harm.
+
     Entries are small non-negative integers chosen by the caller, which memory grows with; one is in one set at a time.
     x is above INT64_MIN and below INT64_MAX; lo and hi may be any, and if lo > hi, nothing is said of that point.
 
     Not safe for use by several threads at a time.
     """
 
-    def __init__(self, k: int) -> None:
+    def __init__(self, k: int, groups: int | None = None) -> None:
         if not 0 < k <= K_MAX:
             raise ValueError(f"k is {k}, must be from 1 to {K_MAX}")
+        if groups is not None and groups < 1:
+            raise ValueError(f"groups are {groups}, must be at least 1")
         self.k = k
-        self._arrays = empty_arrays(k)
+        self._arrays = empty_arrays(k, k if groups is None else min(k, groups))
         self._head = self._arrays.head
         self._outputs = Outputs()
         self._boxes_per_change = 2 * k
@@ -115,6 +122,11 @@ class Rankings:
     def lookups(self) -> int:
         """How often the next entry to take the place of another has been looked for, in vain or not."""
         return int(self._head[LOOKUPS])
+
+    @property
+    def snaps(self) -> int:
+        """How many boxes have been looked at for points of crowds."""
+        return int(self._head[SNAPS])
 
     def new_set(self) -> int:
         """Number of a new set, without entries."""
@@ -154,11 +166,13 @@ class Rankings:
         ys: ArrayLike,
         ties: ArrayLike,
         is_present: ArrayLike,
+        among: Crowds | None = None,
     ) -> Sends:
         """Give entries new numbers, or make them absent, one after the other, and tell who must be told what.
 
         An entry whose numbers stay the same is sent to those who hold it. If something is wrong with a change, an error
-        is raised, with the changes before that made.
+        is raised, with the changes before that made. Among crowds, whose sets have the same numbers, only their points
+        are told: boxes are drawn around these, and joined where no other point is in between.
         """
         of, changed = as_ints(sets), as_ints(entries)
         numbers = (as_ints(xs), as_ints(ys), as_ints(ties))
@@ -168,10 +182,11 @@ class Rankings:
         send_starts = np.zeros(len(of) + 1, np.int64)
         output = self._outputs.get(len(of) * self._boxes_per_change + 4 * self.k)
         at = 0
+        columns = (of, changed, *numbers, present.view(np.uint8), send_starts)
         while (
-            status := rankings_change.change(
-                *self._arrays, of, changed, *numbers, present.view(np.uint8), send_starts, *output, at
-            )
+            status := rankings_change.change(*self._arrays, *columns, *output, at)
+            if among is None
+            else rankings_change.change_among(*self._arrays, *among.arrays, *columns, *output, at)
         ) != DONE:
             at = int(self._head[PROGRESS])
             if status == NEEDS_ROOM:
@@ -244,6 +259,7 @@ class Rankings:
             "y": fields[:, ENTRY_Y],
             "tie": fields[:, ENTRY_TIE],
             "lookups": np.array([self.lookups]),
+            "snaps": np.array([self.snaps]),
         }
 
     def load(self, state: dict[str, NDArray[Any]]) -> None:
@@ -254,7 +270,7 @@ class Rankings:
         top = len(columns[0]) - 1
         _cover(self._arrays.sets, top)
         self._head[SET_TOP] = top
-        self._head[LOOKUPS] = state["lookups"][0]
+        self._head[LOOKUPS], self._head[SNAPS] = state["lookups"][0], state["snaps"][0]
         self._fill(np.arange(top), *columns)
         for number in state["free_sets"][::-1].tolist():
             self._arrays.sets[number, SIZE] = -1

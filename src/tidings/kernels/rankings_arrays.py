@@ -54,7 +54,8 @@ ROOT, ROOT_SHAPE, SIZE, NEXT, SET_FIELDS = range(5)
 OWNER, ENTRY_X, ENTRY_Y, ENTRY_TIE, ENTRY_FIELDS = range(5)
 
 # Fields of `head`. The last is the first of the free lists, one for each sort and class.
-K, PROGRESS, SET_TOP, SET_FREE, PRESENT, LOOKUPS, SENDS, BOXES, TOP, WANTED, CAPACITY, FREE_LISTS = range(12)
+K, GROUPS, PROGRESS, SET_TOP, SET_FREE, PRESENT, LOOKUPS, SNAPS, SENDS, BOXES, TOP, WANTED, CAPACITY = range(13)
+FREE_LISTS = 13
 CLASSES = 32
 HEAD_FIELDS = FREE_LISTS + SORTS * CLASSES
 
@@ -64,6 +65,8 @@ DONE, NEEDS_ROOM, NEEDS_OUTPUT, BAD_SET, BAD_ENTRY, BAD_X, BAD_TIE = range(7)
 # Fields of a side of `work`, k + 2 words each, for the low entries and the segments between them (see rankings_sweep).
 LOW_X, EDGE, LOW_PLACE, LEAST_Y, LEAST_TIE, LEAST_PLACE, WORK_FIELDS = range(7)
 LEFT, RIGHT = 0, 1
+# Fields of columns, k + 2 words each, behind the two sides (see rankings_columns).
+COLUMN_LO_MIN, COLUMN_LO_MAX, COLUMN_HI_MIN, COLUMN_HI_MAX, IS_JOINED, COLUMN_FIELDS = range(6)
 
 
 class Arrays(NamedTuple):
@@ -80,13 +83,14 @@ class Arrays(NamedTuple):
     """Scratch."""
 
 
-def empty_arrays(k: int) -> Arrays:
+def empty_arrays(k: int, groups: int) -> Arrays:
     """The arrays of a structure without sets."""
     head = np.full(HEAD_FIELDS, -1, np.int64)
     head[:FREE_LISTS] = 0
-    head[K], head[SET_FREE] = k, -1
+    head[K], head[GROUPS], head[SET_FREE] = k, groups, -1
     sets, entries = np.zeros((0, SET_FIELDS), np.int64), np.zeros((0, ENTRY_FIELDS), np.int64)
-    return Arrays(head, sets, entries, np.zeros(0, np.int64), np.zeros(2 * WORK_FIELDS * (k + 2), np.int64))
+    work = np.zeros((2 * WORK_FIELDS + COLUMN_FIELDS) * (k + 2), np.int64)
+    return Arrays(head, sets, entries, np.zeros(0, np.int64), work)
 
 
 class Pointers(NamedTuple):

@@ -21,6 +21,7 @@ from numba import njit
 from tidings.kernels.rankings_arrays import (
     BOXES,
     EDGE,
+    GROUPS,
     INT64_MAX,
     INT64_MIN,
     LEAST_PLACE,
@@ -58,6 +59,13 @@ def side_of(s: Pointers, side: Int) -> tuple[Int, Int]:
     """Where in `work` the first field of a side is, and how far it is to the next field."""
     stride = s.head[K] + 2
     return side * WORK_FIELDS * stride, stride
+
+
+@njit(cache=True)
+def group_of(s: Pointers, a: Int) -> Int:
+    """Number of the group that column a belongs to: balanced groups, or each column is one."""
+    groups, k = s.head[GROUPS], s.head[K]
+    return a if groups == k else ((a + 1) * groups - 1) // k
 
 
 @njit(cache=True)
@@ -120,7 +128,7 @@ def send_stairs(s: Pointers, out: OutputPointers, x: Int, lefts: Int, entry: Int
     right, _ = side_of(s, RIGHT)
     k = s.head[K]
     first = boxes = s.head[BOXES]
-    last_top = x
+    last_top, last_group = x, -1
     for a in range(min(lefts + 1, k)):
         lo_min, lo_max = s.work[left + EDGE * stride + a + 1], s.work[left + LOW_X * stride + a]
         if lo_min > lo_max:
@@ -128,12 +136,14 @@ def send_stairs(s: Pointers, out: OutputPointers, x: Int, lefts: Int, entry: Int
         top = s.work[right + EDGE * stride + k - a]
         if top < x:
             break
-        if boxes > first and top == last_top:
+        group = group_of(s, a)
+        if boxes > first and (top == last_top or group == last_group):
             out.lo[2 * boxes - 2] = lo_min
         else:
             put_box(out, boxes, lo_min, lo_max, x, top)
             boxes += 1
             last_top = top
+        last_group = group
     send(s, out, entry, is_gone, boxes)
 
 

@@ -45,7 +45,24 @@ from tidings.kernels.rankings_arrays import (
 )
 from tidings.kernels.rankings_blocks import block_at, seek
 from tidings.kernels.rankings_scan import least_between, resolve
-from tidings.kernels.rankings_stairs import OutputPointers, find_lows, put_box, send, send_stairs, side_of
+from tidings.kernels.rankings_stairs import (
+    OutputPointers,
+    find_lows,
+    group_of,
+    put_box,
+    send,
+    send_stairs,
+    side_of,
+)
+
+
+@njit(cache=True)
+def chain_columns(s: Pointers, side: Int, p: Int, lefts: Int, rights: Int) -> tuple[Int, Int]:
+    """First and last column of a chain: a low entries on the left, and so k - 1 - a on the right, if there are so many."""
+    k = s.head[K]
+    if side == LEFT:
+        return max(p, k - 1 - rights), min(k - 1, lefts)
+    return max(0, k - 1 - rights), min(k - 1 - p, lefts)
 
 
 @njit(cache=True)
@@ -57,19 +74,22 @@ def send_chain(
     right, _ = side_of(s, RIGHT)
     k = s.head[K]
     boxes = s.head[BOXES]
-    # Columns from a low entries on the left, and so k - 1 - a on the right, as far as there are any.
-    if side == LEFT:
-        first, last = max(p, k - 1 - rights), min(k - 1, lefts)
-    else:
-        first, last = max(0, k - 1 - rights), min(k - 1 - p, lefts)
+    last_group = -1
+    first, last = chain_columns(s, side, p, lefts, rights)
     for a in range(first, last + 1):
         b = k - 1 - a
         lo_min, lo_max = s.work[left + EDGE * stride + a + 1], s.work[left + LOW_X * stride + a]
         hi_min, hi_max = s.work[right + LOW_X * stride + b], s.work[right + EDGE * stride + b + 1]
         lo_max, hi_min = min(lo_max, x), max(hi_min, x)
         if lo_min <= lo_max and hi_min <= hi_max:
-            put_box(out, boxes, lo_min, lo_max, hi_min, hi_max)
-            boxes += 1
+            group = group_of(s, a)
+            if group == last_group:
+                out.lo[2 * boxes - 2] = lo_min
+                out.lo[2 * boxes - 1] = hi_min
+            else:
+                put_box(out, boxes, lo_min, lo_max, hi_min, hi_max)
+                boxes += 1
+            last_group = group
     send(s, out, entry, False, boxes)
 
 
@@ -167,7 +187,6 @@ def sweep(
     right, _ = side_of(s, RIGHT)
     k = s.head[K]
     root, _, kr = root_of(s, of)
-    lookups = s.head[LOOKUPS]
     y_left, tie_left, a = lowest_segment(s, LEFT, lefts)
     y_right, tie_right, b = lowest_segment(s, RIGHT, rights)
     while has_stairs(s, x, lefts):
@@ -178,7 +197,7 @@ def sweep(
         side, at, p, n = (LEFT, left, a, lefts) if is_left else (RIGHT, right, b, rights)
         y_met, tie_met = (y_left, tie_left) if is_left else (y_right, tie_right)
         if p < 0 or not (is_gone or y_met < y or (y_met == y and tie_met < tie)):
-            lookups += 1
+            s.head[LOOKUPS] += 1
             break
         place = resolve(s, root, kr, s.work[at + LEAST_PLACE * stride + p], y_met, tie_met)
         block, _, kb = block_at(s, of, place)
@@ -189,7 +208,7 @@ def sweep(
             bound = seek(s, of, x_met, INT64_MAX) if is_left else seek(s, of, x_met - 1, INT64_MAX) + 1
             measure(s, of, side, p, s.work[at + LOW_PLACE * stride + p], bound)
         else:
-            lookups += 1
+            s.head[LOOKUPS] += 1
             send_chain(s, out, side, p, x_met, lefts, rights, s.m[block + (ENTRY << kb) + i])
             n = enter_low(s, of, side, p, n, x_met, place)
         if is_left:
@@ -198,7 +217,6 @@ def sweep(
         else:
             rights = n
             y_right, tie_right, b = lowest_segment(s, RIGHT, rights)
-    s.head[LOOKUPS] = lookups
     return True
 
 

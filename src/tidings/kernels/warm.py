@@ -15,6 +15,10 @@ from tidings.kernels import (
     anchors_items,
     anchors_move,
     anchors_remove,
+    crowds_add,
+    crowds_fill,
+    crowds_query,
+    crowds_remove,
     forest_arrays,
     forest_build,
     forest_count,
@@ -22,15 +26,28 @@ from tidings.kernels import (
     forest_plan,
     forest_query,
     forest_remove,
+    holdings_best,
+    holdings_change,
+    holdings_points,
     rankings_best,
     rankings_change,
     rankings_dump,
+    rankings_net_gather,
+    rankings_net_steps,
+    rankings_net_tell,
+    shortlists_apply,
+    shortlists_bulk,
+    shortlists_show,
     succession,
 )
 from tidings.kernels.anchors import ABSOLUTE, NO_TIME, Anchors
+from tidings.kernels.crowds import MANY, Crowds
 from tidings.kernels.forest import PointForest
 from tidings.kernels.forest_arrays import LEAF_MAX
+from tidings.kernels.holdings import Holdings
 from tidings.kernels.rankings import Rankings
+from tidings.kernels.rankings_net import NetRankings
+from tidings.kernels.shortlists import Shortlists
 
 ENTRY_KERNELS: tuple[Any, ...] = (
     anchors_add.add,
@@ -41,6 +58,13 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     anchors_items.new_items,
     anchors_move.move,
     anchors_remove.remove,
+    crowds_add.add,
+    crowds_fill.clear,
+    crowds_fill.dump,
+    crowds_fill.fill,
+    crowds_fill.group,
+    crowds_query.snap_boxes,
+    crowds_remove.remove,
     forest_arrays.find_misfit,
     forest_build.build,
     forest_build.dump,
@@ -52,12 +76,33 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     forest_query.reorder,
     forest_query.stab,
     forest_remove.remove_points,
+    holdings_best.best,
+    holdings_change.change,
+    holdings_points.add,
+    holdings_points.items_of,
+    holdings_points.remove,
+    holdings_points.retie,
     rankings_best.best,
     rankings_change.change,
+    rankings_change.change_among,
     rankings_dump.clear,
     rankings_dump.fill,
     rankings_dump.list_entries,
     rankings_dump.retie,
+    rankings_net_gather.forget,
+    rankings_net_gather.gather,
+    rankings_net_gather.settle,
+    rankings_net_steps.keep,
+    rankings_net_tell.expose,
+    rankings_net_tell.tell,
+    shortlists_apply.apply,
+    shortlists_bulk.close_lists,
+    shortlists_bulk.fill,
+    shortlists_bulk.mark_held,
+    shortlists_bulk.members,
+    shortlists_bulk.open_lists,
+    shortlists_bulk.read,
+    shortlists_show.show_many,
     succession.number_kinds,
     succession.succeed,
 )
@@ -68,7 +113,9 @@ def warm() -> None:
     """Call every entry kernel once, on a little data; takes a minute or two the first time, then next to nothing."""
     _warm_forest()
     _warm_anchors()
+    _warm_holdings()
     _warm_rankings()
+    _warm_shortlists()
     one = np.zeros(1, np.int64)
     succession.number_kinds(one, one, succession.succeed(one.copy(), one, one), 1)
 
@@ -96,15 +143,54 @@ def _warm_anchors() -> None:
     anchors.free_item(item)
 
 
+def _warm_holdings() -> None:
+    holdings = Holdings(1, 1)
+    one = holdings.new_set()
+    holdings.add([one], [[0, 1]])
+    holdings.change([one], [0], [[0]], [0], [0], [True])
+    holdings.best([one], [[0]], [[1]])
+    holdings.retie([one], [0], [1])
+    holdings.remove([one], [[0, 1]])
+
+
+def _warm_crowds() -> Crowds:
+    crowds = Crowds()
+    for _ in range(2):
+        crowds.add(np.zeros(MANY), np.arange(MANY), np.arange(MANY))
+    crowds.remove([0], [0], [0])
+    crowds.snap([0], [[0, 0]], [[1, 1]])
+    Crowds().load(crowds.dump())
+    crowds.clear(0)
+    return crowds
+
+
 def _warm_rankings() -> None:
-    rankings = Rankings(1)
+    rankings = NetRankings(1)
     one = rankings.new_set()
     rankings.fill(one, [0], [0], [0], [0])
     rankings.change([one], [0], [0], [1], [0], [True])
+    rankings.change([one], [0], [0], [0], [0], [True], among=_warm_crowds())
     rankings.best([one], [0], [0])
+    # The second takes the place of the first.
+    rankings.net([one, one], [0, 1], [0, 0], [0, 1], [0, 1], [True, True])
+    rankings.net([one], [0], [0], [2], [0], [True])
+    rankings.net([one], [1], [0], [0], [0], [False])
     rankings.retie([one], [0], [1])
     Rankings(1).load(rankings.dump())
     rankings.free_set(one)
+
+
+def _warm_shortlists() -> None:
+    lists = Shortlists(1)
+    one = lists.open([True])
+    lists.put_items([0], [0], [0], [0])
+    lists.apply(one, [0], [False], [0], [0], [0])
+    lists.fill(one, [0, 1], [0])
+    lists.shown(one)
+    lists.read(one)
+    lists.members(one)
+    lists.held()
+    lists.close(one)
 
 
 def is_compiled() -> bool:

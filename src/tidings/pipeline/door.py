@@ -5,7 +5,7 @@ from __future__ import annotations
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -30,6 +30,7 @@ class _Record(msgspec.Struct, forbid_unknown_fields=True):
     sql: str | None = None
     after: Annotated[int, msgspec.Meta(ge=0, le=SEQ_MAX)] = 0
     drop: bool = False
+    option: Literal["net"] | None = None
 
 
 @dataclass
@@ -89,19 +90,19 @@ class Door:
 
     def _handle(self, record: _Record) -> None:
         if record.drop:
-            if record.sql is not None:
-                raise RecordError("a drop carries no 'sql'")
+            if record.sql is not None or record.option is not None:
+                raise RecordError("a drop carries no 'sql' and no 'option'")
             self.drop(record.id, record.after)
         elif record.sql is None:
             raise RecordError("neither 'sql' nor 'drop': true")
         else:
-            self.create(record.id, record.sql, record.after)
+            self.create(record.id, record.sql, record.after, is_net=record.option == "net")
 
-    def create(self, id: str, sql: str, after: int) -> Placement:
+    def create(self, id: str, sql: str, after: int, *, is_net: bool = False) -> Placement:
         """Registers a subscription that exists after the sequence number."""
         if id in self._live:
             raise RecordError(f"subscription id {id!r} is taken; drop it first or choose another")
-        placement = self.place(sql)
+        placement = self.place(sql, is_net=is_net)
         self._live[id] = placement
         self._gather(Event.CREATE, id, after, placement)
         return placement
@@ -112,13 +113,14 @@ class Door:
             raise RecordError(f"there is no subscription {id!r} to drop")
         self._gather(Event.DROP, id, after, placement)
 
-    def place(self, sql: str) -> Placement:
+    def place(self, sql: str, *, is_net: bool = False) -> Placement:
         """Form and points of a query, without registering anything."""
         statement = self._compiler.compile(sql)
         family = self._families.get(statement.shape)
         if family is None:
             family = self._families[statement.shape] = classify(statement, self._catalog)
-        return family.place(statement.shape, statement.constants, self._catalog)
+        placement = family.place(statement.shape, statement.constants, self._catalog)
+        return _net(family, placement) if is_net else placement
 
     def take(self) -> list[PointBatch]:
         """The events gathered since the last call, one batch per form."""
@@ -160,6 +162,13 @@ class Door:
             np.array(columns.home, np.bool_),
             pa.array(columns.details, pa.binary()),
         )
+
+
+def _net(family: Family, placement: Placement) -> Placement:
+    form = family.net(family_of(placement.form)[1])
+    if form is None:
+        raise RecordError("option 'net' is for ORDER BY .. LIMIT with at most one range, not for this query")
+    return placement._replace(form=form.key)
 
 
 def _refusal(position: int, after: int | None, reason: str, line: bytes) -> Quarantined:

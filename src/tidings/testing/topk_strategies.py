@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from tidings.model.catalog import Catalog
+from tidings.model.catalog import Catalog, Column
 from tidings.model.types import ColumnType
 from tidings.sql import parse_catalog
 from tidings.testing.strategies import VALUES, literal, workload_strategy
@@ -27,18 +28,28 @@ POOLS: dict[ColumnType, list[Any]] = {
 _RANGES = ["{0} >= {1}", "{0} <= {1}", "{0} BETWEEN {1} AND {2}", "{0} > {1} AND {0} < {2}", "{0} BETWEEN {1} AND {2}"]
 
 
+RANGES = (1, 1, 1, 1, 2, 2, 3, 0)
+"""Numbers of range columns of a query; each is drawn as often as it is there."""
+
+
 @st.composite
-def topk_queries(draw: DrawFn, catalog: Catalog) -> str:
-    """ORDER BY one column, with a range of another or of the same, an equality, or neither."""
+def _range_terms(draw: DrawFn, column: Column, *, is_one_of_many: bool) -> str:
+    """A range of a column; where there are others, mostly a wide one, for few rows satisfy all."""
+    values = [literal(column.type, value) for value in POOLS.get(column.type, VALUES[column.type])]
+    middle = len(values) // 2 if is_one_of_many and draw(st.integers(0, 3)) else 0
+    first, last = draw(st.sampled_from(values[: len(values) - middle])), draw(st.sampled_from(values[middle:]))
+    return draw(st.sampled_from(_RANGES)).format(column.name, first, last)
+
+
+@st.composite
+def topk_queries(draw: DrawFn, catalog: Catalog, *, ranges: Sequence[int] = RANGES) -> str:
+    """ORDER BY one column, with ranges of others or of the same, an equality, or neither."""
     (table,) = catalog.tables
     numbers = [column for column in table.columns if not column.type.is_lossy]
-    rank, ranged = draw(st.sampled_from(numbers)), draw(st.sampled_from(numbers))
-    terms = []
-    if draw(st.integers(0, 4)):
-        values = [literal(ranged.type, value) for value in POOLS.get(ranged.type, VALUES[ranged.type])]
-        form = draw(st.sampled_from(_RANGES))
-        terms.append(form.format(ranged.name, draw(st.sampled_from(values)), draw(st.sampled_from(values))))
-    pinned = [column for column in table.columns if column is not ranged]
+    rank, count = draw(st.sampled_from(numbers)), draw(st.sampled_from(ranges))
+    ranged = draw(st.lists(st.sampled_from(numbers), min_size=count, max_size=count, unique=True))
+    terms = [draw(_range_terms(column, is_one_of_many=count > 1)) for column in ranged]
+    pinned = [column for column in table.columns if column not in ranged]
     if draw(st.integers(0, 2)) == 0:
         column = draw(st.sampled_from(pinned))
         values = [literal(column.type, value) for value in POOLS.get(column.type, VALUES[column.type])[:3]]
@@ -52,10 +63,10 @@ def topk_queries(draw: DrawFn, catalog: Catalog) -> str:
     return f"SELECT {', '.join(shown)} FROM stocks{where} ORDER BY {rank.name}{direction} LIMIT {limit}"
 
 
-def topk_workloads(*, changes_max: int = 40) -> SearchStrategy[Workload]:
+def topk_workloads(*, changes_max: int = 40, ranges: Sequence[int] = RANGES) -> SearchStrategy[Workload]:
     """Workloads of top-k subscriptions on a handful of rows that overtake each other."""
     return st.sampled_from(CATALOGS).flatmap(
         lambda sql: workload_strategy(
-            sql, topk_queries(parse_catalog(sql)), changes_max=changes_max, keys=6, pools=POOLS
+            sql, topk_queries(parse_catalog(sql), ranges=ranges), changes_max=changes_max, keys=6, pools=POOLS
         )
     )

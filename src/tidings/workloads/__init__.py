@@ -54,6 +54,30 @@ WORKLOADS: Mapping[str, Entry] = {
         "many items that come and go, and watchers who do too, with every kind of movement",
         "tidings.workloads.drift_mix:drift_mix",
     ),
+    "topk-uniform": Entry(
+        "the ten best rows in a range: rows and ranges anywhere, scores that jump",
+        "tidings.workloads.topk_cases:topk_uniform",
+    ),
+    "topk-clustered": Entry(
+        "the same with rows in ten clusters and ranges in ten others",
+        "tidings.workloads.topk_cases:topk_clustered",
+    ),
+    "topk-correlated": Entry(
+        "the same with rows in ten clusters and short ranges around them",
+        "tidings.workloads.topk_cases:topk_correlated",
+    ),
+    "topk-anticorrelated": Entry(
+        "the same with rows in ten clusters and short ranges between them",
+        "tidings.workloads.topk_cases:topk_anticorrelated",
+    ),
+    "topk-steps": Entry(
+        "the ten best rows in a range, with scores that move a little at a time",
+        "tidings.workloads.topk_cases:topk_steps",
+    ),
+    "topk-stocks": Entry(
+        "the ten cheapest of 2,031 made-up companies, whose prices move as five real stocks did; needs tidings[workloads]",
+        "tidings.workloads.topk_stocks:topk_stocks",
+    ),
 }
 
 

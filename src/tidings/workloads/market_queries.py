@@ -41,6 +41,12 @@ _QUERIES: tuple[tuple[float, str], ...] = (
         " AND per BETWEEN {per} AND price BETWEEN {price} AND risk <= {safe}",
     ),
     (4, "SELECT * FROM stocks WHERE per BETWEEN {per} AND risk BETWEEN {risk} AND price BETWEEN {price}"),
+    # leaderboards
+    (
+        3,
+        "SELECT symbol, per, price FROM stocks WHERE sector = '{sector}' AND risk BETWEEN {risk} ORDER BY per LIMIT 10",
+    ),
+    (2, "SELECT symbol, price FROM stocks WHERE risk BETWEEN {risk} ORDER BY price DESC LIMIT 5"),
     # reviews and their authors
     (6, "SELECT * FROM reviews WHERE symbol = '{symbol}' AND rating > {rating}"),
     (2, "SELECT id, rating, report FROM reviews WHERE symbol = '{symbol}' AND rating < {rating}"),

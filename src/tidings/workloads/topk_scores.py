@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-DECIMALS = 9
+DECIMALS = 12
 """Enough for ties to be rare, and shorter to write than all digits."""
 
 
@@ -29,6 +29,9 @@ class Jumps:
             score[at] = round(old + (1 - old) * share if is_rise else old * share, DECIMALS)
             changed.append(score[at])
         return changed
+
+
+JUMPS = Jumps()
 
 
 @dataclass(frozen=True)

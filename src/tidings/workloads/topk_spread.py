@@ -16,7 +16,7 @@ from tidings.workloads.drift_walk import FloatArray
 CLUSTERS = 10
 GAP = 1 / (CLUSTERS + 1)
 """The centres of the rows' clusters cut the axis into pieces of this length."""
-CENTRES = GAP * np.arange(1, CLUSTERS + 1)
+CENTRES: FloatArray = np.array([GAP * i for i in range(1, CLUSTERS + 1)])
 _SD = GAP / 8
 _GRID = 10_000
 

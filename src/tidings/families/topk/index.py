@@ -5,9 +5,9 @@ Rankings are kept for channels without subscriptions as well: the next subscript
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,23 @@ _SWEEP_DEAD_MIN = 65_536
 ABSENT = -1
 
 
+class Kernel(Protocol):
+    """What ranks entries and says who must be told what, in the space of one range (`Rankings`) or several (`Holdings`)."""
+
+    def new_set(self) -> int: ...
+    def change(
+        self,
+        sets: Int64Array,
+        entries: Int64Array,
+        xs: Int64Array,
+        ys: Int64Array,
+        ties: Int64Array,
+        is_present: BoolArray,
+    ) -> Sends: ...
+    def best(self, sets: Int64Array, los: Int64Array, his: Int64Array) -> tuple[Int64Array, Int64Array]: ...
+    def retie(self, sets: Int64Array, entries: Int64Array, ties: Int64Array) -> None: ...
+
+
 @dataclass(frozen=True)
 class Step:
     """What a batch of changes brings: sends of entries, each with the change it belongs to and the row to be sent."""
@@ -35,7 +52,7 @@ class Step:
     change: Int64Array
     """Place of the change of each send."""
     set: Int64Array
-    """Set whose plane each send's boxes are in."""
+    """Set whose space each send's boxes are in."""
     row: Int64Array
     """Position in the log of each send's row."""
 
@@ -43,10 +60,11 @@ class Step:
 class Ranked:
     """Rows as entries of rankings; the log has their contents."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, kernel: Kernel | None = None) -> None:
+        """`kernel`: other than plain rankings, which are for no more than one range."""
         self.space = space
-        self.rankings = Rankings(space.k)
-        looked_at = [column.name for column in (*space.equalities, *([space.range] if space.range else []))]
+        self.rankings: Kernel = Rankings(space.k) if kernel is None else kernel
+        looked_at = [column.name for column in (*space.equalities, *space.ranges)]
         names = dict.fromkeys([*space.payload, *looked_at])
         self.log = RowLog(pa.schema([space.table.schema.field(name) for name in names]))
         self._sets: dict[ChannelKey, int] = {}
@@ -77,11 +95,18 @@ class Ranked:
         return step
 
     def best(self, channels: Sequence[ChannelKey], los: Int64Array, his: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """(index of the point, position of the row) of the first k rows of every point."""
+        """(index of the point, position of the row) of the first k rows of every point.
+
+        los, his: [points], or [points, ranges] where there are several.
+        """
         sets = np.array([self._sets.get(key, ABSENT) for key in channels], np.int64)
         at = np.flatnonzero(sets != ABSENT)
         starts, entries = self.rankings.best(sets[at], los[at], his[at])
         return np.repeat(at, np.diff(starts)), self._row_of[entries]
+
+    def sets_of(self, channels: Iterable[ChannelKey]) -> Int64Array:
+        """The set of each channel, made if there is none; ABSENT for a channel with a null, where nobody is."""
+        return np.array([self._set(key) for key in channels], np.int64)
 
     def channels(self, sets: Int64Array) -> tuple[pa.Array, ...]:
         """The channel of each set, in columns."""
@@ -104,17 +129,14 @@ class Ranked:
         keys = self._keys(rows)
         entry = self._entries_of(keys)
         group, channels = group_channels(self._channel_columns(rows), rows.num_rows)
-        new_set = np.array([self._set(key) for key in channels], np.int64)[group]
-        xs, has_x = self._codes(self.space.range, rows)
-        # The ends of the axis stand for "no limit"; a number as large as that counts as its neighbour.
-        xs = np.clip(xs, CODE_MIN + 1, CODE_MAX - 1)
+        new_set = self.sets_of(channels)[group]
+        xs, has_x = self._xs_of(rows)
         ys, has_y = self._codes(self.space.rank, rows)
         new_set[~(is_there & has_x & has_y)] = ABSENT
         place, sets, is_present = _moves(self._before(entry, new_set), new_set)
         ties = self._ties_of(keys)
         ys = ~ys if self.space.descending else ys
-        sends = self.rankings.change(sets, entry[place], xs[place], ys[place], ties[place], is_present)
-        of = np.repeat(np.arange(len(place)), np.diff(sends.send_starts))
+        sends, of, of_set = self._tell(sets, entry[place], xs[place], ys[place], ties[place], is_present)
         change = place[of]
         row = self._rows_at(entry, first, sends.entry, change)
         self._set_of[entry], self._row_of[entry] = new_set, first + np.arange(len(entry))
@@ -122,7 +144,21 @@ class Ranked:
         for key, is_last_there in dict(zip(keys, is_there.tolist(), strict=True)).items():
             if not is_last_there:
                 self._free.append(self._entries.pop(key))
-        return Step(sends, change, sets[of], row)
+        return Step(sends, change, of_set, row)
+
+    def _tell(
+        self,
+        sets: Int64Array,
+        entries: Int64Array,
+        xs: Int64Array,
+        ys: Int64Array,
+        ties: Int64Array,
+        is_present: BoolArray,
+    ) -> tuple[Sends, Int64Array, Int64Array]:
+        """Makes changes of entries: what there is to send, and for each send the place of its change, and the set."""
+        sends = self.rankings.change(sets, entries, xs, ys, ties, is_present)
+        of = np.repeat(np.arange(len(sets)), np.diff(sends.send_starts))
+        return sends, of, sets[of]
 
     def _before(self, entry: Int64Array, new_set: Int64Array) -> Int64Array:
         """The set of each row before its change, several changes to one row included."""
@@ -185,9 +221,19 @@ class Ranked:
             columns.append(components if valid.all() else pc.if_else(pa.array(valid), components, None))
         return columns
 
-    def _codes(self, column: Column | None, rows: pa.RecordBatch) -> tuple[Int64Array, BoolArray]:
-        if column is None:
-            return np.zeros(rows.num_rows, np.int64), np.ones(rows.num_rows, np.bool_)
+    def _xs_of(self, rows: pa.RecordBatch) -> tuple[Int64Array, BoolArray]:
+        """Codes of the range columns, [rows, ranges], and where none is null; without a range all rows are at one place."""
+        xs = np.zeros((rows.num_rows, max(1, len(self.space.ranges))), np.int64)
+        valid = np.ones(rows.num_rows, np.bool_)
+        for i, column in enumerate(self.space.ranges):
+            xs[:, i], is_valid = self._codes(column, rows)
+            valid &= is_valid
+        if len(self.space.ranges) == 1:
+            # In the plane the ends of the axis stand for "no limit"; a number as large as that counts as its neighbour.
+            xs = np.clip(xs, CODE_MIN + 1, CODE_MAX - 1)
+        return xs, valid
+
+    def _codes(self, column: Column, rows: pa.RecordBatch) -> tuple[Int64Array, BoolArray]:
         return codes_of(column.type, rows.column(column.name))
 
     def _ties_of(self, keys: list[ChannelKey]) -> Int64Array:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tidings.model.catalog import Table
-from tidings.sql.constants import Constants, Interval
+from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
 
 Row = dict[str, Any]
@@ -33,12 +33,4 @@ def _satisfies(shape: Shape, constants: Constants, row: Row) -> bool:
     if not all(row[ref.column] is not None and row[ref.column] in values for ref, values in pinned):
         return False
     ranges = zip(shape.ranges, constants.intervals, strict=True)
-    return all(_holds(interval, row[ref.column]) for ref, interval in ranges)
-
-
-def _holds(interval: Interval, value: Any) -> bool:
-    if value is None or interval.is_empty:
-        return False
-    if interval.lo is not None and (value < interval.lo or (value == interval.lo and not interval.lo_closed)):
-        return False
-    return not (interval.hi is not None and (value > interval.hi or (value == interval.hi and not interval.hi_closed)))
+    return all(interval.holds(row[ref.column]) for ref, interval in ranges)

@@ -13,15 +13,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import ArrayLike
 
 from tidings.families.base import Created, Rows, Server
-from tidings.families.listeners import Listeners
+from tidings.families.listeners import Listeners, on_some_channel
 from tidings.families.targets import IndexedTargets
 from tidings.families.topk.index import Ranked, Step
 from tidings.families.topk.reformulate import messages_of, quadrants_of, tiles_of
 from tidings.families.topk.subscription import DIMS, Space
+from tidings.kernels.crowds import Crowds
+from tidings.kernels.rankings import Rankings, Sends
 from tidings.model.change import TableChanges
-from tidings.model.channel import channel_keys
+from tidings.model.channel import channel_keys, group_channels
+from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
@@ -32,9 +36,9 @@ class DenseServer(Server):
 
     remembers_changes = True
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, ranked: Ranked | None = None) -> None:
         self.space = space
-        self.ranked = Ranked(space)
+        self.ranked = Ranked(space) if ranked is None else ranked
         self._listeners = Listeners()
 
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
@@ -71,6 +75,67 @@ class DenseServer(Server):
     def load(self, state: Any) -> None:
         self.ranked.load(state["ranked"])
         self._listeners.load(state["listeners"])
+
+
+class RoundedServer(DenseServer):
+    """No more tiles than there are groups, where there would be k: some are larger than they need to be."""
+
+    def __init__(self, space: Space, groups: int) -> None:
+        super().__init__(space, Ranked(space, Rankings(space.k, groups)))
+
+
+class SparseServer(DenseServer):
+    """Tiles drawn around the points in them; none where nobody is."""
+
+    def __init__(self, space: Space, groups: int | None = None) -> None:
+        self._among = _Among(space.k, groups)
+        super().__init__(space, Ranked(space, self._among))
+
+    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+        created = super().create(points, tables, wants_snapshots=wants_snapshots)
+        self._among.points.add(*self._placed(points))
+        return created
+
+    def drop(self, points: PointBatch) -> None:
+        super().drop(points)
+        self._among.points.remove(*self._placed(points))
+
+    def _placed(self, points: PointBatch) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Set and ends of each point; those on no channel are in no set."""
+        on_channel = points.take(on_some_channel(points))
+        group, keys = group_channels(on_channel.channel, len(on_channel))
+        return self.ranked.sets_of(keys)[group], on_channel.coords[:, 0], on_channel.coords[:, 1]
+
+    def dump(self) -> Any:
+        points = self._among.points.dump()
+        channel = self.ranked.channels(points.pop("set"))
+        return {"dense": super().dump(), "channel": list(channel), "points": points}
+
+    def load(self, state: Any) -> None:
+        super().load(state["dense"])
+        count = len(state["points"]["lo"])
+        sets = self.ranked.sets_of(channel_keys(state["channel"], count))
+        self._among.points.load({"set": sets, **state["points"]})
+
+
+class _Among(Rankings):
+    """Rankings that tell only the points there are."""
+
+    def __init__(self, k: int, groups: int | None) -> None:
+        super().__init__(k, groups)
+        self.points = Crowds()
+
+    def change(
+        self,
+        sets: ArrayLike,
+        entries: ArrayLike,
+        xs: ArrayLike,
+        ys: ArrayLike,
+        ties: ArrayLike,
+        is_present: ArrayLike,
+        among: Crowds | None = None,
+    ) -> Sends:
+        return super().change(sets, entries, xs, ys, ties, is_present, self.points)
 
 
 class UnicastServer(DenseServer):

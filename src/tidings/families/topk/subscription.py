@@ -1,7 +1,8 @@
-"""Top-k subscriptions as points: the two ends of the range, on the channel of the equality constants.
+"""Top-k subscriptions as points: the two ends of every range, on the channel of the equality constants.
 
-The plane of a form has l to the right and r upwards; k, the ranking column and its direction belong to the form. Without a
-range all subscriptions are one point that holds everything.
+The plane of a form with one range has l to the right and r upwards; several ranges make a space of (l_1, r_1, l_2, r_2 ..).
+k, the ranking column and its direction belong to the form. Without a range all subscriptions are one point of a plane that
+holds everything.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ from tidings.model.points import Placement
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
 
-SEVERAL_CHANNELS = "in"
+SEVERAL_CHANNELS, NET = "in", "net"
+"""Distinctions between forms, joined by commas in `Form.variant`."""
 CHANNELS_MAX = 1_000
 DIMS = 2
+"""Of the plane of one range."""
+RANGES_MAX = 8
 
 
 @dataclass(frozen=True)
@@ -34,12 +38,18 @@ class Space:
     key: str
     table: Table
     equalities: tuple[Column, ...]
-    range: Column | None
+    ranges: tuple[Column, ...]
     rank: Column
     descending: bool
     k: int
     projection: tuple[str, ...]
     has_several_channels: bool
+    is_net: bool
+
+    @property
+    def range(self) -> Column | None:
+        """The one range of a form that has no more than one."""
+        return self.ranges[0] if self.ranges else None
 
     @property
     def channel_types(self) -> tuple[pa.DataType, ...]:
@@ -63,24 +73,37 @@ def space_of(form: Form, catalog: Catalog) -> Space:
         form.key,
         table,
         tuple(table.column(ref.column) for ref in shape.equalities),
-        table.column(shape.ranges[0].column) if shape.ranges else None,
+        tuple(table.column(ref.column) for ref in shape.ranges),
         table.column(shape.order.column.column),
         shape.order.descending,
         shape.order.limit,
         table.column_names if shape.projection is None else tuple(ref.column for ref in shape.projection),
-        form.variant == SEVERAL_CHANNELS,
+        has_several_channels(form),
+        NET in form.variant.split(","),
     )
+
+
+def has_several_channels(form: Form) -> bool:
+    return SEVERAL_CHANNELS in form.variant.split(",")
+
+
+def net(form: Form) -> Form | None:
+    """The form for those who want only the net effect of a batch; there is none for several ranges."""
+    if len(form.shape.ranges) > 1:
+        return None
+    return Form(form.family, form.shape, ",".join(filter(None, (form.variant, NET))))
 
 
 def objection(shape: Shape, catalog: Catalog) -> Objection | None:
     assert shape.order is not None
     table = catalog.table(shape.tables[0])
-    if len(shape.ranges) > 1:
-        names = " and ".join(ref.column for ref in shape.ranges)
-        return Objection(f"ORDER BY .. LIMIT with ranges of {names}", "order", "use a range of one column")
-    if shape.ranges and table.column(shape.ranges[0].column).type.is_lossy:
-        problem = f"ORDER BY .. LIMIT with a range of {shape.ranges[0].column!r}, which is TEXT"
-        return Objection(problem, "order", "use a range of a column of another type, or = or IN")
+    for ref in shape.ranges:
+        if table.column(ref.column).type.is_lossy:
+            problem = f"ORDER BY .. LIMIT with a range of {ref.column!r}, which is TEXT"
+            return Objection(problem, "order", "use a range of a column of another type, or = or IN")
+    if len(shape.ranges) > RANGES_MAX:
+        problem = f"ORDER BY .. LIMIT with ranges of {len(shape.ranges)} columns"
+        return Objection(problem, "order", f"use ranges of at most {RANGES_MAX} columns; = and IN are not counted")
     if table.column(shape.order.column.column).type.is_lossy:
         problem = f"ORDER BY {shape.order.column.column}, which is TEXT"
         return Objection(problem, "order", "rank by a column of another type")
@@ -99,10 +122,8 @@ def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
         hint = f"at most {CHANNELS_MAX:,} combinations are possible; split the subscription"
         raise SqlError(f"the IN lists combine to {prod(counts):,} channels", construct="IN", hint=hint)
     channels: tuple[ChannelKey, ...] = tuple(product(*components))
-    ends = (CODE_MIN, CODE_MAX)
-    if constants.intervals:
-        ends = constants.intervals[0].lo_code, constants.intervals[0].hi_code
-    return Placement(form.key, channels, ends)
+    ends = [end for interval in constants.intervals for end in (interval.lo_code, interval.hi_code)]
+    return Placement(form.key, channels, tuple(ends or (CODE_MIN, CODE_MAX)))
 
 
 @lru_cache(maxsize=4096)

@@ -1,13 +1,13 @@
 """Top-k views: the rows a subscription holds, in order, and what changes in them.
 
 A message says that a row is now so, or gone. A view that holds it overwrites or removes it; one that does not takes it in
-and lets its last row go. A subscription on several channels holds k rows of each, and shows the first k of all.
+and lets its last row go. A subscription on several channels holds k rows of each, and shows the first k of all. Views are
+shortlists of numbers of rows; those whose answers change in the same way share one line.
 """
 
 from __future__ import annotations
 
-from bisect import insort
-from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,15 @@ import pyarrow as pa
 
 from tidings.families.base import FirstRows, Pairs, Told, Views
 from tidings.families.topk.subscription import Space
-from tidings.model.channel import ChannelKey, channel_column, channel_keys
-from tidings.model.codes import Int64Array, codes_of
+from tidings.families.topk.versions import Versions
+from tidings.kernels.shortlists import NONE, Differences, Shortlists
+from tidings.model.channel import ChannelKey, channel_column, group_channels
+from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.notification import change_tail, delete_change, insert_change, update_change
 from tidings.model.points import PointBatch
-from tidings.model.render import comparable_rows, render_rows
 
 PLACED, GONE = 1, 2
-Held = list[tuple[int, ChannelKey, str, str]]
-"""Rows in order: rank, key, text, text to compare by. Of one key there is one row."""
 
 
 class TopkViews(Views):
@@ -33,145 +32,131 @@ class TopkViews(Views):
 
     def __init__(self, space: Space) -> None:
         self._space = space
-        self._held: dict[int, Held] = {}
-        self._home: dict[int, int] = {}
-        """With IN: slot -> first slot of its subscription."""
-        self._siblings: dict[int, dict[ChannelKey, int]] = {}
-        """With IN: first slot -> channel -> slot."""
+        self._clear()
+
+    def _clear(self) -> None:
+        self._lists = Shortlists(self._space.k)
+        self._versions = Versions(self._space, self._lists)
+        self._list = np.empty(0, np.int32)
+        """Slot -> list."""
+        self._slot = np.empty(0, np.int32)
+        """List -> slot."""
+        self._channel = np.empty(0, np.int32)
+        """With IN: list -> channel."""
+        self._channels: dict[ChannelKey, int] = {}
 
     def create(self, slots: Int64Array, points: PointBatch) -> None:
-        self._held.update((slot, []) for slot in slots.tolist())
+        lists = self._lists.open(points.home)
+        self._list = _covering(self._list, slots)
+        self._slot = _covering(self._slot, lists)
+        self._list[slots], self._slot[lists] = lists, slots
         if self._space.has_several_channels:
-            home = -1
-            keys = channel_keys(points.channel, len(points))
-            for slot, key, is_home in zip(slots.tolist(), keys, points.home.tolist(), strict=True):
-                home = slot if is_home else home
-                self._home[slot] = home
-                self._siblings.setdefault(home, {})[key] = slot
+            group, keys = group_channels(points.channel, len(points))
+            self._channel = _covering(self._channel, lists)
+            self._channel[lists] = self._channel_numbers(keys)[group]
 
     def drop(self, slots: Int64Array) -> None:
-        for slot in slots.tolist():
-            del self._held[slot]
-            self._home.pop(slot, None)
-            self._siblings.pop(slot, None)
+        self._lists.close(self._list[slots])
+        self._versions.sweep()
+        if not len(self._lists):
+            self._clear()
 
     def snapshots(self, first: FirstRows) -> list[str]:
-        if first.rows is None:
-            return first.tails([])
-        rows = self._read(first.rows)
-        channels = self._channels(first.rows)
-        cuts = first.starts.tolist()
-        for slot, start, stop in zip(first.slot.tolist(), cuts[:-1], cuts[1:], strict=True):
-            for i in range(start, stop):
-                own = self._siblings[slot][channels[i]] if self._space.has_several_channels else slot
-                insort(self._held[own], rows[i])
-        texts = [[row[2] for row in self._shown(slot)] for slot in first.slot.tolist()]
-        shown = np.cumsum([0, *map(len, texts)])
-        return FirstRows(first.slot, first.seq, shown, None).tails([text for part in texts for text in part])
+        """Views that hold rows already, as after a gap, start anew."""
+        homes = self._list[first.slot].astype(np.int64)
+        versions = np.empty(0, np.int64) if first.rows is None else self._number_first(first, first.rows)
+        if self._space.has_several_channels:
+            _, members = self._lists.members(homes)
+            place = versions if first.rows is None else self._places(homes, first, first.rows)
+            starts = np.searchsorted(np.sort(place), np.arange(len(members) + 1))
+            self._lists.fill(members, starts, versions[np.argsort(place, kind="stable")])
+        else:
+            self._lists.fill(homes, first.starts, versions)
+        starts, shown = self._lists.shown(homes)
+        texts = [self._versions.texts[version] for version in shown.tolist()]
+        self._versions.sweep()
+        return FirstRows(first.slot, first.seq, starts, None).tails(texts)
 
     def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
         """Deliveries come in the order of their messages; what counts is the answer before and after each seq."""
-        rows, seqs = self._read(messages.payload), messages.seq.tolist()
-        told = _Lines()
-        before: dict[int, Held] = {}
-        seq = -1
-        for message, slot, tag in zip(pairs.message.tolist(), pairs.slot.tolist(), pairs.tags.tolist(), strict=True):
-            if seqs[message] != seq:
-                self._close(seq, before, told)
-                seq = seqs[message]
-            home = self._home.get(slot, slot)
-            if home not in before:
-                before[home] = self._shown(home)
-            _apply(self._held[slot], rows[message], self._space.k, is_gone=bool(tag & GONE))
-        self._close(seq, before, told)
-        return told.told()
+        is_next = np.diff(pairs.message, prepend=NONE) != 0
+        reached, send = pairs.message[is_next], np.cumsum(is_next) - 1
+        is_gone = (pairs.tags & GONE) != 0
+        rows = messages.payload.take(pa.array(reached))
+        keys = self._versions.keys(rows)
+        ties = self._versions.ties(keys)
+        is_placed = np.zeros(len(reached), np.bool_)
+        is_placed[send[~is_gone]] = True
+        placed = np.flatnonzero(is_placed)
+        version = np.full(len(reached), NONE, np.int64)
+        version[placed] = self._versions.number(
+            rows.take(pa.array(placed)), [keys[at] for at in placed.tolist()], ties[placed]
+        )
+        found = self._lists.apply(self._list[pairs.slot], send, is_gone, messages.seq[reached], version, ties)
+        tails = self._tails(found)
+        self._versions.sweep()
+        return Told(found.batch[found.kind], self._slot[found.home].astype(np.int64), found.kind, tails)
 
-    def _close(self, seq: int, before: dict[int, Held], told: _Lines) -> None:
-        """All that one seq brings has come: tells those whose answers it has changed."""
-        for home, old in before.items():
-            changes = _difference(old, self._shown(home))
-            if changes:
-                told.add(seq, home, changes)
-        before.clear()
+    def _tails(self, found: Differences) -> list[str]:
+        """The line's tail of each kind of difference."""
+        texts = self._versions.texts
+        changes = [
+            insert_change(texts[new])
+            if old == NONE
+            else delete_change(texts[old])
+            if new == NONE
+            else update_change(texts[old], texts[new])
+            for old, new in zip(found.old.tolist(), found.new.tolist(), strict=True)
+        ]
+        parts = zip(found.batch.tolist(), pairwise(found.starts.tolist()), strict=True)
+        return [change_tail(seq, ", ".join(changes[start:stop])) for seq, (start, stop) in parts]
 
-    def _shown(self, home: int) -> Held:
-        if not self._space.has_several_channels:
-            return list(self._held[home])
-        every = [self._held[slot] for slot in self._siblings[home].values()]
-        return sorted(row for held in every for row in held)[: self._space.k]
+    def _number_first(self, first: FirstRows, rows: pa.RecordBatch) -> Int64Array:
+        """Numbers of first rows. A row is the same for all who come after the same seq: it is read once for them."""
+        names = self._space.table.key
+        group, _ = group_channels([rows.column(name) for name in names], rows.num_rows)
+        _, moment = np.unique(first.seq, return_inverse=True)
+        moment = np.repeat(moment, np.diff(first.starts))
+        encoded = pa.array(moment * rows.num_rows + group).dictionary_encode()
+        number = np.asarray(encoded.indices)
+        example = np.empty(len(encoded.dictionary), np.int64)
+        example[number] = np.arange(len(number))
+        chosen = rows.take(pa.array(example))
+        keys = self._versions.keys(chosen)
+        versions: Int64Array = self._versions.number(chosen, keys, self._versions.ties(keys))[number]
+        return versions
 
-    def _read(self, rows: pa.RecordBatch) -> Held:
-        """Rows of a payload as views hold them; a row that has gone has no rank."""
-        table, names = self._space.table, self._space.projection
-        codes, _ = codes_of(self._space.rank.type, rows.column(self._space.rank.name))
-        ranks = (~codes if self._space.descending else codes).tolist()
-        keys = channel_keys([channel_column(table.column(n).type, rows.column(n))[0] for n in table.key], rows.num_rows)
-        columns = [rows.column(name) for name in names]
-        texts = render_rows(names, columns, rows.num_rows)
-        return list(zip(ranks, keys, texts, comparable_rows(names, columns, texts), strict=True))
+    def _places(self, homes: Int64Array, first: FirstRows, rows: pa.RecordBatch) -> Int64Array:
+        """With IN: the place of each first row's list, that of its subscription on its channel, among all lists of these."""
+        starts, members = self._lists.members(homes)
+        columns = [channel_column(column.type, rows.column(column.name))[0] for column in self._space.equalities]
+        group, keys = group_channels(columns, rows.num_rows)
+        channel, width = self._channel_numbers(keys)[group], len(self._channels)
+        own = np.repeat(np.arange(len(homes)), np.diff(starts)) * width + self._channel[members]
+        order = np.argsort(own)
+        owner = np.repeat(np.arange(len(homes)), np.diff(first.starts))
+        place: Int64Array = order[np.searchsorted(own[order], owner * width + channel)]
+        return place
 
-    def _channels(self, rows: pa.RecordBatch) -> list[ChannelKey]:
-        if not self._space.has_several_channels:
-            return []
-        columns = [channel_column(c.type, rows.column(c.name))[0] for c in self._space.equalities]
-        return channel_keys(columns, rows.num_rows)
+    def _channel_numbers(self, keys: list[ChannelKey]) -> Int64Array:
+        return np.array([self._channels.setdefault(key, len(self._channels)) for key in keys], np.int64)
 
     def dump(self, slots: Int64Array) -> Any:
-        return [[[rank, list(key), text, same] for rank, key, text, same in self._held[at]] for at in slots.tolist()]
+        starts, held = self._lists.read(self._list[slots])
+        is_used = np.zeros(len(self._versions.texts), np.bool_)
+        is_used[held] = True
+        return {
+            "sizes": np.diff(starts).astype(np.int32),
+            "held": (np.cumsum(is_used, dtype=np.int32) - 1)[held],
+            "versions": self._versions.dump(np.flatnonzero(is_used)),
+        }
 
     def load(self, slots: Int64Array, state: Any) -> None:
-        for slot, rows in zip(slots.tolist(), state, strict=True):
-            self._held[slot] = [(rank, tuple(key), text, same) for rank, key, text, same in rows]
+        versions = self._versions.load(state["versions"])[state["held"]]
+        self._lists.fill(self._list[slots], np.append(0, np.cumsum(state["sizes"])), versions)
 
 
-class _Lines:
-    """Notifications gathered one by one; equal ones at one seq share their text."""
-
-    def __init__(self) -> None:
-        self._seq: list[int] = []
-        self._slot: list[int] = []
-        self._tail: list[int] = []
-        self._numbers: dict[str, int] = {}
-
-    def add(self, seq: int, slot: int, changes: str) -> None:
-        self._seq.append(seq)
-        self._slot.append(slot)
-        self._tail.append(self._numbers.setdefault(change_tail(seq, changes), len(self._numbers)))
-
-    def told(self) -> Told:
-        seq, slot, tail = (np.array(part, np.int64) for part in (self._seq, self._slot, self._tail))
-        return Told(seq, slot, tail, list(self._numbers))
-
-
-def _apply(held: Held, row: tuple[int, ChannelKey, str, str], k: int, *, is_gone: bool) -> None:
-    """The client's rule."""
-    for i, other in enumerate(held):
-        if other[1] == row[1]:
-            del held[i]
-            break
-    if not is_gone:
-        insort(held, row)
-        if len(held) > k:
-            held.pop()
-
-
-def _difference(old: Held, new: Held) -> str:
-    """Changes from one answer to the other as multisets of what is shown; empty if there are none."""
-    if old == new:
-        return ""
-    gone, come = Counter(row[3] for row in old), Counter(row[3] for row in new)
-    gone, come = gone - come, come - gone
-    changes = []
-    known = {row[1]: row for row in old}
-    for row in new:
-        before = known.get(row[1])
-        if before is not None and gone[before[3]] > 0 and come[row[3]] > 0:
-            gone[before[3]] -= 1
-            come[row[3]] -= 1
-            changes.append(update_change(before[2], row[2]))
-    for rows, left, change in ((old, gone, delete_change), (new, come, insert_change)):
-        for row in rows:
-            if left[row[3]] > 0:
-                left[row[3]] -= 1
-                changes.append(change(row[2]))
-    return ", ".join(changes)
+def _covering(values: Any, places: Int64Array) -> Any:
+    """The values in an array that has all these places."""
+    top = int(places.max(initial=-1)) + 1
+    return np.resize(values, max(top, len(values) * 3 // 2)) if top > len(values) else values

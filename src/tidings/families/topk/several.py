@@ -1,0 +1,78 @@
+"""The server of forms with ranges of several columns, which knows its points and what is the last row each of them holds.
+
+With one range, the rows beside a row tell where it matters; with several there are no such neighbours. So a change is
+looked up among the points: those whose ranges hold the row, old or new, where it is no worse than their k-th. Messages
+go to a few boxes around these. Others in the boxes get the row as well, for their ranges hold it too, and let it go again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.families.base import Created, Rows, Server
+from tidings.families.listeners import on_some_channel
+from tidings.families.topk.index import Ranked
+from tidings.families.topk.reformulate import messages_of, tiles_of
+from tidings.families.topk.subscription import Space
+from tidings.kernels.holdings import Holdings
+from tidings.model.change import TableChanges
+from tidings.model.channel import channel_keys, group_channels
+from tidings.model.codes import Int64Array
+from tidings.model.message import MessageBatch, SnapshotBatch
+from tidings.model.points import PointBatch
+
+
+class SeveralRangesServer(Server):
+    """A message for the row that has changed, one for those who lose it, and one for each row that takes its place."""
+
+    remembers_changes = True
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.holdings = Holdings(space.k, len(space.ranges))
+        self.ranked = Ranked(space, self.holdings)
+
+    def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
+        step = self.ranked.change(changes)
+        if len(step.change) == 0:
+            return []
+        return [messages_of(self.space, self.ranked, changes.seq, step, tiles_of(step))]
+
+    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+        if not self.ranked.is_filled:
+            self.ranked.fill(tables[self.space.table.name])
+        self.holdings.add(*self._placed(points))
+        if not wants_snapshots:
+            return Created(points)
+        keys = channel_keys(points.channel, len(points))
+        owner, row = self.ranked.best(keys, points.coords[:, 0::2], points.coords[:, 1::2])
+        if len(owner) == 0:
+            return Created(points)
+        payload = self.ranked.log.take(row).select(list(self.space.payload))
+        snapshots = SnapshotBatch(self.space.key, points.after[owner], points.id.take(pa.array(owner)), payload)
+        return Created(points, [snapshots])
+
+    def drop(self, points: PointBatch) -> None:
+        self.holdings.remove(*self._placed(points))
+
+    def _placed(self, points: PointBatch) -> tuple[Int64Array, Int64Array]:
+        """(sets, coordinates) of the points, but for those on no channel."""
+        reachable = points.take(on_some_channel(points))
+        group, keys = group_channels(reachable.channel, len(reachable))
+        return self.ranked.sets_of(keys)[group], reachable.coords
+
+    def dump(self) -> Any:
+        sets, coords, copies = self.holdings.points()
+        channel = list(self.ranked.channels(sets))
+        return {"ranked": self.ranked.dump(), "channel": channel, "coords": coords, "copies": copies}
+
+    def load(self, state: Any) -> None:
+        self.ranked.load(state["ranked"])
+        copies = state["copies"]
+        group, keys = group_channels(state["channel"], len(copies))
+        sets = self.ranked.sets_of(keys)[group]
+        self.holdings.add(np.repeat(sets, copies), np.repeat(state["coords"], copies, axis=0))
