@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -252,6 +253,15 @@ class World:
         self.plain.held = {home_of[home]: held for home, held in self.plain.held.items()}
 
 
+def check(world: World) -> None:
+    """Views hold the rows they should."""
+    state = world.views.dump(np.array(list(world.slots.values()), np.int64))
+    texts = state["versions"]["texts"].to_pylist()
+    held = [texts[number] for number in state["held"]]
+    expected = [[row[2] for row in world.plain.held[home][channel]] for home, channel in world.slots]
+    assert [held[start:stop] for start, stop in pairwise(np.cumsum([0, *state["sizes"]]))] == expected
+
+
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("table", [NUMBERS, TEXTS, SEVERAL], ids=["number", "text", "several"])
 @settings(max_examples=20)
@@ -262,6 +272,7 @@ def test_any_course_of_events_gives_the_lines_of_plain_views(table: str, query: 
         event = world.random.choice(["create", "tell", "tell", "tell", "start_anew", "restart", "drop"])
         if event != "create" or len(world.slots) < 30:
             getattr(world, event)()
+        check(world)
 
 
 def test_a_snapshot_after_a_gap_takes_the_place_of_what_was_held() -> None:
@@ -303,6 +314,7 @@ def test_ties_follow_the_keys_when_labels_are_given_anew(monkeypatch: pytest.Mon
         key = "a" * count + "b" if count else "a"
         monkeypatch.setattr(world, "row", lambda _, key=key: {"id": key, "kind": "a", "per": 1.0, "note": 0.0})
         world.tell()
+        check(world)
 
 
 def test_rows_that_nobody_holds_are_forgotten() -> None:

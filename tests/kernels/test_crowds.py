@@ -71,7 +71,7 @@ ACTIONS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 1 << 30), st.lists(ACTIONS, min_size=2, max_size=12))
 def test_crowds_have_what_was_added_and_not_removed(seed: int, actions: list) -> None:
     world = World(seed)
@@ -86,6 +86,7 @@ def test_crowds_have_what_was_added_and_not_removed(seed: int, actions: list) ->
         else:
             world.reload()
         world.check()
+    assert len(world.crowds) == sum(map(world.crowds.count, world.points))
 
 
 def test_points_come_in_order_and_the_tree_stays_low() -> None:

@@ -183,6 +183,15 @@ def test_many_entries_and_points(dims: int, span: int) -> None:
     check(world)
 
 
+def test_entries_that_differ_by_tie_only() -> None:
+    world = World(3, 2)
+    world.add(0, [(0, 1, 0, 1), (1, 1, 1, 1), (2, 3, 2, 3)])
+    world.change([(0, e, (1, 1, 5, e * 37 % 200), True) for e in range(200)], is_each_checked=False)
+    check(world)
+    world.change([(0, e, (1, 1, 5, e * 37 % 200), False) for e in range(0, 200, 2)])
+    check(world)
+
+
 def test_points_in_order_make_no_high_tree() -> None:
     holdings = Holdings(1, 2)
     of = holdings.new_set()

@@ -99,7 +99,7 @@ def draw_changes(world: World, choice: random.Random, heights: int) -> list[Chan
     return changes
 
 
-@settings(max_examples=400)
+@settings(max_examples=120)
 @given(st.integers(1, 4), st.sampled_from([2, 5, 30]), st.integers(0, 1 << 32))
 def test_all_hold_what_they_should_after_every_batch(k: int, heights: int, seed: int) -> None:
     choice = random.Random(seed)
@@ -123,7 +123,7 @@ EDGE_CHANGES = st.tuples(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.integers(1, 3), st.lists(st.lists(EDGE_CHANGES, min_size=1, max_size=8), min_size=1, max_size=4))
 def test_extreme_numbers(k: int, batches: list[list[Change]]) -> None:
     world = World(k, EDGE_POINTS)

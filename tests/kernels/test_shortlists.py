@@ -191,16 +191,17 @@ class World:
         for item in [item for item in self.thing_of if item not in held]:
             del self.thing_of[item], self.plain.items[item]
 
-    def check(self) -> None:
-        numbers, homes = list(self.plain.lists), list(self.plain.groups)
-        assert len(self.lists) == len(numbers)
-        starts, items = self.lists.read(numbers)
-        parts = [items[a:b].tolist() for a, b in pairwise(starts)]
-        assert parts == list(self.plain.lists.values())
-        starts, items = self.lists.shown(homes)
-        parts = [items[a:b].tolist() for a, b in pairwise(starts)]
-        assert parts == [self.plain.shown(home) for home in homes]
-        assert self.lists.room >= len(items)
+
+def check(world: World) -> None:
+    """Lists hold, and groups show, what they should."""
+    lists, plain = world.lists, world.plain
+    numbers, homes = list(plain.lists), list(plain.groups)
+    assert len(lists) == len(numbers)
+    starts, items = lists.read(numbers)
+    assert [items[a:b].tolist() for a, b in pairwise(starts)] == list(plain.lists.values())
+    starts, items = lists.shown(homes)
+    assert [items[a:b].tolist() for a, b in pairwise(starts)] == [plain.shown(home) for home in homes]
+    assert lists.room >= len(items)
 
 
 @settings(max_examples=150)
@@ -218,7 +219,7 @@ def test_any_course_of_events_is_that_of_plain_lists(seed: int, k: int) -> None:
                 world.close()
         else:
             getattr(world, event)()
-        world.check()
+        check(world)
 
 
 @pytest.mark.parametrize("k", [10, 300])
@@ -227,7 +228,7 @@ def test_lists_outgrow_their_room_again_and_again(k: int) -> None:
     world.open(25)
     for _ in range(12):
         world.deliver(20)
-        world.check()
+        check(world)
         world.close()
         world.open(1)
         world.forget()

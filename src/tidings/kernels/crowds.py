@@ -116,7 +116,8 @@ class Crowds:
             is_filled = (added > 0) & (2 * added >= self._sizes())
             rest = np.repeat(~is_filled, added)
             of = np.repeat(np.arange(top), added)
-            self._fill(np.flatnonzero(is_filled), of[~rest], los[~rest], his[~rest], times[~rest])
+            if is_filled.any():
+                self._fill(np.flatnonzero(is_filled), of[~rest], los[~rest], his[~rest], times[~rest])
             of, los, his, times = of[rest], los[rest], his[rest], times[rest]
         at = 0
         while crowds_add.add(*self._arrays, of, los, his, times, at) != DONE:
@@ -193,9 +194,8 @@ def _covering(memory: I64, used: int, wanted: int) -> I64:
 
 
 def _fitting(memory: I64, used: int) -> I64:
-    """The memory, or one with not as much room."""
-    fitting = used + used // 16
-    return memory if fitting >= len(memory) else _memory(memory, used, fitting)
+    """The memory, or if that has far too much room, one with less."""
+    return memory if 2 * len(memory) <= 3 * used else _memory(memory, used, used + used // 16)
 
 
 def _points(sets: ArrayLike, los: ArrayLike, his: ArrayLike) -> tuple[I64, I64, I64]:

@@ -42,7 +42,6 @@ BLOCK_MAX = CELL_MAX * CELLS_MAX
 # siblings are; SIZE is how many different points there are, COUNT how many. Of two siblings, the first has the greatest
 # coordinate that belongs to it as its CUT, the second which coordinate that is.
 LO_MIN, LO_MAX, HI_MIN, HI_MAX, CHILD, SIZE, COUNT, CUT, RECORD = range(9)
-LO, HI = 0, 1
 
 # The class of a block is log2 of the points there is room for. Up to CELL_MAX, it is one cell: [lo .. | hi .. | times ..].
 # A larger one starts with fields of its cells: their bounds, as of a record, and their sizes. Free cells have bounds

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tidings.kernels import holdings_best, holdings_change, holdings_points
 from tidings.kernels.arguments import as_argument, as_ints
-from tidings.kernels.holdings_arrays import COUNT, I64, NOBODY, ROOT, SET, Tree, entry_tree, point_tree
+from tidings.kernels.holdings_arrays import COUNT, I64, NOBODY, ROOT, SET, Tree, entry_tree, new_stack, point_tree
 from tidings.kernels.holdings_change import BAD_ENTRY, DONE
-from tidings.kernels.holdings_search import new_stack
 from tidings.kernels.rankings import Sends
 
 __all__ = ["DIMS_MAX", "Holdings", "Sends"]
@@ -132,7 +131,7 @@ class Holdings:
         """Remove points, once each; if one is not there, an error is raised, with those before removed."""
         of, boxes = self._sets_of(sets), self._rows(points, 2 * self.dims)
         _check_lengths(of, boxes)
-        self._points, done = holdings_points.remove(self._points, of, boxes)
+        done = holdings_points.remove(self._points, of, boxes)
         if done < len(of):
             raise KeyError(f"set {of[done]} has no point {boxes[done].tolist()}")
 

@@ -21,6 +21,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from tidings.kernels.anchors_arrays import pointer
+
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -81,6 +83,38 @@ def _empty_tree(y: int, width: int, identity: int, axes: list[int]) -> Tree:
     head[Y], head[WIDTH], head[IDENTITY] = y, width, identity
     links, bounds = np.zeros((0, LINK_FIELDS), np.int64), np.zeros((0, 2, y + 2), np.int64)
     return Tree(head, np.array(axes, np.int64), links, bounds, np.zeros((0, width, BLOCK_MAX), np.int64))
+
+
+class Walk(NamedTuple):
+    """What walks down a tree look at, without sizes and reference counts, for compiled code only.
+
+    Counting references at every call would take longer than all else (see anchors_arrays.Pointers). Rows are laid end to
+    end. The arrays must be kept alive: compiled code forgets those that are not named any more, unless they are
+    arguments of the kernel that was called from Python.
+    """
+
+    root: Int
+    y: Int
+    bounds_width: Int
+    block_width: Int
+    links: Any
+    bounds: Any
+    pool: Any
+    stack: Any
+    """Scratch: the nodes still to be looked at."""
+
+
+def new_stack() -> I64:
+    """A stack that no walk outgrows."""
+    return np.empty(2 * HEIGHT_MAX, np.int64)
+
+
+@njit(cache=True)
+def walk_in(t: Tree, stack: I64) -> Walk:
+    """For walks in a tree as it is now."""
+    y = t.head[Y]
+    links, bounds, pool = pointer(t.links), pointer(t.bounds), pointer(t.pool)
+    return Walk(t.head[ROOT], y, 2 * (y + 2), t.head[WIDTH] * BLOCK_MAX, links, bounds, pool, pointer(stack))
 
 
 @njit(cache=True)

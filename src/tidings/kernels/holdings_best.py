@@ -16,12 +16,11 @@ from tidings.kernels.holdings_arrays import (
     LEFT,
     LINK_FIELDS,
     NOBODY,
-    RIGHT,
     Int,
     Tree,
     is_less,
 )
-from tidings.kernels.holdings_search import UPWARDS, Search, comes_first, is_inside, may_have, search_in
+from tidings.kernels.holdings_search import UPWARDS, Search, is_inside, may_have, push_children, search_in
 
 # Fields of a row of a heap.
 HEAP_Y, HEAP_TIE, HEAP_ENTRY, HEAP_FIELDS = range(4)
@@ -82,30 +81,24 @@ def offer(heap: I64, n: Int, y: Int, tie: Int, entry: Int) -> Int:
 @njit(cache=True)
 def best_of(s: Search, of: Int, box: Int, heap: I64) -> Int:
     """Have as many of the best entries of a box in a heap as it has room for; returns how many they are."""
-    n, depth = 0, 0
+    w, n = s.walk, 0
     last_y, last_tie = INT64_MAX, INT64_MAX
-    if s.root != NOBODY:
-        s.stack[0] = s.root
-        depth = 1
+    w.stack[0] = w.root
+    depth = 0 if w.root == NOBODY else 1
     while depth:
         depth -= 1
-        node = s.stack[depth]
+        node = w.stack[depth]
         if not may_have(s, node, of, box, UPWARDS, INT64_MIN, INT64_MIN, last_y, last_tie):
             continue
-        first = s.links[node * LINK_FIELDS + LEFT]
-        if first != IS_LEAF:
-            second = s.links[node * LINK_FIELDS + RIGHT]
-            if comes_first(s, second, first, UPWARDS):
-                first, second = second, first
-            s.stack[depth], s.stack[depth + 1] = second, first
-            depth += 2
+        if w.links[node * LINK_FIELDS + LEFT] != IS_LEAF:
+            depth = push_children(w, node, depth, UPWARDS)
             continue
-        at = s.links[node * LINK_FIELDS + BLOCK] * (s.y + 3) * BLOCK_MAX
-        keys = at + s.y * BLOCK_MAX
-        for i in range(s.links[node * LINK_FIELDS + COUNT]):
-            y, tie = s.pool[keys + i], s.pool[keys + BLOCK_MAX + i]
+        at = w.links[node * LINK_FIELDS + BLOCK] * w.block_width
+        keys = at + w.y * BLOCK_MAX
+        for i in range(w.links[node * LINK_FIELDS + COUNT]):
+            y, tie = w.pool[keys + i], w.pool[keys + BLOCK_MAX + i]
             if not is_less(last_y, last_tie, y, tie) and is_inside(s, at, i, of, box):
-                n = offer(heap, n, y, tie, s.pool[keys + 2 * BLOCK_MAX + i])
+                n = offer(heap, n, y, tie, w.pool[keys + 2 * BLOCK_MAX + i])
                 if n == len(heap):
                     last_y, last_tie = heap[0, HEAP_Y], heap[0, HEAP_TIE]
     return n

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from tidings.kernels.anchors_arrays import pointer
 from tidings.kernels.holdings_arrays import (
     BLOCK,
     BLOCK_MAX,
@@ -16,9 +17,10 @@ from tidings.kernels.holdings_arrays import (
     Int,
     Tree,
     find,
+    walk_in,
 )
 from tidings.kernels.holdings_bounds import bound_greatest
-from tidings.kernels.holdings_meet import HIT_FIELDS, HIT_LEAF, meet
+from tidings.kernels.holdings_meet import HIT_FIELDS, HIT_LEAF, Course, meet
 from tidings.kernels.holdings_search import search_in
 from tidings.kernels.holdings_settle import settle
 from tidings.kernels.holdings_tell import Output, new_output, tell
@@ -47,7 +49,7 @@ def replace(t: Tree, old: I64, new: I64, had: bool, has: bool) -> Tree:
         return t
     if had:
         leaf, place = find(t, old)
-        t = take(t, leaf, place)
+        take(t, leaf, place)
     return put(t, new) if has else t
 
 
@@ -95,7 +97,8 @@ def change(
         status = fault_of(entries, known, of[i], entry, new, has)
         if status != DONE:
             return status, i, entries, out
-        hits, n = meet(points, stack, old, new, had, has, hits)
+        course = Course(walk_in(points, stack), key, pointer(old), pointer(new), had, has)
+        hits, n = meet(course, hits)
         entries = replace(entries, old, new, had, has)
         known[entry] = new[: key + 2]
         known[entry, SET] = of[i] + 1 if has else 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -12,12 +14,12 @@ from tidings.kernels.holdings_arrays import (
     I64,
     IS_LEAF,
     LEFT,
+    LINK_FIELDS,
+    NOBODY,
     RIGHT,
-    ROOT,
     SET,
     Int,
-    Tree,
-    Y,
+    Walk,
     is_less,
 )
 
@@ -28,70 +30,82 @@ LOSES, GAINS = 1, 2
 HIT_LEAF, HIT_PLACE, HIT_KIND, HIT_HEIR, HIT_FIELDS = range(5)
 
 
+class Course(NamedTuple):
+    """A change of an entry, and the points it may concern; see `Walk`. Items have the columns of the tree of entries."""
+
+    walk: Walk
+    y: Int
+    """The column of y of the items."""
+    old: Any
+    new: Any
+    had: bool
+    """Whether there was an entry like the old item; `has`: whether there now is one like the new item."""
+    has: bool
+
+
 @njit(cache=True)
-def may_hold(t: Tree, node: Int, item: I64, key: Int) -> bool:
-    """True if points below a node may have an entry in their boxes, with a key up to their own; `key` is where it has y."""
-    y, b = t.head[Y], t.bounds
-    if is_less(b[node, 1, y], b[node, 1, y + 1], item[key], item[key + 1]):
+def may_hold(w: Walk, node: Int, item: Any, y: Int) -> bool:
+    """True if points below a node may have an item in their boxes, with a key up to their own."""
+    low = node * w.bounds_width
+    high = low + w.y + 2
+    if is_less(w.bounds[high + w.y], w.bounds[high + w.y + 1], item[y], item[y + 1]):
+        return False
+    if w.bounds[low] > item[SET] or w.bounds[high] < item[SET]:
         return False
     c = 1
-    while c < key and b[node, 0, 2 * c - 1] <= item[c] <= b[node, 1, 2 * c]:
+    while c < y and w.bounds[low + 2 * c - 1] <= item[c] <= w.bounds[high + 2 * c]:
         c += 1
-    return bool(c == key)
+    return bool(c == y)
 
 
 @njit(cache=True)
-def has_inside(t: Tree, block: Int, i: Int, item: I64, key: Int) -> bool:
-    """True if the box of the i-th point of a block has an entry inside."""
+def has_inside(w: Walk, at: Int, i: Int, item: Any, y: Int) -> bool:
+    """True if the box of the i-th point of the block at a place of the pool has an item inside."""
     c = 1
-    while c < key and t.pool[block, 2 * c - 1, i] <= item[c] <= t.pool[block, 2 * c, i]:
+    while c < y and w.pool[at + (2 * c - 1) * BLOCK_MAX + i] <= item[c] <= w.pool[at + 2 * c * BLOCK_MAX + i]:
         c += 1
-    return bool(c == key)
+    return bool(c == y and w.pool[at + i] == item[SET])
 
 
 @njit(cache=True)
-def meet_leaf(t: Tree, leaf: Int, old: I64, new: I64, had: bool, has: bool, hits: I64, n: Int) -> Int:
-    """Write the hits in a leaf behind n others; returns how many there are then."""
-    y, key, pool = t.head[Y], len(old) - 3, t.pool
-    block = t.links[leaf, BLOCK]
-    for i in range(t.links[leaf, COUNT]):
-        if pool[block, SET, i] != new[SET]:
-            continue
-        holds = had and not is_less(pool[block, y, i], pool[block, y + 1, i], old[key], old[key + 1])
-        wants = has and not is_less(pool[block, y, i], pool[block, y + 1, i], new[key], new[key + 1])
-        holds = holds and has_inside(t, block, i, old, key)
-        if holds or wants:
-            comes = has and has_inside(t, block, i, new, key)
-            if holds or comes:
-                hits[n, HIT_LEAF], hits[n, HIT_PLACE] = leaf, i
-                hits[n, HIT_KIND] = (LOSES if holds else 0) | (GAINS if comes else 0)
-                n += 1
-    return n
+def kind_of(a: Course, at: Int, i: Int) -> Int:
+    """How a change hits the i-th point of the block at a place of the pool; 0 if it does not."""
+    w, y = a.walk, a.y
+    keys = at + w.y * BLOCK_MAX + i
+    last_y, last_tie = w.pool[keys], w.pool[keys + BLOCK_MAX]
+    loses = a.had and not is_less(last_y, last_tie, a.old[y], a.old[y + 1])
+    gains = a.has and not is_less(last_y, last_tie, a.new[y], a.new[y + 1])
+    if not loses and not gains:
+        return 0
+    loses = loses and has_inside(w, at, i, a.old, y)
+    if not loses and not gains:
+        return 0
+    stays = a.has and has_inside(w, at, i, a.new, y)
+    return (LOSES if loses else 0) | (GAINS if stays else 0)
 
 
 @njit(cache=True)
-def meet(t: Tree, stack: I64, old: I64, new: I64, had: bool, has: bool, hits: I64) -> tuple[I64, Int]:
-    """All points that a change of an entry from an item to another concerns, leaf by leaf, and how many they are.
-
-    `had` and `has` tell whether there was, and is, such an entry; the set is that of the new item. The hits may be put
-    to a longer array.
-    """
-    key, n, depth = len(old) - 3, 0, 0
-    if t.head[ROOT] >= 0:
-        stack[0] = t.head[ROOT]
-        depth = 1
+def meet(a: Course, hits: I64) -> tuple[I64, Int]:
+    """All points that a change concerns, leaf by leaf, and how many they are; the hits may be put to a longer array."""
+    w, n = a.walk, 0
+    w.stack[0] = w.root
+    depth = 0 if w.root == NOBODY else 1
     while depth:
         depth -= 1
-        node = stack[depth]
-        if t.bounds[node, 0, SET] > new[SET] or t.bounds[node, 1, SET] < new[SET]:
+        node = w.stack[depth]
+        if not ((a.had and may_hold(w, node, a.old, a.y)) or (a.has and may_hold(w, node, a.new, a.y))):
             continue
-        if not ((had and may_hold(t, node, old, key)) or (has and may_hold(t, node, new, key))):
-            continue
-        if t.links[node, LEFT] != IS_LEAF:
-            stack[depth], stack[depth + 1] = t.links[node, RIGHT], t.links[node, LEFT]
+        if w.links[node * LINK_FIELDS + LEFT] != IS_LEAF:
+            w.stack[depth] = w.links[node * LINK_FIELDS + RIGHT]
+            w.stack[depth + 1] = w.links[node * LINK_FIELDS + LEFT]
             depth += 2
             continue
         if n + BLOCK_MAX > len(hits):
             hits = np.concatenate((hits, np.empty((len(hits) + BLOCK_MAX, HIT_FIELDS), np.int64)))
-        n = meet_leaf(t, node, old, new, had, has, hits, n)
+        at = w.links[node * LINK_FIELDS + BLOCK] * w.block_width
+        for i in range(w.links[node * LINK_FIELDS + COUNT]):
+            kind = kind_of(a, at, i)
+            if kind:
+                hits[n, HIT_LEAF], hits[n, HIT_PLACE], hits[n, HIT_KIND] = node, i, kind
+                n += 1
     return hits, n

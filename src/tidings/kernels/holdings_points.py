@@ -33,8 +33,8 @@ def add(k: Int, entries: Tree, points: Tree, known: I64, of: I64, boxes: I64, st
 
 
 @njit(cache=True)
-def remove(points: Tree, of: I64, boxes: I64) -> tuple[Tree, Int]:
-    """Remove points, each of them once; and how many there were, which is the number of the first that is not there."""
+def remove(points: Tree, of: I64, boxes: I64) -> Int:
+    """Remove points, each of them once; returns how many there were, which is the number of the first that is not there."""
     y = points.head[Y]
     item = np.zeros(y + 4, np.int64)
     for i in range(len(of)):
@@ -42,12 +42,12 @@ def remove(points: Tree, of: I64, boxes: I64) -> tuple[Tree, Int]:
         item[1:y] = boxes[i]
         leaf, place = find(points, item)
         if place == NOBODY:
-            return points, i
+            return i
         block = points.links[leaf, BLOCK]
         points.pool[block, y + 3, place] -= 1
         if points.pool[block, y + 3, place] == 0:
-            points = take(points, leaf, place)
-    return points, len(of)
+            take(points, leaf, place)
+    return len(of)
 
 
 @njit(cache=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from numba import njit
 
 from tidings.kernels.anchors_arrays import pointer
@@ -16,7 +15,6 @@ from tidings.kernels.holdings_arrays import (
     BLOCK,
     BLOCK_MAX,
     COUNT,
-    HEIGHT_MAX,
     I64,
     INT64_MAX,
     INT64_MIN,
@@ -25,11 +23,11 @@ from tidings.kernels.holdings_arrays import (
     LINK_FIELDS,
     NOBODY,
     RIGHT,
-    ROOT,
     Int,
     Tree,
-    Y,
+    Walk,
     is_less,
+    walk_in,
 )
 
 UPWARDS, DOWNWARDS = 0, -1
@@ -37,71 +35,60 @@ UPWARDS, DOWNWARDS = 0, -1
 
 
 class Search(NamedTuple):
-    """Entries and boxes without sizes and reference counts, for compiled code only (see anchors_arrays.Pointers)."""
+    """Entries, and boxes to search them for; see `Walk`."""
 
-    root: Int
-    y: Int
-    links: Any
-    bounds: Any
-    pool: Any
+    walk: Walk
     known: Any
     """Entries by number, with the same columns as in the tree."""
     boxes: Any
     """Ends of boxes [lo_1, hi_1 .. lo_d, hi_d], end to end; a box is known by its place."""
-    stack: Any
-    """Scratch."""
-
-
-def new_stack() -> I64:
-    """A stack that no walk outgrows."""
-    return np.empty(2 * HEIGHT_MAX, np.int64)
 
 
 @njit(cache=True)
 def search_in(t: Tree, known: I64, boxes: I64, stack: I64) -> Search:
-    """To search a tree as it is now.
-
-    Compiled code forgets arrays as soon as they are not named any more: so they must be arguments of the kernel that was
-    called from Python, or named once more when the search is over.
-    """
-    links, bounds, pool = pointer(t.links), pointer(t.bounds), pointer(t.pool)
-    return Search(t.head[ROOT], t.head[Y], links, bounds, pool, pointer(known), pointer(boxes), pointer(stack))
+    """For searches in a tree as it is now."""
+    return Search(walk_in(t, stack), pointer(known), pointer(boxes))
 
 
 @njit(cache=True)
 def may_have(s: Search, node: Int, of: Int, box: Int, flip: Int, y: Int, tie: Int, last_y: Int, last_tie: Int) -> bool:
     """True if below a node there may be entries of a set in a box with keys from the first to the last, all flipped."""
-    low = node * 2 * (s.y + 2)
-    high = low + s.y + 2
-    near, far = (low + s.y, high + s.y) if flip == UPWARDS else (high + s.y, low + s.y)
-    if is_less(last_y, last_tie, s.bounds[near] ^ flip, s.bounds[near + 1] ^ flip):
+    w = s.walk
+    low = node * w.bounds_width
+    high = low + w.y + 2
+    near, far = (low + w.y, high + w.y) if flip == UPWARDS else (high + w.y, low + w.y)
+    if is_less(last_y, last_tie, w.bounds[near] ^ flip, w.bounds[near + 1] ^ flip):
         return False
-    if is_less(s.bounds[far] ^ flip, s.bounds[far + 1] ^ flip, y, tie):
+    if is_less(w.bounds[far] ^ flip, w.bounds[far + 1] ^ flip, y, tie):
         return False
-    if s.bounds[low] > of or s.bounds[high] < of:
+    if w.bounds[low] > of or w.bounds[high] < of:
         return False
-    for c in range(1, s.y):
-        if s.bounds[low + c] > s.boxes[box + 2 * c - 1] or s.bounds[high + c] < s.boxes[box + 2 * c - 2]:
+    for c in range(1, w.y):
+        if w.bounds[low + c] > s.boxes[box + 2 * c - 1] or w.bounds[high + c] < s.boxes[box + 2 * c - 2]:
             return False
     return True
 
 
 @njit(cache=True)
-def comes_first(s: Search, node: Int, other: Int, flip: Int) -> bool:
-    """True if the first key of a node is less than that of another."""
-    width = s.y + 2
-    y = s.y if flip == UPWARDS else s.y + width
-    a, b = node * 2 * width + y, other * 2 * width + y
-    return bool(is_less(s.bounds[a] ^ flip, s.bounds[a + 1] ^ flip, s.bounds[b] ^ flip, s.bounds[b + 1] ^ flip))
+def push_children(w: Walk, node: Int, depth: Int, flip: Int) -> Int:
+    """Have the children of an inner node looked at next, the one with the lower key first; returns the new depth."""
+    first, second = w.links[node * LINK_FIELDS + LEFT], w.links[node * LINK_FIELDS + RIGHT]
+    near = w.y if flip == UPWARDS else w.y + w.y + 2
+    a, b = first * w.bounds_width + near, second * w.bounds_width + near
+    if is_less(w.bounds[b] ^ flip, w.bounds[b + 1] ^ flip, w.bounds[a] ^ flip, w.bounds[a + 1] ^ flip):
+        first, second = second, first
+    w.stack[depth], w.stack[depth + 1] = second, first
+    return depth + 2
 
 
 @njit(cache=True)
 def is_inside(s: Search, at: Int, i: Int, of: Int, box: Int) -> bool:
     """True if the i-th entry of the block at a place of the pool is of a set, and in a box."""
-    if s.pool[at + i] != of:
+    w = s.walk
+    if w.pool[at + i] != of:
         return False
-    for c in range(1, s.y):
-        x = s.pool[at + c * BLOCK_MAX + i]
+    for c in range(1, w.y):
+        x = w.pool[at + c * BLOCK_MAX + i]
         if x < s.boxes[box + 2 * c - 2] or x > s.boxes[box + 2 * c - 1]:
             return False
     return True
@@ -110,11 +97,12 @@ def is_inside(s: Search, at: Int, i: Int, of: Int, box: Int) -> bool:
 @njit(cache=True)
 def is_between(s: Search, entry: Int, box: Int, flip: Int, y: Int, tie: Int, last_y: Int, last_tie: Int) -> bool:
     """True if an entry, of the right set, is in a box and has a key from the first to the last."""
-    at = entry * (s.y + 2)
-    entry_y, entry_tie = s.known[at + s.y] ^ flip, s.known[at + s.y + 1] ^ flip
+    width = s.walk.y + 2
+    at = entry * width
+    entry_y, entry_tie = s.known[at + width - 2] ^ flip, s.known[at + width - 1] ^ flip
     if is_less(entry_y, entry_tie, y, tie) or is_less(last_y, last_tie, entry_y, entry_tie):
         return False
-    for c in range(1, s.y):
+    for c in range(1, width - 2):
         if s.known[at + c] < s.boxes[box + 2 * c - 2] or s.known[at + c] > s.boxes[box + 2 * c - 1]:
             return False
     return True
@@ -129,37 +117,31 @@ def next_key(
     If there is none, that is the last key, with whoever the caller says has it. `guess` may be any entry of the set, or
     NOBODY: one with a key not far from the one looked for makes the search shorter.
     """
+    w = s.walk
     if guess != NOBODY and is_between(s, guess, box, flip, y, tie, last_y, last_tie):
-        at = guess * (s.y + 2) + s.y
+        at = guess * (w.y + 2) + w.y
         last_y, last_tie, last = s.known[at] ^ flip, s.known[at + 1] ^ flip, guess
-    depth = 0
-    if s.root != NOBODY:
-        s.stack[0] = s.root
-        depth = 1
+    w.stack[0] = w.root
+    depth = 0 if w.root == NOBODY else 1
     while depth:
         depth -= 1
-        node = s.stack[depth]
+        node = w.stack[depth]
         if not may_have(s, node, of, box, flip, y, tie, last_y, last_tie):
             continue
-        first = s.links[node * LINK_FIELDS + LEFT]
-        if first != IS_LEAF:
-            second = s.links[node * LINK_FIELDS + RIGHT]
-            if comes_first(s, second, first, flip):
-                first, second = second, first
-            s.stack[depth], s.stack[depth + 1] = second, first
-            depth += 2
+        if w.links[node * LINK_FIELDS + LEFT] != IS_LEAF:
+            depth = push_children(w, node, depth, flip)
             continue
-        at = s.links[node * LINK_FIELDS + BLOCK] * (s.y + 3) * BLOCK_MAX
-        keys = at + s.y * BLOCK_MAX
-        for i in range(s.links[node * LINK_FIELDS + COUNT]):
-            entry_y = s.pool[keys + i] ^ flip
+        at = w.links[node * LINK_FIELDS + BLOCK] * w.block_width
+        keys = at + w.y * BLOCK_MAX
+        for i in range(w.links[node * LINK_FIELDS + COUNT]):
+            entry_y = w.pool[keys + i] ^ flip
             if entry_y < y or entry_y > last_y:
                 continue
-            entry_tie = s.pool[keys + BLOCK_MAX + i] ^ flip
+            entry_tie = w.pool[keys + BLOCK_MAX + i] ^ flip
             if is_less(entry_y, entry_tie, y, tie) or is_less(last_y, last_tie, entry_y, entry_tie):
                 continue
             if is_inside(s, at, i, of, box):
-                last_y, last_tie, last = entry_y, entry_tie, s.pool[keys + 2 * BLOCK_MAX + i]
+                last_y, last_tie, last = entry_y, entry_tie, w.pool[keys + 2 * BLOCK_MAX + i]
     return last_y, last_tie, last
 
 

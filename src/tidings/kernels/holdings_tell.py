@@ -76,10 +76,11 @@ def add_box(out: Output, points: I64, rows: I32, start: Int, end: Int) -> None:
 
 
 @njit(cache=True)
-def add_send(out: Output, entry: Int, is_gone: bool, points: I64, rows: I32, start: Int, end: Int) -> None:
-    """Tell a send to the points of rows[start:end], which are reordered."""
+def add_parts(out: Output, points: I64, rows: I32, start: Int, end: Int) -> None:
+    """Tell a few boxes around the points of rows[start:end], which are reordered."""
     keys, scratch = np.empty(end - start, np.int64), np.empty(end - start, np.int64)
     held = np.empty(end - start, np.int32)
+    every = (np.int64(1) << points.shape[1]) - 1
     stack = np.empty((PARTS_MAX, 4), np.int64)
     stack[0] = (start, end, 0, PARTS_MAX)
     depth = 1
@@ -88,15 +89,23 @@ def add_send(out: Output, entry: Int, is_gone: bool, points: I64, rows: I32, sta
         first, last, turn, parts = stack[depth]
         d = np.int64(-1)
         if parts > 1 and last - first >= 2 * PART_MIN:
-            every = (np.int64(1) << points.shape[1]) - 1
             d, value, _ = choose_cut(points, rows, first, last, turn, every, keys, scratch)
         if d < 0:
             add_box(out, points, rows, first, last)
-        else:
-            middle = divide(points, rows, first, last, d, value, held)
-            stack[depth] = (middle, last, d + 1, parts // 2)
-            stack[depth + 1] = (first, middle, d + 1, parts - parts // 2)
-            depth += 2
+            continue
+        middle = divide(points, rows, first, last, d, value, held)
+        stack[depth] = (middle, last, d + 1, parts // 2)
+        stack[depth + 1] = (first, middle, d + 1, parts - parts // 2)
+        depth += 2
+
+
+@njit(cache=True)
+def add_send(out: Output, entry: Int, is_gone: bool, points: I64, rows: I32, start: Int, end: Int) -> None:
+    """Tell a send to the points of rows[start:end], which are reordered."""
+    if end - start < 2 * PART_MIN:
+        add_box(out, points, rows, start, end)
+    else:
+        add_parts(out, points, rows, start, end)
     at = out.ends[0]
     out.sent[at], out.is_gone[at] = entry, is_gone
     out.box_starts[at + 1] = out.ends[1]

@@ -1,7 +1,8 @@
 """Single items put into a tree and taken out: full leaves are cut in two, nodes with few items become leaves again.
 
-A node whose parts have become too uneven since it was made is built again. That takes time in proportion to its items,
-but not before half as many have come or gone; so it is cheap on average, also where items cannot be cut evenly.
+A node whose parts have become too uneven since it was made is built again when the next item comes. That takes time in
+proportion to its items, but not before half as many have come or gone; so it is cheap on average, also where items cannot
+be cut evenly.
 """
 
 from __future__ import annotations
@@ -112,8 +113,8 @@ def unite(t: Tree, node: Int) -> None:
 
 
 @njit(cache=True)
-def take(t: Tree, leaf: Int, place: Int) -> Tree:
-    """The tree without the item at a place of a leaf."""
+def take(t: Tree, leaf: Int, place: Int) -> None:
+    """Take out the item at a place of a leaf."""
     block, last = t.links[leaf, BLOCK], t.links[leaf, COUNT] - 1
     for c in range(t.head[WIDTH]):
         t.pool[block, c, place] = t.pool[block, c, last]
@@ -127,8 +128,4 @@ def take(t: Tree, leaf: Int, place: Int) -> Tree:
         if 2 * t.links[node, COUNT] <= BLOCK_MAX:
             # Its children have no more items, so they have become leaves before.
             unite(t, node)
-        elif is_worn(t, node):
-            t.head[WORN] = node
         node = t.links[node, PARENT]
-    renewed: Tree = renew(t)
-    return renewed

@@ -14,6 +14,7 @@ from tidings.kernels.rankings_arrays import (
     COLUMN_LO_MAX,
     COLUMN_LO_MIN,
     EDGE,
+    GROUPS,
     INT64_MAX,
     INT64_MIN,
     IS_JOINED,
@@ -72,14 +73,14 @@ def mark_stairs(s: Pointers, x: Int, lefts: Int) -> Int:
     left, stride = side_of(s, LEFT)
     right, _ = side_of(s, RIGHT)
     marks = columns_of(s)[0] + IS_JOINED * stride
-    k = s.head[K]
+    groups, k = s.head[GROUPS], s.head[K]
     last_top, last_group, box_top = INT64_MIN, -1, INT64_MIN
     n = min(lefts + 1, k)
     for a in range(n):
         s.work[marks + a] = True
         if s.work[left + EDGE * stride + a + 1] > s.work[left + LOW_X * stride + a]:
             continue
-        top, group = s.work[right + EDGE * stride + k - a], group_of(s, a)
+        top, group = s.work[right + EDGE * stride + k - a], group_of(groups, k, a)
         if top < x:
             n = a
             break
@@ -97,17 +98,18 @@ def mark_chain(s: Pointers, side: Int, p: Int, x: Int, lefts: Int, rights: Int) 
     left, stride = side_of(s, LEFT)
     right, _ = side_of(s, RIGHT)
     marks = columns_of(s)[0] + IS_JOINED * stride
+    groups, k = s.head[GROUPS], s.head[K]
     first, last = chain_columns(s, side, p, lefts, rights)
     last_group = -1
     for a in range(first, last + 1):
-        b = s.head[K] - 1 - a
+        b = k - 1 - a
         s.work[marks + a] = True
         if s.work[left + EDGE * stride + a + 1] > min(s.work[left + LOW_X * stride + a], x):
             continue
         if max(s.work[right + LOW_X * stride + b], x) > s.work[right + EDGE * stride + b + 1]:
             continue
         s.head[SNAPS] += 1
-        group = group_of(s, a)
+        group = group_of(groups, k, a)
         s.work[marks + a] = group == last_group
         last_group = group
     return first, last

@@ -62,9 +62,8 @@ def side_of(s: Pointers, side: Int) -> tuple[Int, Int]:
 
 
 @njit(cache=True)
-def group_of(s: Pointers, a: Int) -> Int:
-    """Number of the group that column a belongs to: balanced groups, or each column is one."""
-    groups, k = s.head[GROUPS], s.head[K]
+def group_of(groups: Int, k: Int, a: Int) -> Int:
+    """Number of the group that column a of k belongs to: balanced groups, or each column is one."""
     return a if groups == k else ((a + 1) * groups - 1) // k
 
 
@@ -126,7 +125,7 @@ def send_stairs(s: Pointers, out: OutputPointers, x: Int, lefts: Int, entry: Int
     """Send an entry to the points that hold it, given its low entries."""
     left, stride = side_of(s, LEFT)
     right, _ = side_of(s, RIGHT)
-    k = s.head[K]
+    groups, k = s.head[GROUPS], s.head[K]
     first = boxes = s.head[BOXES]
     last_top, last_group = x, -1
     for a in range(min(lefts + 1, k)):
@@ -136,7 +135,7 @@ def send_stairs(s: Pointers, out: OutputPointers, x: Int, lefts: Int, entry: Int
         top = s.work[right + EDGE * stride + k - a]
         if top < x:
             break
-        group = group_of(s, a)
+        group = group_of(groups, k, a)
         if boxes > first and (top == last_top or group == last_group):
             out.lo[2 * boxes - 2] = lo_min
         else:

@@ -24,6 +24,7 @@ from tidings.kernels.rankings_arrays import (
     BOXES,
     EDGE,
     ENTRY,
+    GROUPS,
     INT64_MAX,
     LEAST_PLACE,
     LEAST_TIE,
@@ -72,7 +73,7 @@ def send_chain(
     """Send an entry at x to the points that cover k - 1 low entries and x; p low entries are nearer on its side."""
     left, stride = side_of(s, LEFT)
     right, _ = side_of(s, RIGHT)
-    k = s.head[K]
+    groups, k = s.head[GROUPS], s.head[K]
     boxes = s.head[BOXES]
     last_group = -1
     first, last = chain_columns(s, side, p, lefts, rights)
@@ -82,7 +83,7 @@ def send_chain(
         hi_min, hi_max = s.work[right + LOW_X * stride + b], s.work[right + EDGE * stride + b + 1]
         lo_max, hi_min = min(lo_max, x), max(hi_min, x)
         if lo_min <= lo_max and hi_min <= hi_max:
-            group = group_of(s, a)
+            group = group_of(groups, k, a)
             if group == last_group:
                 out.lo[2 * boxes - 2] = lo_min
                 out.lo[2 * boxes - 1] = hi_min
@@ -187,6 +188,7 @@ def sweep(
     right, _ = side_of(s, RIGHT)
     k = s.head[K]
     root, _, kr = root_of(s, of)
+    lookups = s.head[LOOKUPS]
     y_left, tie_left, a = lowest_segment(s, LEFT, lefts)
     y_right, tie_right, b = lowest_segment(s, RIGHT, rights)
     while has_stairs(s, x, lefts):
@@ -197,7 +199,7 @@ def sweep(
         side, at, p, n = (LEFT, left, a, lefts) if is_left else (RIGHT, right, b, rights)
         y_met, tie_met = (y_left, tie_left) if is_left else (y_right, tie_right)
         if p < 0 or not (is_gone or y_met < y or (y_met == y and tie_met < tie)):
-            s.head[LOOKUPS] += 1
+            lookups += 1
             break
         place = resolve(s, root, kr, s.work[at + LEAST_PLACE * stride + p], y_met, tie_met)
         block, _, kb = block_at(s, of, place)
@@ -208,7 +210,7 @@ def sweep(
             bound = seek(s, of, x_met, INT64_MAX) if is_left else seek(s, of, x_met - 1, INT64_MAX) + 1
             measure(s, of, side, p, s.work[at + LOW_PLACE * stride + p], bound)
         else:
-            s.head[LOOKUPS] += 1
+            lookups += 1
             send_chain(s, out, side, p, x_met, lefts, rights, s.m[block + (ENTRY << kb) + i])
             n = enter_low(s, of, side, p, n, x_met, place)
         if is_left:
@@ -217,6 +219,7 @@ def sweep(
         else:
             rights = n
             y_right, tie_right, b = lowest_segment(s, RIGHT, rights)
+    s.head[LOOKUPS] = lookups
     return True
 
 

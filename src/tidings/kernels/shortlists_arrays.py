@@ -33,6 +33,7 @@ NONE = -1
 ROOM_MIN = 4
 MEMORY_MAX = 2**31 - 1
 AHEAD = 32
+"""Lists read a little ahead of their turn."""
 
 
 @njit(cache=True)
