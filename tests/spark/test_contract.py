@@ -7,23 +7,19 @@ from pyspark.sql import SparkSession
 
 from tidings.spark.testing import run_spark
 from tidings.testing import check_family, drift_workloads, topk_workloads
-from tidings.testing.checks import check_batches_do_not_matter, check_exact
+from tidings.testing.checks import check_exact
 from tidings.testing.strategies import select_workloads
 
 pytestmark = pytest.mark.spark
 
 
 def test_select_is_exact_on_spark(spark: SparkSession) -> None:
-    check_family("select", select_workloads(changes_max=40), engine=run_spark, checks=[check_exact], examples=3)
+    check_family("select", select_workloads(changes_max=40), engine=run_spark, checks=[check_exact], examples=2)
 
 
 def test_drift_is_exact_on_spark(spark: SparkSession) -> None:
-    check_family("drift", drift_workloads(), engine=run_spark, checks=[check_exact], examples=3)
+    check_family("drift", drift_workloads(), engine=run_spark, checks=[check_exact], examples=2)
 
 
 def test_topk_is_exact_on_spark(spark: SparkSession) -> None:
-    check_family("topk", topk_workloads(), engine=run_spark, checks=[check_exact], examples=3)
-
-
-def test_micro_batch_boundaries_do_not_matter_on_spark(spark: SparkSession) -> None:
-    check_family("select", select_workloads(), engine=run_spark, checks=[check_batches_do_not_matter], examples=1)
+    check_family("topk", topk_workloads(), engine=run_spark, checks=[check_exact], examples=2)

@@ -50,8 +50,8 @@ class Sends(NamedTuple):
     """What changes have to tell, in order.
 
     Those of change i are send_starts[i]:send_starts[i + 1]. Send j is of an entry, as it is after the change or gone,
-    to the points in the boxes box_starts[j]:box_starts[j + 1], which are disjoint, at least one and at most k. Points
-    and boxes are (lo, hi); boxes are closed.
+    to the points in the boxes box_starts[j]:box_starts[j + 1], which are closed and disjoint, at least one, and not more
+    than some times k. Points and boxes are (lo, hi), or that for each of several axes.
     """
 
     send_starts: I64
@@ -59,9 +59,9 @@ class Sends(NamedTuple):
     is_gone: Flags
     box_starts: I64
     box_lo: I64
-    """[boxes, 2]"""
+    """[boxes, 2 * axes]"""
     box_hi: I64
-    """[boxes, 2]"""
+    """[boxes, 2 * axes]"""
 
     @property
     def lo_min(self) -> I64:
