@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tidings.engine import Engine
+from tidings.families.topk import index
 from tidings.families.topk.labels import OrderLabels
 from tidings.model.errors import SqlError
 from tidings.sql import parse_catalog
@@ -43,6 +44,17 @@ def test_a_better_row_takes_the_place_of_the_last_and_gives_it_back():
         (3, [{"op": "delete", "row": b}, {"op": "insert", "row": c}]),
         (4, [{"op": "delete", "row": c}, {"op": "insert", "row": b}]),
     ]
+
+
+def test_rows_sent_outlive_the_rows_that_are_swept(monkeypatch):
+    # Each batch leaves more dead rows than are put up with.
+    monkeypatch.setattr(index, "_SWEEP_DEAD_MIN", 1)
+    changes = [stock(i + 1, "ABC"[i % 3], float(i)) for i in range(30)]
+    sql = "SELECT symbol, per FROM stocks ORDER BY per DESC LIMIT 1"
+    workload = Workload(STOCKS, [{"id": "s", "sql": sql}], changes)
+    lines = run_inline(STOCKS, workload.subscription_lines(), workload.change_lines(), [7], {})
+    shown = [json.loads(line)["changes"][-1]["row"]["per"] for line in lines[1:]]
+    assert shown == [float(i) for i in range(30)]
 
 
 def test_ties_go_by_the_key_also_when_descending():

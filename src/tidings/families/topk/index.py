@@ -90,9 +90,9 @@ class Ranked:
         if not changes.has.all():
             at = np.where(changes.has, 0, len(changes)) + np.arange(len(changes))
             rows = concat_batches([changes.after, changes.before]).take(pa.array(at))
-        step = self._enter(rows, changes.has)
+        # Before, not after: what is sent is yet to be read from the log.
         self._sweep()
-        return step
+        return self._enter(rows, changes.has)
 
     def best(self, channels: Sequence[ChannelKey], los: Int64Array, his: Int64Array) -> tuple[Int64Array, Int64Array]:
         """(index of the point, position of the row) of the first k rows of every point.
