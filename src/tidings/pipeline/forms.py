@@ -104,7 +104,7 @@ def _restricted(changes: TableChanges, had: BoolArray, has: BoolArray) -> TableC
 
 
 def take_changes(changes: TableChanges, at: Int64Array) -> TableChanges:
-    if len(at) == len(changes):
+    if len(at) == len(changes) and bool((at == np.arange(len(at))).all()):
         return changes
     chosen = pa.array(at)
     return TableChanges(
@@ -186,11 +186,21 @@ def _as_changes(changes: TableChanges) -> ChangeBatch:
     return ChangeBatch(changes.table, changes.seq, changes.seq, op, rows)
 
 
+def _by_table(changes: Iterable[TableChanges]) -> list[TableChanges]:
+    """One batch per table, in sequence order."""
+    parts: dict[str, list[TableChanges]] = {}
+    for batch in changes:
+        parts.setdefault(batch.table, []).append(batch)
+    joined = [TableChanges.concat(batches) for batches in parts.values()]
+    return [take_changes(batch, np.argsort(batch.seq, kind="stable").astype(np.int64)) for batch in joined]
+
+
 class _Runs:
     """Changes of all tables in sequence order, handed out as runs of one table each."""
 
-    def __init__(self, batches: list[TableChanges]) -> None:
-        self._batches = batches
+    def __init__(self, changes: list[TableChanges]) -> None:
+        # Neighbours in the sequence often come from different shards: joined first, they make long runs.
+        batches = self._batches = _by_table(changes)
         seq = np.concatenate([np.empty(0, np.int64), *(batch.seq for batch in batches)])
         source = np.concatenate([np.empty(0, np.int64), *(np.full(len(b), i) for i, b in enumerate(batches))])
         place = np.concatenate([np.empty(0, np.int64), *(np.arange(len(batch)) for batch in batches)])
