@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.families.base import Rows
+from tidings.families.listeners import on_some_channel
 from tidings.families.topk.labels import OrderLabels
 from tidings.families.topk.subscription import Space
 from tidings.kernels.rankings import Rankings, Sends
@@ -21,6 +22,8 @@ from tidings.model.catalog import Column
 from tidings.model.change import TableChanges, concat_batches
 from tidings.model.channel import ChannelKey, channel_column, channel_columns, channel_keys, group_channels
 from tidings.model.codes import CODE_MAX, CODE_MIN, BoolArray, Int64Array, codes_of
+from tidings.model.message import SnapshotBatch
+from tidings.model.points import PointBatch
 from tidings.model.rowlog import RowLog
 
 _SWEEP_DEAD_MIN = 65_536
@@ -97,16 +100,31 @@ class Ranked:
     def best(self, channels: Sequence[ChannelKey], los: Int64Array, his: Int64Array) -> tuple[Int64Array, Int64Array]:
         """(index of the point, position of the row) of the first k rows of every point.
 
-        los, his: [points], or [points, ranges] where there are several.
+        los, his: [points, ranges].
         """
         sets = np.array([self._sets.get(key, ABSENT) for key in channels], np.int64)
         at = np.flatnonzero(sets != ABSENT)
         starts, entries = self.rankings.best(sets[at], los[at], his[at])
         return np.repeat(at, np.diff(starts)), self._row_of[entries]
 
+    def first_rows(self, points: PointBatch) -> list[SnapshotBatch]:
+        """What new points start with."""
+        keys = channel_keys(points.channel, len(points))
+        owner, row = self.best(keys, points.coords[:, 0::2], points.coords[:, 1::2])
+        if len(owner) == 0:
+            return []
+        payload = self.log.take(row).select(list(self.space.payload))
+        return [SnapshotBatch(self.space.key, points.after[owner], points.id.take(pa.array(owner)), payload)]
+
     def sets_of(self, channels: Iterable[ChannelKey]) -> Int64Array:
         """The set of each channel, made if there is none; ABSENT for a channel with a null, where nobody is."""
         return np.array([self._set(key) for key in channels], np.int64)
+
+    def placed(self, points: PointBatch) -> tuple[Int64Array, Int64Array]:
+        """(sets, coordinates) of the points, but for those on no channel."""
+        reachable = points.take(on_some_channel(points))
+        group, keys = group_channels(reachable.channel, len(reachable))
+        return self.sets_of(keys)[group], reachable.coords
 
     def channels(self, sets: Int64Array) -> tuple[pa.Array, ...]:
         """The channel of each set, in columns."""

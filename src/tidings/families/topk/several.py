@@ -11,18 +11,15 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from tidings.families.base import Created, Rows, Server
-from tidings.families.listeners import on_some_channel
 from tidings.families.topk.index import Ranked
 from tidings.families.topk.reformulate import messages_of, tiles_of
 from tidings.families.topk.subscription import Space
 from tidings.kernels.holdings import Holdings
 from tidings.model.change import TableChanges
-from tidings.model.channel import channel_keys, group_channels
-from tidings.model.codes import Int64Array
-from tidings.model.message import MessageBatch, SnapshotBatch
+from tidings.model.channel import group_channels
+from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 
 
@@ -45,25 +42,11 @@ class SeveralRangesServer(Server):
     def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
         if not self.ranked.is_filled:
             self.ranked.fill(tables[self.space.table.name])
-        self.holdings.add(*self._placed(points))
-        if not wants_snapshots:
-            return Created(points)
-        keys = channel_keys(points.channel, len(points))
-        owner, row = self.ranked.best(keys, points.coords[:, 0::2], points.coords[:, 1::2])
-        if len(owner) == 0:
-            return Created(points)
-        payload = self.ranked.log.take(row).select(list(self.space.payload))
-        snapshots = SnapshotBatch(self.space.key, points.after[owner], points.id.take(pa.array(owner)), payload)
-        return Created(points, [snapshots])
+        self.holdings.add(*self.ranked.placed(points))
+        return Created(points, self.ranked.first_rows(points) if wants_snapshots else [])
 
     def drop(self, points: PointBatch) -> None:
-        self.holdings.remove(*self._placed(points))
-
-    def _placed(self, points: PointBatch) -> tuple[Int64Array, Int64Array]:
-        """(sets, coordinates) of the points, but for those on no channel."""
-        reachable = points.take(on_some_channel(points))
-        group, keys = group_channels(reachable.channel, len(reachable))
-        return self.ranked.sets_of(keys)[group], reachable.coords
+        self.holdings.remove(*self.ranked.placed(points))
 
     def dump(self) -> Any:
         sets, coords, copies = self.holdings.points()

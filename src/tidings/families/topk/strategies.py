@@ -12,11 +12,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from tidings.families.base import Created, Rows, Server
-from tidings.families.listeners import Listeners, on_some_channel
+from tidings.families.listeners import Listeners
 from tidings.families.targets import IndexedTargets
 from tidings.families.topk.index import Ranked, Step
 from tidings.families.topk.reformulate import messages_of, quadrants_of, tiles_of
@@ -24,9 +23,8 @@ from tidings.families.topk.subscription import DIMS, Space
 from tidings.kernels.crowds import Crowds
 from tidings.kernels.rankings import Rankings, Sends
 from tidings.model.change import TableChanges
-from tidings.model.channel import channel_keys, group_channels
-from tidings.model.codes import Int64Array
-from tidings.model.message import MessageBatch, SnapshotBatch
+from tidings.model.channel import channel_keys
+from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
 
@@ -56,15 +54,7 @@ class DenseServer(Server):
         if not self.ranked.is_filled:
             self.ranked.fill(tables[self.space.table.name])
         self._listeners.add(points)
-        if not wants_snapshots:
-            return Created(points)
-        keys = channel_keys(points.channel, len(points))
-        owner, row = self.ranked.best(keys, points.coords[:, 0], points.coords[:, 1])
-        if len(owner) == 0:
-            return Created(points)
-        payload = self.ranked.log.take(row).select(list(self.space.payload))
-        snapshots = SnapshotBatch(self.space.key, points.after[owner], points.id.take(pa.array(owner)), payload)
-        return Created(points, [snapshots])
+        return Created(points, self.ranked.first_rows(points) if wants_snapshots else [])
 
     def drop(self, points: PointBatch) -> None:
         self._listeners.add(points, -1)
@@ -93,18 +83,14 @@ class SparseServer(DenseServer):
 
     def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
         created = super().create(points, tables, wants_snapshots=wants_snapshots)
-        self._among.points.add(*self._placed(points))
+        sets, coords = self.ranked.placed(points)
+        self._among.points.add(sets, coords[:, 0], coords[:, 1])
         return created
 
     def drop(self, points: PointBatch) -> None:
         super().drop(points)
-        self._among.points.remove(*self._placed(points))
-
-    def _placed(self, points: PointBatch) -> tuple[Int64Array, Int64Array, Int64Array]:
-        """Set and ends of each point; those on no channel are in no set."""
-        on_channel = points.take(on_some_channel(points))
-        group, keys = group_channels(on_channel.channel, len(on_channel))
-        return self.ranked.sets_of(keys)[group], on_channel.coords[:, 0], on_channel.coords[:, 1]
+        sets, coords = self.ranked.placed(points)
+        self._among.points.remove(sets, coords[:, 0], coords[:, 1])
 
     def dump(self) -> Any:
         points = self._among.points.dump()
