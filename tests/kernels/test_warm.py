@@ -14,6 +14,7 @@ import numpy as np
 from tidings.families.drift import view
 from tidings.kernels import anchors, crowds, forest, holdings, rankings, rankings_net, shortlists
 from tidings.kernels.warm import ENTRY_KERNELS, is_compiled, warm
+from tidings.pipeline import parcel
 
 
 def test_after_warming_up_all_kernels_are_compiled_once() -> None:
@@ -36,7 +37,9 @@ def test_every_kernel_called_by_classes_and_views_is_listed() -> None:
         map(inspect.getsource, (forest, anchors, crowds, holdings, rankings, rankings_net, shortlists, view))
     )
     called = set(re.findall(r"\b(?:forest|anchors|crowds|holdings|rankings|shortlists)_\w+\.(\w+)\(", sources))
-    imported = set(re.findall(r"from tidings.kernels.succession import (\w+), (\w+)", sources).pop())
+    imported = {"encode"}
+    imported.update(re.findall(r"from tidings.kernels.succession import (\w+), (\w+)", sources).pop())
+    assert "from tidings.kernels.codebook import encode" in inspect.getsource(parcel)
     assert called | imported == {kernel.__name__ for kernel in ENTRY_KERNELS}
 
 

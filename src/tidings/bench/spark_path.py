@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 SPARK = Heading("spark", "spark")
 CORES = 2
-_WARM_BATCHES = 2
+_WARM_BATCHES = 3
 _SIZE_MIN = 10_000
 _BATCH_SECONDS_MAX = 300.0
-_RUNS = {"routed": (100_000, 4), "small": (100, 6), "notified": (10_000, 4)}
+_RUNS = {"routed": (200_000, 5), "small": (100, 6), "notified": (10_000, 4)}
 """Changes per micro-batch, and micro-batches after the warm-up."""
 CHANGES_MAX = max(batch * (batches + _WARM_BATCHES) for batch, batches in _RUNS.values())
 """The most changes that are streamed at a go."""

@@ -15,6 +15,7 @@ from tidings.kernels import (
     anchors_items,
     anchors_move,
     anchors_remove,
+    codebook,
     crowds_add,
     crowds_fill,
     crowds_query,
@@ -58,6 +59,7 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     anchors_items.new_items,
     anchors_move.move,
     anchors_remove.remove,
+    codebook.encode,
     crowds_add.add,
     crowds_fill.clear,
     crowds_fill.dump,
@@ -118,6 +120,7 @@ def warm() -> None:
     _warm_shortlists()
     one = np.zeros(1, np.int64)
     succession.number_kinds(one, one, succession.succeed(one.copy(), one, one), 1)
+    codebook.encode(one.reshape(1, 1), one.reshape(1, 1), np.zeros(1, np.uint8), np.arange(2), one, 0)
 
 
 def _warm_forest() -> None:

@@ -24,15 +24,30 @@ def wire_sizes(messages: MessageBatch) -> Int64Array:
     """Size in bytes of every message of the batch."""
     regions = messages.regions
     bounded = (regions.lo != CODE_MIN).sum(axis=1) + (regions.hi != CODE_MAX).sum(axis=1)
-    box_sizes = 1 + _bitmap_size(2 * regions.dims) + 8 * bounded
-    ends = np.concatenate([[0], np.cumsum(box_sizes)])
+    ends = np.concatenate([[0], np.cumsum(_box_size(regions.dims) + 8 * bounded)])
     sizes = _HEADER.size + ends[regions.starts[1:]] - ends[regions.starts[:-1]]
-    sizes += _values_sizes(messages.channel, len(messages))
-    sizes += _values_sizes(messages.payload.columns, len(messages))
-    if messages.target is not None:
-        sizes += _values_sizes([messages.target], len(messages))
+    for columns in _columns(messages):
+        sizes += _values_sizes(columns, len(messages))
     final: Int64Array = sizes.astype(np.int64)
     return final
+
+
+def wire_size(messages: MessageBatch) -> int:
+    """Size in bytes of all of them, which is cheaper to tell than that of each."""
+    regions = messages.regions
+    bounded = np.count_nonzero(regions.lo != CODE_MIN) + np.count_nonzero(regions.hi != CODE_MAX)
+    size = _HEADER.size * len(messages) + _box_size(regions.dims) * len(regions.lo) + 8 * int(bounded)
+    return size + sum(int(_values_sizes(columns, len(messages)).sum()) for columns in _columns(messages))
+
+
+def _columns(messages: MessageBatch) -> list[Sequence[pa.Array]]:
+    target = [] if messages.target is None else [[messages.target]]
+    return [messages.channel, messages.payload.columns, *target]
+
+
+def _box_size(dims: int) -> int:
+    """Bytes of a box without its ends."""
+    return 1 + _bitmap_size(2 * dims)
 
 
 def encode_message(messages: MessageBatch, at: int, form_number: int) -> bytes:

@@ -18,6 +18,7 @@ from tidings.model.channel import group_channels
 from tidings.model.codes import CODE_MAX, CODE_MIN, BoolArray, Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
+from tidings.model.region import Regions
 
 SPLIT_POINTS_MIN = 256
 """Forms with fewer points stay whole: cutting them would only multiply messages."""
@@ -73,13 +74,11 @@ class ZoneMap:
             return [(int(cells.zone[0]), np.ones(len(messages), np.bool_))]
         hashes = _channel_hashes(messages.channel, len(messages))
         regions = messages.regions
-        owner = np.repeat(np.arange(len(messages)), np.diff(regions.starts))
         routed: dict[int, BoolArray] = {}
         for lo, hi, zone in zip(cells.lo, cells.hi, cells.zone.tolist(), strict=True):
             meets = (hashes >= lo[0]) & (hashes <= hi[0])
             if (lo[1:] != CODE_MIN).any() or (hi[1:] != CODE_MAX).any():
-                overlaps = ((regions.lo <= hi[1:]) & (regions.hi >= lo[1:])).all(axis=1)
-                meets = meets & (np.bincount(owner[overlaps], minlength=len(messages)) > 0)
+                meets = meets & _meets(regions, lo[1:], hi[1:])
             routed[zone] = routed[zone] | meets if zone in routed else meets
         return [(zone, mask) for zone, mask in routed.items() if mask.any()]
 
@@ -98,6 +97,19 @@ class ZoneMap:
         if known is None:
             known = self._cells[form] = _whole(form, dims, self.zones)
         return known
+
+
+def _meets(regions: Regions, lo: Int64Array, hi: Int64Array) -> BoolArray:
+    """Which regions have something in common with the box."""
+    overlaps = np.ones(len(regions.lo), np.bool_)
+    for d in range(regions.dims):
+        if hi[d] != CODE_MAX:
+            overlaps &= regions.lo[:, d] <= hi[d]
+        if lo[d] != CODE_MIN:
+            overlaps &= regions.hi[:, d] >= lo[d]
+    counts = np.concatenate([[0], np.cumsum(overlaps)])
+    found: BoolArray = counts[regions.starts[1:]] > counts[regions.starts[:-1]]
+    return found
 
 
 def _whole(form: str, dims: int, zones: int) -> _Cells:

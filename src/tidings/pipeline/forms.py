@@ -15,19 +15,24 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import Partition
+from tidings.families.base import Partition, Rows
 from tidings.families.registry import family_of
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX, ChangeBatch, Op, TableChanges, concat_batches
 from tidings.model.codes import BoolArray, Int64Array
+from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.pipeline.host import Host, Sent
+from tidings.pipeline.net import net_of
 from tidings.pipeline.partition import shard_of_values
 from tidings.pipeline.store import TableStore
 
 GroupKey = str
 """Canonical text of a group: its partition columns per table and, where there are none, the one form it consists of."""
+_BOXES_AT_ONCE = 262_144
+"""So many boxes of messages are sent on without waiting for more."""
+_LATE_MAX = 131_072
 
 
 def group_of(form_key: str) -> GroupKey:
@@ -131,19 +136,33 @@ class FormShard:
     def __init__(self, catalog: Catalog, strategies: Mapping[str, str]) -> None:
         self._catalog = catalog
         self._stores: dict[str, TableStore] = {}
+        self._late: dict[str, list[TableChanges]] = {}
+        """Changes that the stores are yet to take in: rows are looked at only when somebody comes."""
         self._host = Host(catalog, strategies)
 
     def apply(self, work: FormsWork) -> tuple[Sent, Any]:
         """Handles a micro-batch; also gives the log entry (for `pack`) from which `replay` repeats its effect on state."""
-        sent = Sent()
-        self._run(work, sent)
-        return sent, {"changes": work.changes, "points": work.points}
+        everything = Sent()
+        for sent in self.steps(work):
+            everything.messages.extend(sent.messages)
+            everything.snapshots.extend(sent.snapshots)
+        return everything, self.entry(work)
+
+    def steps(self, work: FormsWork) -> Iterator[Sent]:
+        """Handles a micro-batch, giving what is sent as it comes, so that much of it need not be held at once."""
+        return self._run(work, is_wanted=True)
+
+    def entry(self, work: FormsWork) -> Any:
+        return {"changes": work.changes, "points": work.points}
 
     def replay(self, entry: Any) -> None:
-        self._run(FormsWork(entry["changes"], entry["points"]), None)
+        """Servers of this stage know no more than current rows: what a row was in between need not be repeated."""
+        for _ in self._run(FormsWork(entry["changes"], entry["points"]), is_wanted=False):
+            pass
 
     def dump(self) -> bytes:
-        rows = {table: store.rows() for table, store in self._stores.items() if len(store)}
+        rows = {table: self._store(table).rows() for table in {**self._stores, **self._late}}
+        rows = {table: current for table, current in rows.items() if current.num_rows}
         return pack({"rows": rows, "servers": self._host.dump()})
 
     def load(self, blob: bytes) -> None:
@@ -152,27 +171,42 @@ class FormShard:
             self._store(table).load(rows)
         self._host.load(state["servers"])
 
-    def _run(self, work: FormsWork, sent: Sent | None) -> None:
+    def _run(self, work: FormsWork, *, is_wanted: bool) -> Iterator[Sent]:
         """Changes of all tables and subscription events, strictly in sequence order."""
         runs = _Runs(work.changes)
-        for moment, due in PointBatch.by_moment(PointBatch.by_form(work.points)):
-            self._change(runs.up_to(moment), sent)
+        sent, boxes = Sent(), 0
+        moments = PointBatch.by_moment(PointBatch.by_form(work.points))
+        for moment, due in [*moments, (SEQ_MAX, [])]:
+            for messages in self._change(runs.up_to(moment), is_wanted=is_wanted):
+                sent.messages.append(messages)
+                boxes += len(messages.regions.lo)
+                if boxes > _BOXES_AT_ONCE:
+                    yield sent
+                    sent, boxes = Sent(), 0
             for points in due:
-                for table in family_of(points.form)[1].shape.tables:
-                    self._store(table)
-                self._host.release(points, dict(self._stores), sent)
-        self._change(runs.up_to(SEQ_MAX), sent)
+                tables: dict[str, Rows] = {t: self._store(t) for t in family_of(points.form)[1].shape.tables}
+                self._host.release(points, tables, sent if is_wanted else None)
         self._host.settle()
+        yield sent
 
-    def _change(self, runs: Iterable[TableChanges], sent: Sent | None) -> None:
-        for changes in runs:
-            self._store(changes.table).replay(_as_changes(changes))
+    def _change(self, runs: Iterable[TableChanges], *, is_wanted: bool) -> Iterator[MessageBatch]:
+        for run in runs:
+            changes = run if is_wanted else net_of(run, self._catalog.table(run.table).key)
+            late = self._late.setdefault(changes.table, [])
+            late.append(changes)
+            if sum(map(len, late)) > _LATE_MAX:
+                self._store(changes.table)
             for is_oblivious in (False, True):
-                self._host.change(changes, sent, is_oblivious=is_oblivious)
+                yield from self._host.messages(changes, is_wanted=is_wanted, is_oblivious=is_oblivious)
 
     def _store(self, table: str) -> TableStore:
+        """The current rows of a table."""
         if table not in self._stores:
             self._stores[table] = TableStore(self._catalog.table(table))
+        late = self._late.pop(table, [])
+        if late:
+            changes = TableChanges.concat(late)
+            self._stores[table].replay(_as_changes(net_of(changes, self._catalog.table(table).key)))
         return self._stores[table]
 
 

@@ -17,7 +17,7 @@ _TYPES = {type.arrow: type for type in ColumnType if type.is_comparable}
 
 def shard_of_values(rows: pa.RecordBatch, names: Iterable[str], shards: int) -> Int64Array:
     """Shard of each row by a hash of its values, the same in every process and for equal values of all types."""
-    keys = zip(*(_components(rows.column(name)).to_pylist() for name in names), strict=True)
+    keys = zip(*(components(rows.column(name)).to_pylist() for name in names), strict=True)
     return np.array([shard_of_key(key, shards) for key in keys], np.int64)
 
 
@@ -26,7 +26,7 @@ def shard_of_key(key: ChannelKey, shards: int) -> int:
     return zlib.crc32(repr(key).encode()) % shards
 
 
-def _components(column: pa.Array) -> pa.Array:
+def components(column: pa.Array) -> pa.Array:
     """Values as components of channels: their texts are equal exactly where the values are."""
     type = _TYPES.get(column.type)
     if type is None:

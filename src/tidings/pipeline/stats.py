@@ -9,7 +9,7 @@ from typing import Any
 
 from tidings.families.base import Form
 from tidings.model.message import MessageBatch
-from tidings.model.wire import wire_sizes
+from tidings.model.wire import wire_size
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Stats:
         for batch in batches:
             family = Form.from_key(batch.form).family
             self.messages[family] += len(batch)
-            self.message_bytes[family] += int(wire_sizes(batch).sum())
+            self.message_bytes[family] += wire_size(batch)
 
     def summary(self, seconds: float, peak_rss_mb: float) -> dict[str, Any]:
         counted = ("messages", "message_bytes", "deliveries", "notifications")

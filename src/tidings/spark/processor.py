@@ -9,7 +9,7 @@ missing entries) or from an attempt that failed (it starts again from the base).
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,16 +20,21 @@ from tidings.model.blob import pack, unpack
 from tidings.spark.envelope import METRICS, Envelope
 
 _PIECE_BYTES = 4 * 2**20
+_FRAME_BYTES = 4 * 2**20
 _FOLD_BYTES_MIN = 1 * 2**20
 _FOLD_ENTRIES = 64
 _ENTRIES_KEPT = 16
 """Log entries kept behind a fold, so that a worker that is a few batches behind can still catch up."""
 
 
+Handling = Generator[Envelope, None, Any]
+"""Envelopes for the next stage, one by one; at the end the entry for the log."""
+
+
 class Shard(Protocol):
     """What the processor wraps: handles envelopes, and can be dumped, loaded and brought forward by log entries."""
 
-    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], Any]: ...
+    def handle(self, inputs: list[Envelope]) -> Handling: ...
     def replay(self, entry: Any) -> None: ...
     def dump(self) -> bytes: ...
     def load(self, blob: bytes) -> None: ...
@@ -86,12 +91,13 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
             return
         stamp = _Stamp(*self._stamp.get()) if self._stamp.exists() else _Stamp()
         held, how = self._current(name, stamp)
-        outputs, entry = held.shard.handle(inputs)
+        outputs = _Outputs()
+        entry = yield from outputs.frames(held.shard.handle(inputs))
         self._log(held, stamp, pack(entry))
         # Only now: an object that failed half-way must not be found again.
         _held[self._stage.job, self._stage.name, name] = held
         metrics = {"stage": self._stage.name, how: 1}
-        yield _frame([*outputs, Envelope(outputs[0].key if outputs else name, METRICS, pack(metrics))])
+        yield _frame([*outputs.waiting, Envelope(outputs.key or name, METRICS, pack(metrics))])
 
     def close(self) -> None:
         pass
@@ -165,6 +171,28 @@ class _Stamp:
     base_bytes: int = 0
     log_bytes: int = 0
     oldest: int = 0
+
+
+class _Outputs:
+    """Envelopes put together to frames that are worth the trip: while Spark takes one, the next is made."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Envelope] = []
+        self.key = ""
+
+    def frames(self, handling: Handling) -> Generator[pd.DataFrame, None, Any]:
+        size = 0
+        while True:
+            try:
+                envelope = next(handling)
+            except StopIteration as end:
+                return end.value
+            self.key = self.key or envelope.key
+            self.waiting.append(envelope)
+            size += len(envelope.blob)
+            if size > _FRAME_BYTES:
+                yield _frame(self.waiting)
+                self.waiting, size = [], 0
 
 
 def _frame(envelopes: list[Envelope]) -> pd.DataFrame:

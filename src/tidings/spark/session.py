@@ -45,7 +45,7 @@ def spark_session(
     quiet = Path(__file__).with_name("log4j2.properties")
     settings = {
         **_CONFIG,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet.as_uri()}",
+        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile={quiet.as_uri()}",
         **(config or {}),
     }
     settings.setdefault("spark.sql.shuffle.partitions", str(default_partitions(master)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +12,13 @@ from tidings.model.message import SnapshotBatch
 from tidings.model.points import Event, PointBatch
 from tidings.pipeline.forms import FormShard, FormsWork, by_value, group_of
 from tidings.pipeline.host import Sent
+from tidings.pipeline.parcel import pack_messages, unpack_messages
 from tidings.pipeline.stats import Stats
 from tidings.pipeline.tables import TableShard, TablesWork
 from tidings.spark import envelope as kinds
 from tidings.spark.envelope import Envelope
 from tidings.spark.ingest import pack_refused
+from tidings.spark.processor import Handling
 from tidings.spark.stages import Plan
 
 
@@ -29,8 +30,8 @@ class TablesWorker:
         self._shard = TableShard(plan.catalog, plan.strategies, number, plan.shards)
         self.replay, self.dump, self.load = self._shard.replay, self._shard.dump, self._shard.load
 
-    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], Any]:
-        work, passing = TablesWork(), []
+    def handle(self, inputs: list[Envelope]) -> Handling:
+        work = TablesWork()
         for _, kind, blob in inputs:
             if kind == kinds.CHANGES:
                 part = unpack(blob)
@@ -43,21 +44,21 @@ class TablesWorker:
             elif kind == kinds.END:
                 work.is_end = True
             else:
-                passing.append(Envelope(self._plan.keys.zone(0), kind, blob))
+                yield Envelope(self._plan.keys.zone(0), kind, blob)
         result, entry = self._shard.apply(work)
         if result.refused:
-            passing.append(Envelope(self._plan.keys.zone(0), kinds.REFUSED, pack_refused(result.refused)))
-        outputs = [*passing, *send(self._plan, result.sent, [*result.released, *result.placed])]
-        outputs.extend(place(self._plan, result.placed))
+            yield Envelope(self._plan.keys.zone(0), kinds.REFUSED, pack_refused(result.refused))
+        yield from send(self._plan, result.sent, [*result.released, *result.placed])
+        yield from place(self._plan, result.placed)
         if self._is_first:
-            outputs.extend(place(self._plan, result.released))
-            outputs.extend(self._to_groups(by_value(result.released)))
+            yield from place(self._plan, result.released)
+            yield from self._to_groups(by_value(result.released))
         for group, changes in result.images:
             for shard, part in self._shard.groups.split(group, changes, self._plan.shards):
-                outputs.append(Envelope(self._plan.keys.group(group, shard), kinds.CHANGES, pack([part])))
+                yield Envelope(self._plan.keys.group(group, shard), kinds.CHANGES, pack([part]))
         counts = {"changes": result.accepted, "passed": result.passed, "is_end": work.is_end}
-        outputs.append(Envelope(self._plan.keys.zone(0), kinds.METRICS, pack(counts)))
-        return outputs, entry
+        yield Envelope(self._plan.keys.zone(0), kinds.METRICS, pack(counts))
+        return entry
 
     def _to_groups(self, released: list[PointBatch]) -> Iterator[Envelope]:
         for points in released:
@@ -72,15 +73,16 @@ class FormsWorker:
         self._shard = FormShard(plan.catalog, plan.strategies)
         self.replay, self.dump, self.load = self._shard.replay, self._shard.dump, self._shard.load
 
-    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], Any]:
+    def handle(self, inputs: list[Envelope]) -> Handling:
         work = FormsWork()
         for _, kind, blob in inputs:
             if kind == kinds.CHANGES:
                 work.changes.extend(unpack(blob))
             elif kind == kinds.POINTS:
                 work.points.extend(unpack(blob))
-        sent, entry = self._shard.apply(work)
-        return list(send(self._plan, sent, work.points)), entry
+        for sent in self._shard.steps(work):
+            yield from send(self._plan, sent, work.points)
+        return self._shard.entry(work)
 
 
 class DeliverWorker:
@@ -92,28 +94,28 @@ class DeliverWorker:
         self._gateway = Gateway(plan.catalog)
         self.replay, self.dump, self.load = self._gateway.replay, self._gateway.dump, self._gateway.load
 
-    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], Any]:
-        work, outputs = self._work(), []
+    def handle(self, inputs: list[Envelope]) -> Handling:
+        work = self._work()
         for key, kind, blob in inputs:
             if kind == kinds.POINTS:
                 work.points.extend(unpack(blob))
             elif kind == kinds.MESSAGES:
-                work.messages.extend(unpack(blob))
+                work.messages.append(unpack_messages(blob))
             elif kind == kinds.SNAPSHOTS:
                 work.snapshots.extend(unpack(blob))
             else:
-                outputs.append(Envelope(key, kind, blob))
+                yield Envelope(key, kind, blob)
         deliveries, told = self._gateway.deliveries.copy(), self._gateway.notifications.copy()
         notifications, entry = self._gateway.apply(work)
         key = inputs[0].key
         if len(notifications):
-            outputs.append(Envelope(key, kinds.NOTIFICATIONS, pack(vars(notifications))))
+            yield Envelope(key, kinds.NOTIFICATIONS, pack(vars(notifications)))
         counts = {
             "deliveries": dict(self._gateway.deliveries - deliveries),
             "notifications": dict(self._gateway.notifications - told),
         }
-        outputs.append(Envelope(key, kinds.METRICS, pack(counts)))
-        return outputs, entry
+        yield Envelope(key, kinds.METRICS, pack(counts))
+        return entry
 
 
 def send(plan: Plan, sent: Sent, released: list[PointBatch]) -> Iterator[Envelope]:
@@ -123,8 +125,8 @@ def send(plan: Plan, sent: Sent, released: list[PointBatch]) -> Iterator[Envelop
     stats.count_messages(messages)
     for batch in messages:
         for zone, mask in plan.zones.route(batch):
-            part = batch if mask.all() else batch.take(np.flatnonzero(mask))
-            yield Envelope(plan.keys.zone(zone), kinds.MESSAGES, pack([part]))
+            for parcel in pack_messages(batch, np.flatnonzero(mask)):
+                yield Envelope(plan.keys.zone(zone), kinds.MESSAGES, parcel)
     if sent.snapshots:
         yield from _send_snapshots(plan, sent.snapshots, released)
     counts = {"messages": dict(stats.messages), "message_bytes": dict(stats.message_bytes)}

@@ -13,6 +13,7 @@ from tidings.families.topk.strategies import DenseServer
 from tidings.families.topk.subscription import Space
 from tidings.kernels.rankings import Sends
 from tidings.kernels.rankings_net import NetRankings
+from tidings.model.change import SEQ_MAX
 from tidings.model.codes import BoolArray, Int64Array
 
 
@@ -38,6 +39,8 @@ class _NetRanked(Ranked):
 
 class NetServer(DenseServer):
     """Tiles as few as the net effect of a batch needs."""
+
+    at_a_time = SEQ_MAX
 
     def __init__(self, space: Space) -> None:
         super().__init__(space, _NetRanked(space))

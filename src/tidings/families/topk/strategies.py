@@ -33,6 +33,8 @@ class DenseServer(Server):
     """At most k tiles for a row that rises, and some for each row that takes the place of one that falls."""
 
     remembers_changes = True
+    at_a_time = 8_192
+    """Changes; their messages are several times as many, and larger arrays than those are slow to get memory for."""
 
     def __init__(self, space: Space, ranked: Ranked | None = None) -> None:
         self.space = space
@@ -40,12 +42,15 @@ class DenseServer(Server):
         self._listeners = Listeners()
 
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
-        step = self.ranked.change(changes)
-        if len(step.change) == 0:
-            return []
-        messages = messages_of(self.space, self.ranked, changes.seq, step, self._regions(step))
-        heard = self._listeners.hear(messages.channel, len(messages))
-        return [messages.take(np.flatnonzero(heard))] if heard.any() else []
+        for start in range(0, len(changes), self.at_a_time):
+            part = changes.slice(start, min(len(changes), start + self.at_a_time))
+            step = self.ranked.change(part)
+            if len(step.change) == 0:
+                continue
+            messages = messages_of(self.space, self.ranked, part.seq, step, self._regions(step))
+            heard = self._listeners.hear(messages.channel, len(messages))
+            if heard.any():
+                yield messages.take(np.flatnonzero(heard))
 
     def _regions(self, step: Step) -> Regions:
         return tiles_of(step)
@@ -132,8 +137,10 @@ class UnicastServer(DenseServer):
         self._targets = IndexedTargets(DIMS)
 
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
-        addressed = [self._targets.address(messages) for messages in super().change(changes)]
-        return [messages for messages in addressed if messages is not None]
+        for messages in super().change(changes):
+            addressed = self._targets.address(messages)
+            if addressed is not None:
+                yield addressed
 
     def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
         self._targets.add(points)

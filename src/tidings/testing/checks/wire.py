@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidings.model.wire import encode_message, wire_sizes
+from tidings.model.wire import encode_message, wire_size, wire_sizes
 from tidings.testing.checks.case import Case
 from tidings.testing.deployment import deploy, run_steps
 
@@ -13,3 +13,4 @@ def check_wire(case: Case) -> None:
     for batch in (batch for step in steps for batch in step.messages):
         sizes = [len(encode_message(batch, at, form_number=1)) for at in range(len(batch))]
         assert wire_sizes(batch).tolist() == sizes, f"{strategy}: wire sizes of {batch}"
+        assert wire_size(batch) == sum(sizes), f"{strategy}: wire size of {batch}"

@@ -1,0 +1,29 @@
+"""What many changes come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.model.change import TableChanges, concat_batches
+from tidings.model.channel import group_channels
+from tidings.pipeline.partition import components
+
+
+def net_of(changes: TableChanges, key: Sequence[str]) -> TableChanges:
+    """The changes with no more than one per row: from what the row was first to what it is at last."""
+    at = np.where(changes.has, 0, len(changes)) + np.arange(len(changes))
+    names = concat_batches([changes.after.select(key), changes.before.select(key)]).take(pa.array(at))
+    group, keys = group_channels([components(names.column(name)) for name in key], len(changes))
+    if len(keys) == len(changes):
+        return changes
+    first, last = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+    last[group] = np.arange(len(changes))
+    first[group[::-1]] = np.arange(len(changes))[::-1]
+    kept = changes.had[first] | changes.has[last]
+    order = np.argsort(last[kept])
+    first, last = first[kept][order], last[kept][order]
+    before, after = changes.before.take(pa.array(first)), changes.after.take(pa.array(last))
+    return TableChanges(changes.table, changes.seq[last], changes.had[first], before, changes.has[last], after)
