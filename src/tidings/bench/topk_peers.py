@@ -136,6 +136,6 @@ class Peers:
                 spark_session("tidings bench", f"local[{os.cpu_count() or 1}]", config=settings)
             )
             label = "peer: Spark SQL, all answers anew after 1,000 changes"
-            self.ways.append(Way("spark.window", label, 1_000, 10_000, lambda scene: SparkWindow(scene, session)))
+            self.ways.append(Way("spark.window", label, 1_000, 1_000, lambda scene: SparkWindow(scene, session)))
         else:
             self.missing.append("pyspark")
