@@ -5,6 +5,8 @@ import json
 import pytest
 
 from tidings.engine import Engine
+from tidings.families.join.decomposition import UNFILTERED, Traffic, cheapest
+from tidings.families.join.family import JoinFamily
 from tidings.families.join.subscription import common_columns
 from tidings.model.errors import SqlError
 from tidings.sql import Compiler, parse_catalog
@@ -21,7 +23,7 @@ CREATE TABLE authors (id BIGINT PRIMARY KEY, review BIGINT);
 def test_contract(check):
     # Rows travel whether or not they find a partner, and one that changes its partners may come from two shards.
     check_family(
-        "join", join_workloads(), checks=[check], examples=30, has_exact_regions=lambda *_: False, may_hear_twice=True
+        "join", join_workloads(), checks=[check], examples=10, has_exact_regions=lambda *_: False, may_hear_twice=True
     )
 
 
@@ -89,3 +91,19 @@ def test_ranking_a_join_is_refused_with_a_reason():
     sql = "SELECT * FROM stocks JOIN reviews USING (symbol) ORDER BY per LIMIT 3"
     with pytest.raises(SqlError, match=r"ORDER BY \.\. LIMIT over a join"):
         Engine(parse_catalog(TABLES)).door.create("s", sql, 0)
+
+
+def test_a_table_is_filtered_by_the_neighbour_that_makes_the_least_traffic():
+    # The first neighbour has few partners, and rarely changes; the second has many, and often does.
+    traffic = Traffic((10.0, 1.0, 5.0), {(0, 1): 2.0, (1, 0): 0.5, (0, 2): 2.0, (2, 0): 20.0})
+    assert traffic.cost(0, 1) < traffic.cost(0, 2) < traffic.cost(0, UNFILTERED)
+    assert cheapest(traffic, 0, [UNFILTERED, 2, 1]) == 1
+    assert traffic.cost(0, 1) == pytest.approx((10 / 16 * 0.5 / 2.5 + 1 / 16 * 2 * 2 / (2.5 * 3.5)) / 3)
+
+
+@pytest.mark.parametrize("check", CHECKS[:6], ids=lambda check: check.__name__)
+def test_filters_follow_the_traffic_and_answers_stay_exact(check, monkeypatch):
+    monkeypatch.setattr("tidings.families.join.semijoin._RECONSIDER_AFTER", 2)
+    monkeypatch.setattr("tidings.families.join.semijoin._MUCH_CHEAPER", 1.0)
+    monkeypatch.setattr(JoinFamily, "strategies", ("auto",))
+    check_family("join", join_workloads(), checks=[check], examples=15, may_hear_twice=True)

@@ -51,6 +51,11 @@ def compare(forest: PointForest, reference: Reference, asked: list[tuple[int, li
         assert starts[i + 1] - starts[i] == len(expected) == counts[i]
         assert dict(zip(slots[part].tolist(), found_tags[part].tolist(), strict=True)) == expected
 
+    single = [(channel, box) for channel, listed in asked for box in listed]
+    found = forest.any([channel for channel, _ in single], lo, hi)
+    assert found.dtype == np.bool_
+    assert found.tolist() == [bool(reference.stab(channel, [box])) for channel, box in single]
+
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data())
@@ -183,6 +188,11 @@ def test_a_million_equal_points() -> None:
     assert forest.count([0], *exactly, [0, 1]).tolist() == [n + 1]
     assert len(forest.stab([0], *exactly, [1], [0, 1])[1]) == n + 1
     assert forest.stab([0], [[6] * 4], [[6, 7, 7, 8]], [1], [0, 1])[1].tolist() == []
+    assert forest.any([0, 0, 1], [[7] * 4, [6] * 4, [7] * 4], [[7] * 4, [6, 7, 7, 8], [7] * 4]).tolist() == [
+        True,
+        False,
+        False,
+    ]
     held = forest.nbytes
     forest.remove_many(np.random.default_rng(1).permutation(n + 3)[: n - 100])
     check_invariants(forest)
@@ -229,6 +239,21 @@ def test_a_query_of_many_boxes() -> None:
     compare(forest, reference, [(0, many), (0, many[:1]), (0, [])])
 
 
+def test_any_of_many_boxes_in_a_large_forest() -> None:
+    """Boxes around a point and boxes just beside all points, against counting."""
+    rng = np.random.default_rng(9)
+    forest = PointForest(4)
+    coords = rng.integers(0, 1000, (20_000, 4))
+    forest.add_many(np.arange(20_000) % 3, np.arange(20_000), coords)
+    forest.remove_many(np.arange(0, 20_000, 5))
+    middles = np.concatenate((coords[:500], rng.integers(-50, 1050, (1500, 4))))
+    lo, hi = middles - rng.integers(0, 60, middles.shape), middles + rng.integers(0, 60, middles.shape)
+    channels = rng.integers(0, 3, len(middles))
+    counts = forest.count(channels, lo, hi, np.arange(len(middles) + 1))
+    assert 100 < (counts > 0).sum() < 1900
+    assert forest.any(channels, lo, hi).tolist() == (counts > 0).tolist()
+
+
 def test_misuse_is_refused_and_changes_nothing() -> None:
     forest = PointForest(2)
     forest.add_many(np.zeros(100), np.arange(100), np.zeros((100, 2)))
@@ -252,6 +277,10 @@ def test_misuse_is_refused_and_changes_nothing() -> None:
         forest.stab([0], [[0]], [[0]], [1], [0, 1])
     with pytest.raises(ValueError, match="box_starts"):
         forest.count([0], [[0, 0]], [[0, 0]], [0, 2])
+    with pytest.raises(ValueError, match="box"):
+        forest.any([0, 0], [[0, 0]], [[0, 0]])
+    with pytest.raises(ValueError, match="2 boxes for 1 queries"):
+        forest.any([0], [[0, 0], [0, 0]], [[0, 0], [0, 0]])
     with pytest.raises(ValueError, match="dims"):
         PointForest(-1)
     check_invariants(forest)

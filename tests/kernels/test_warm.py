@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from tidings.families.drift import view
-from tidings.kernels import anchors, crowds, forest, holdings, rankings, rankings_net, shortlists
+from tidings.kernels import anchors, crowds, forest, gaps, holdings, ladders, rankings, rankings_net, shortlists, stabs
 from tidings.kernels.warm import ENTRY_KERNELS, is_compiled, warm
 from tidings.pipeline import parcel
 
@@ -33,10 +33,10 @@ def test_read_only_arguments_compile_nothing_more() -> None:
 
 
 def test_every_kernel_called_by_classes_and_views_is_listed() -> None:
-    sources = "".join(
-        map(inspect.getsource, (forest, anchors, crowds, holdings, rankings, rankings_net, shortlists, view))
-    )
-    called = set(re.findall(r"\b(?:forest|anchors|crowds|holdings|rankings|shortlists)_\w+\.(\w+)\(", sources))
+    ours = (forest, anchors, crowds, gaps, holdings, ladders, rankings, rankings_net, shortlists, stabs)
+    sources = "".join(map(inspect.getsource, (*ours, view)))
+    prefixes = "|".join(module.__name__.rpartition(".")[2] for module in ours)
+    called = set(re.findall(rf"\b(?:{prefixes})_\w+\.(\w+)\(", sources))
     imported = {"encode"}
     imported.update(re.findall(r"from tidings.kernels.succession import (\w+), (\w+)", sources).pop())
     assert "from tidings.kernels.codebook import encode" in inspect.getsource(parcel)

@@ -123,6 +123,18 @@ class Server(ABC):
     def drop(self, points: PointBatch) -> None:
         """Forgets subscriptions."""
 
+    def decide(self) -> Any:
+        """For Partition.VALUE: what to do otherwise from now on, asked at the end of each micro-batch; None: nothing.
+
+        Decisions, something `pack` takes, are kept in the log. So a server that is restored follows those made before
+        rather than making its own, and all else may depend on nothing but rows and points as they are.
+        """
+        return None
+
+    def follow(self, decision: Any, seq: int) -> Iterable[MessageBatch]:
+        """Does as decided, after a later change, whose seq this is; sends what that takes."""
+        raise TypeError(f"{type(self).__name__} has decided something, but cannot follow")
+
     @abstractmethod
     def dump(self) -> Any:
         """State as something `tidings.model.blob.pack` takes; `load` on a new server restores it."""

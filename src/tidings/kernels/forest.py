@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tidings.kernels import (
+    forest_any,
     forest_arrays,
     forest_build,
     forest_count,
@@ -161,6 +162,22 @@ class PointForest:
         a = self._arrays
         order = np.argsort(query_channels)
         found: I64 = forest_count.count(a.channels, a.nodes, a.bounds, a.pool, order, query_channels, lo, hi, starts)
+        return found
+
+    def any(self, channels: ArrayLike, box_lo: ArrayLike, box_hi: ArrayLike) -> NDArray[np.bool_]:
+        """Whether any point of channels[i] lies in the closed box from box_lo[i] to box_hi[i], as bool[q].
+
+        The boxes are [q, D], one a query; one with lo > hi anywhere is empty. The search ends at the first point found.
+        """
+        starts = np.arange(np.size(channels) + 1)
+        query_channels, lo, hi, _ = self._queries(channels, box_lo, box_hi, starts)
+        if len(lo) != len(query_channels):
+            raise ValueError(f"{len(lo)} boxes for {len(query_channels)} queries")
+        a = self._arrays
+        order = np.argsort(query_channels)
+        found: NDArray[np.bool_] = forest_any.any_inside(
+            a.channels, a.nodes, a.bounds, a.pool, order, query_channels, lo, hi
+        )
         return found
 
     def points(self) -> tuple[I64, I32, I64]:

@@ -20,6 +20,7 @@ from tidings.kernels import (
     crowds_fill,
     crowds_query,
     crowds_remove,
+    forest_any,
     forest_arrays,
     forest_build,
     forest_count,
@@ -27,9 +28,14 @@ from tidings.kernels import (
     forest_plan,
     forest_query,
     forest_remove,
+    gaps_change,
+    gaps_query,
     holdings_best,
     holdings_change,
     holdings_points,
+    ladders_change,
+    ladders_pack,
+    ladders_read,
     rankings_best,
     rankings_change,
     rankings_dump,
@@ -39,16 +45,21 @@ from tidings.kernels import (
     shortlists_apply,
     shortlists_bulk,
     shortlists_show,
+    stabs_build,
+    stabs_change,
     succession,
 )
 from tidings.kernels.anchors import ABSOLUTE, NO_TIME, Anchors
 from tidings.kernels.crowds import MANY, Crowds
 from tidings.kernels.forest import PointForest
 from tidings.kernels.forest_arrays import LEAF_MAX
+from tidings.kernels.gaps import Gaps
 from tidings.kernels.holdings import Holdings
+from tidings.kernels.ladders import Ladders
 from tidings.kernels.rankings import Rankings
 from tidings.kernels.rankings_net import NetRankings
 from tidings.kernels.shortlists import Shortlists
+from tidings.kernels.stabs import BULK_MIN, Stabs
 
 ENTRY_KERNELS: tuple[Any, ...] = (
     anchors_add.add,
@@ -67,6 +78,7 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     crowds_fill.group,
     crowds_query.snap_boxes,
     crowds_remove.remove,
+    forest_any.any_inside,
     forest_arrays.find_misfit,
     forest_build.build,
     forest_build.dump,
@@ -78,12 +90,22 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     forest_query.reorder,
     forest_query.stab,
     forest_remove.remove_points,
+    gaps_change.add,
+    gaps_change.dump,
+    gaps_change.fill,
+    gaps_change.remove,
+    gaps_query.meets,
     holdings_best.best,
     holdings_change.change,
     holdings_points.add,
     holdings_points.items_of,
     holdings_points.remove,
     holdings_points.retie,
+    ladders_change.change,
+    ladders_pack.pack,
+    ladders_read.distinct,
+    ladders_read.gather,
+    ladders_read.nearest,
     rankings_best.best,
     rankings_change.change,
     rankings_change.change_among,
@@ -105,6 +127,13 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     shortlists_bulk.open_lists,
     shortlists_bulk.read,
     shortlists_show.show_many,
+    stabs_build.fill,
+    stabs_build.fill_stabbed,
+    stabs_build.list_slots,
+    stabs_build.rehash,
+    stabs_build.stab_all,
+    stabs_change.add,
+    stabs_change.remove,
     succession.number_kinds,
     succession.succeed,
 )
@@ -118,6 +147,8 @@ def warm() -> None:
     _warm_holdings()
     _warm_rankings()
     _warm_shortlists()
+    _warm_ladders()
+    _warm_intervals()
     one = np.zeros(1, np.int64)
     succession.number_kinds(one, one, succession.succeed(one.copy(), one, one), 1)
     codebook.encode(one.reshape(1, 1), one.reshape(1, 1), np.zeros(1, np.uint8), np.arange(2), one, 0)
@@ -130,6 +161,7 @@ def _warm_forest() -> None:
     forest.add_many(slots % 2, slots, slots.reshape(-1, 1))
     forest.stab([0], [[0]], [[1]], [1], [0, 1])
     forest.count([0], [[0]], [[1]], [0, 1])
+    forest.any([0], [[0]], [[1]])
     forest.points()
     forest._close_gaps(0)
     forest.remove_many(slots)
@@ -194,6 +226,25 @@ def _warm_shortlists() -> None:
     lists.members(one)
     lists.held()
     lists.close(one)
+
+
+def _warm_ladders() -> None:
+    ladders = Ladders()
+    ladders.new(1)
+    ladders.change([0], [0], [0], [True])
+    ladders.gather([0])
+    ladders.distinct([0])
+    ladders.nearest([0], [0])
+
+
+def _warm_intervals() -> None:
+    many = np.arange(BULK_MIN)
+    stabs, gaps = Stabs(), Gaps()
+    for index in (stabs, gaps):
+        index.add(many, many)
+        index.add([0], [1])
+        index.remove([0], [1])
+    gaps.meets([0], [0], [0])
 
 
 def is_compiled() -> bool:

@@ -139,6 +139,8 @@ class FormShard:
         self._late: dict[str, list[TableChanges]] = {}
         """Changes that the stores are yet to take in: rows are looked at only when somebody comes."""
         self._host = Host(catalog, strategies)
+        self._decisions: dict[str, Any] = {}
+        """Of servers, yet to be followed: after the next changes, because those who are already there hear of these."""
 
     def apply(self, work: FormsWork) -> tuple[Sent, Any]:
         """Handles a micro-batch; also gives the log entry (for `pack`) from which `replay` repeats its effect on state."""
@@ -150,26 +152,31 @@ class FormShard:
 
     def steps(self, work: FormsWork) -> Iterator[Sent]:
         """Handles a micro-batch, giving what is sent as it comes, so that much of it need not be held at once."""
-        return self._run(work, is_wanted=True)
+        yield from self._run(work, is_wanted=True)
+        if not self._decisions:
+            self._decisions = self._host.decide()
 
     def entry(self, work: FormsWork) -> Any:
-        return {"changes": work.changes, "points": work.points}
+        """The log entry of the micro-batch just handled."""
+        return {"changes": work.changes, "points": work.points, "decisions": self._decisions}
 
     def replay(self, entry: Any) -> None:
-        """Servers of this stage know no more than current rows: what a row was in between need not be repeated."""
+        """Beside decisions servers of this stage know no more than current rows: changes are summed up."""
         for _ in self._run(FormsWork(entry["changes"], entry["points"]), is_wanted=False):
             pass
+        self._decisions = entry["decisions"]
 
     def dump(self) -> bytes:
         rows = {table: self._store(table).rows() for table in {**self._stores, **self._late}}
         rows = {table: current for table, current in rows.items() if current.num_rows}
-        return pack({"rows": rows, "servers": self._host.dump()})
+        return pack({"rows": rows, "servers": self._host.dump(), "decisions": self._decisions})
 
     def load(self, blob: bytes) -> None:
         state = unpack(blob)
         for table, rows in state["rows"].items():
             self._store(table).load(rows)
         self._host.load(state["servers"])
+        self._decisions = state["decisions"]
 
     def _run(self, work: FormsWork, *, is_wanted: bool) -> Iterator[Sent]:
         """Changes of all tables and subscription events, strictly in sequence order."""
@@ -198,6 +205,8 @@ class FormShard:
                 self._store(changes.table)
             for is_oblivious in (False, True):
                 yield from self._host.messages(changes, is_wanted=is_wanted, is_oblivious=is_oblivious)
+            yield from self._host.follow(self._decisions, int(run.seq[-1]))
+            self._decisions = {}
 
     def _store(self, table: str) -> TableStore:
         """The current rows of a table."""

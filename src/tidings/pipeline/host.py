@@ -77,6 +77,15 @@ class Host:
                 sent.snapshots.extend(created.snapshots)
         return PointBatch.concat(placed)
 
+    def decide(self) -> dict[str, Any]:
+        """What servers want to do otherwise from now on, by form."""
+        decided = {key: server.decide() for key, server in self._servers.items()}
+        return {key: decision for key, decision in decided.items() if decision is not None}
+
+    def follow(self, decisions: Mapping[str, Any], seq: int) -> Iterator[MessageBatch]:
+        for key, decision in decisions.items():
+            yield from self._servers[key].follow(decision, seq)
+
     def settle(self) -> None:
         """The end of a micro-batch: those who have gone are forgotten by servers that were not to notice earlier."""
         for server, points in self._leaving:

@@ -78,6 +78,26 @@ WORKLOADS: Mapping[str, Entry] = {
         "the ten cheapest of 2,031 made-up companies, whose prices move as five real stocks did; needs tidings[workloads]",
         "tidings.workloads.topk_stocks:topk_stocks",
     ),
+    "join-binary": Entry(
+        "pairs of rows of two tables with a range on each: rows come and go in one, ranges are around hot spots",
+        "tidings.workloads.join_workloads:join_binary",
+    ),
+    "join-payload": Entry(
+        "the same with few rows in the table that changes, and a kilobyte of text in every row",
+        "tidings.workloads.join_workloads:join_payload",
+    ),
+    "join-multi": Entry(
+        "joins of two, three and four tables, all of which change",
+        "tidings.workloads.join_workloads:join_multi",
+    ),
+    "join-star": Entry(
+        "sales joined with customers, products and stores: facts come and go, dimensions change now and then",
+        "tidings.workloads.join_workloads:join_star",
+    ),
+    "join-stocks": Entry(
+        "stocks and their reviews, price-earnings ratios that move as five real stocks did; needs tidings[workloads]",
+        "tidings.workloads.join_stocks:join_stocks",
+    ),
 }
 
 

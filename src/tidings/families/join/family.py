@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidings.families.base import Family, Form, Partition, PlainTables, Server, Views
-from tidings.families.join import reference, subscription
+from tidings.families.join import choice, explanation, reference, subscription
 from tidings.model.catalog import Catalog
 from tidings.model.codes import value_of
 from tidings.model.points import Placement
@@ -18,7 +18,7 @@ from tidings.sql.shape import Shape
 
 class JoinFamily(Family):
     name = "join"
-    strategies = ("rel-sel",)
+    strategies = choice.NAMES
     partition = Partition.VALUE
     summary = "rows of several tables that belong together: SELECT .. FROM t JOIN u USING (a) WHERE b BETWEEN x AND y"
 
@@ -39,9 +39,10 @@ class JoinFamily(Family):
         return subscription.common_columns(form.shape)
 
     def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
-        from tidings.families.join.strategies import RelaxedServer
+        # Imported here because compiled kernels take a second to import, and only servers need them.
+        from tidings.families.join.strategies import server_of
 
-        return RelaxedServer(subscription.space_of(form, catalog))
+        return server_of(subscription.space_of(form, catalog), strategy)
 
     def views(self, form: Form, catalog: Catalog) -> Views:
         from tidings.families.join.view import JoinViews
@@ -61,5 +62,5 @@ class JoinFamily(Family):
             ends.append(f"{ref.table}.{ref.column} in [{low}, {high}]")
         return [
             ("point", ", ".join(ends) or "the one point that holds everything"),
-            ("a change costs", "1 message to all whose predicates on the table hold the row"),
+            *explanation.lines(subscription.space_of(form, catalog), strategy),
         ]

@@ -32,6 +32,8 @@ class Held:
         self._space = space
         self.rows: list[dict[ChannelKey, Row]] = [{} for _ in space.sides]
         self._by_link: dict[tuple[int, int, ChannelKey], dict[ChannelKey, Row]] = {}
+        self.whole: dict[tuple[ChannelKey, ...], Joined] = {}
+        """Joined rows that came as such, by the keys of their parts."""
 
     def put(self, row: Row) -> None:
         self.remove(row.side, row.key)
@@ -50,6 +52,10 @@ class Held:
                 del linked[key]
                 if not linked:
                     del self._by_link[side, edge, link]
+
+    def every(self) -> list[Joined]:
+        """All joined rows."""
+        return [*self.whole.values(), *(joined for key in self.rows[0] for joined in self.joined(0, key))]
 
     def joined(self, side: int, key: ChannelKey) -> Iterator[Joined]:
         """All joined rows in which this row is."""

@@ -1,8 +1,4 @@
-"""Ways to turn changes into join messages.
-
-`rel-sel` relaxes a join to one selection per table: a row goes to everyone whose predicates on its table hold it, whether
-or not it finds a partner.
-"""
+"""A join relaxed to one selection per table: a row goes to everyone whose predicates on its table hold it, partner or not."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.base import Created, Rows, Server
-from tidings.families.join.rows import carried, codes_in, fits
+from tidings.families.join.rows import GONE, PLACED, carried, codes_in, fits
 from tidings.families.join.subscription import Space
 from tidings.families.listeners import Listeners
 from tidings.model.change import TableChanges, concat_batches
@@ -21,8 +17,6 @@ from tidings.model.codes import CODE_MAX, CODE_MIN, Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
-
-PLACED, GONE = 1, 2
 
 
 class RelaxedServer(Server):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -12,6 +13,10 @@ from tidings.families.join.subscription import Side, Space
 from tidings.model.codes import BoolArray, Int64Array, codes_of
 
 SIDE = "side"
+PLACED, GONE = 1, 2
+"""Tags of boxes: there the row is to be held, there it is to be dropped; who is in both holds it."""
+ALL_SIDES = -1
+"""In the place of a side's number: a whole joined row."""
 
 
 @lru_cache(maxsize=4096)
@@ -21,6 +26,15 @@ def schema_of(space: Space) -> pa.Schema:
     for number, side in enumerate(space.sides):
         fields.extend(pa.field(f"{number}.{name}", side.table.schema.field(name).type) for name in side.payload)
     return pa.schema(fields)
+
+
+def carried_whole(space: Space, rows: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Joined rows, given by their parts, as messages carry them."""
+    count = rows[0].num_rows
+    columns: list[pa.Array] = [pa.array(np.full(count, ALL_SIDES, np.int8))]
+    for side, part in zip(space.sides, rows, strict=True):
+        columns.extend(part.column(name) for name in side.payload)
+    return pa.RecordBatch.from_arrays(columns, schema=schema_of(space))
 
 
 def carried(space: Space, number: int, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -35,6 +49,15 @@ def carried(space: Space, number: int, rows: pa.RecordBatch) -> pa.RecordBatch:
         else:
             columns.append(pa.nulls(rows.num_rows, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema_of(space))
+
+
+def keys_of(side: Side, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with nothing but their keys."""
+    columns = [
+        rows.column(name) if name in side.table.key else pa.nulls(rows.num_rows, rows.schema.field(name).type)
+        for name in rows.schema.names
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,15 @@ class Side:
     """Columns with a predicate, each with a lower and an upper end among the coordinates."""
     first: int
     """Coordinate of the first lower end."""
+    pinned: tuple[int, ...]
+    """Which of the columns are pinned by = or IN."""
     payload: tuple[str, ...]
     """Columns a message about a row of this table carries: shown, joined by, with a predicate, and the key."""
+
+    @property
+    def ranged(self) -> tuple[int, ...]:
+        """Which of the columns have a range."""
+        return tuple(i for i in range(len(self.columns)) if i not in self.pinned)
 
     @property
     def coords(self) -> slice:
@@ -58,6 +65,18 @@ class Space:
     names: tuple[str, ...]
     """Its name."""
     dims: int
+
+    @property
+    def junctions(self) -> dict[tuple[int, int], tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Pairs of sides that are joined, and by which columns of the one and the other, of all edges between them."""
+        found: dict[tuple[int, int], tuple[tuple[str, ...], tuple[str, ...]]] = {}
+        for edge in self.edges:
+            (one, two), (left, right) = edge.sides, edge.columns
+            if one > two:
+                one, two, left, right = two, one, right, left
+            known = found.get((one, two), ((), ()))
+            found[one, two] = (known[0] + left, known[1] + right)
+        return found
 
     def side_of(self, table: str) -> int:
         return next(i for i, side in enumerate(self.sides) if side.table.name == table)
@@ -88,7 +107,9 @@ def space_of(form: Form, catalog: Catalog) -> Space:
     first = 0
     for number, name in enumerate(shape.tables):
         table = catalog.table(name)
-        columns = tuple(table.column(ref.column) for ref in predicates_of(shape) if ref.table == name)
+        refs = [ref for ref in predicates_of(shape) if ref.table == name]
+        columns = tuple(table.column(ref.column) for ref in refs)
+        pinned = tuple(i for i, ref in enumerate(refs) if ref in shape.equalities)
         joined = [
             c
             for edge in edges
@@ -97,7 +118,8 @@ def space_of(form: Form, catalog: Catalog) -> Space:
             for c in names
         ]
         wanted = [*table.key, *joined, *(c.name for c in columns), *(ref.column for ref in shown if ref.table == name)]
-        sides.append(Side(table, columns, first, tuple(n for n in table.column_names if n in wanted)))
+        payload = tuple(n for n in table.column_names if n in wanted)
+        sides.append(Side(table, columns, first, pinned, payload))
         first += 2 * len(columns)
     places = tuple((shape.tables.index(ref.table), ref.column) for ref in shown)
     return Space(form.key, tuple(sides), edges, places, shown_names(shown), first)

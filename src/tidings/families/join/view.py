@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from tidings.families.base import FirstRows, Pairs, Told, Views
 from tidings.families.join.held import Held, Joined, Row
-from tidings.families.join.rows import SIDE
-from tidings.families.join.strategies import PLACED
+from tidings.families.join.rows import ALL_SIDES, PLACED, SIDE
 from tidings.families.join.subscription import Predicate, Side, Space
 from tidings.model.channel import ChannelKey, channel_column, channel_keys
 from tidings.model.codes import Int64Array
@@ -61,9 +60,11 @@ class JoinViews(Views):
             held = self._held[slot] = Held(self._space)
             for at in range(start, stop):
                 if self._satisfies(slot, parts, at):
-                    held.put(parts.row(at))
-            everything = (held.joined(0, key) for key in held.rows[0])
-            texts.append([self._text(joined) for results in everything for joined in results])
+                    if parts.is_whole(at):
+                        held.whole[parts.keys(at)] = parts.joined(at)
+                    else:
+                        held.put(parts.row(at))
+            texts.append([self._text(joined) for joined in held.every()])
         shown = np.cumsum([0, *map(len, texts)])
         return FirstRows(first.slot, first.seq, shown, None).tails([text for part in texts for text in part])
 
@@ -83,19 +84,27 @@ class JoinViews(Views):
 
     def _change(self, slot: int, parts: _Parts, messages: list[int], tags: list[int]) -> str:
         held = self._held[slot]
-        final: dict[tuple[int, ChannelKey], Row | None] = {}
+        rows: dict[tuple[int, ChannelKey], Row | None] = {}
+        whole: dict[tuple[ChannelKey, ...], Joined | None] = {}
         for at, tag in zip(messages, tags, strict=True):
-            row = parts.row(at) if tag & PLACED and self._satisfies(slot, parts, at) else None
+            is_placed = bool(tag & PLACED) and self._satisfies(slot, parts, at)
             # A row that moves between shards is gone from one and placed by the other, in any order.
-            if row is not None or parts.place(at) not in final:
-                final[parts.place(at)] = row
-        before = _results(held, final)
-        for (side, key), row in final.items():
+            if parts.is_whole(at):
+                if is_placed or parts.keys(at) not in whole:
+                    whole[parts.keys(at)] = parts.joined(at) if is_placed else None
+            elif is_placed or parts.place(at) not in rows:
+                rows[parts.place(at)] = parts.row(at) if is_placed else None
+        before = _results(held, rows, whole)
+        for (side, key), row in rows.items():
             if row is None:
                 held.remove(side, key)
             else:
                 held.put(row)
-        return self._difference(before, _results(held, final))
+        for keys, joined in whole.items():
+            held.whole.pop(keys, None)
+            if joined is not None:
+                held.whole[keys] = joined
+        return self._difference(before, _results(held, rows, whole))
 
     def _satisfies(self, slot: int, parts: _Parts, at: int) -> bool:
         predicates = self._predicates.get(slot)
@@ -133,23 +142,37 @@ class JoinViews(Views):
     def dump(self, slots: Int64Array) -> Any:
         return [
             [
-                [row.side, list(row.key), [None if x is None else list(x) for x in row.links], row.cells, row.same]
-                for row in rows
+                [_plain(row) for side in held.rows for row in side.values()],
+                [[_plain(row) for row in joined] for joined in held.whole.values()],
             ]
-            for rows in ([row for side in self._held[at].rows for row in side.values()] for at in slots.tolist())
+            for held in (self._held[slot] for slot in slots.tolist())
         ]
 
     def load(self, slots: Int64Array, state: Any) -> None:
-        for slot, rows in zip(slots.tolist(), state, strict=True):
-            self._held[slot] = Held(self._space)
-            for side, key, links, cells, same in rows:
-                linked = tuple(None if link is None else tuple(link) for link in links)
-                self._held[slot].put(Row(side, tuple(key), linked, tuple(cells), tuple(same)))
+        for slot, (rows, whole) in zip(slots.tolist(), state, strict=True):
+            held = self._held[slot] = Held(self._space)
+            for row in rows:
+                held.put(_read(row))
+            for parts in whole:
+                joined = tuple(map(_read, parts))
+                held.whole[tuple(row.key for row in joined)] = joined
 
 
-def _results(held: Held, places: Iterable[tuple[int, ChannelKey]]) -> Results:
-    """All joined rows with one of these in them."""
-    return {tuple(row.key for row in joined): joined for place in places for joined in held.joined(*place)}
+def _plain(row: Row) -> list[Any]:
+    return [row.side, list(row.key), [None if link is None else list(link) for link in row.links], row.cells, row.same]
+
+
+def _read(plain: list[Any]) -> Row:
+    side, key, links, cells, same = plain
+    linked = tuple(None if link is None else tuple(link) for link in links)
+    return Row(side, tuple(key), linked, tuple(cells), tuple(same))
+
+
+def _results(held: Held, places: Iterable[tuple[int, ChannelKey]], whole: Iterable[tuple[ChannelKey, ...]]) -> Results:
+    """All joined rows with one of these in them, and those that came whole."""
+    found = {tuple(row.key for row in joined): joined for place in places for joined in held.joined(*place)}
+    found.update((keys, held.whole[keys]) for keys in whole if keys in held.whole)
+    return found
 
 
 class _Parts:
@@ -167,13 +190,25 @@ class _Parts:
     def row(self, at: int) -> Row:
         return self._of[self._side[at]].row(at)
 
+    def is_whole(self, at: int) -> bool:
+        return self._side[at] == ALL_SIDES
+
+    def keys(self, at: int) -> tuple[ChannelKey, ...]:
+        """Keys of the parts of a joined row."""
+        return tuple(side.keys[at] for side in self._of)
+
+    def joined(self, at: int) -> Joined:
+        return tuple(side.row(at) for side in self._of)
+
     def satisfies(self, at: int, predicates: Sequence[Predicate | None]) -> bool:
         """Whether the values of a row satisfy what a point does not say of its predicates."""
-        side = self._side[at]
-        own = predicates[self._first[side] : self._first[side + 1]]
-        values = (column[at] for column in self._of[side].values)
+        sides = range(len(self._of)) if self.is_whole(at) else [self._side[at]]
         return all(
-            predicate is None or _satisfies(predicate, value) for predicate, value in zip(own, values, strict=True)
+            predicate is None or _satisfies(predicate, column[at])
+            for side in sides
+            for predicate, column in zip(
+                predicates[self._first[side] : self._first[side + 1]], self._of[side].values, strict=True
+            )
         )
 
 

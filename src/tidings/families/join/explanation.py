@@ -1,0 +1,61 @@
+"""What a strategy does with changes of a join, and why, in words."""
+
+from __future__ import annotations
+
+from tidings.families.join.subscription import Space
+
+_SKYLINES = {
+    "clu": "the partners next to each of a few marks that everybody's range holds one of",
+    "clu+": "the partners next to each of a few marks, merged where nobody lies between two of them",
+    "tup": "all partners' values",
+    "tup+": "all partners' values, merged where nobody lies between two of them",
+    "sub": "the smallest ranges that have a partner",
+    "min": "as few points as can be",
+}
+
+
+def lines(space: Space, strategy: str) -> list[tuple[str, str]]:
+    kind, _, skyline = strategy.partition(":")
+    if kind == "auto":
+        return [
+            ("why", _why(space)),
+            ("filters", _filters(space)),
+            ("a change costs", _semijoin(space, "clu+")),
+        ]
+    costs = {
+        "ref-sj": _semijoin(space, skyline),
+        "enum-sj": "1 message per subscription that selects the row and has a partner for it",
+        "rel-sel": "1 message to all who select the row, whether or not they have a partner for it",
+        "ref-j": "1 message per joined row that comes or goes, to all whose predicates hold it",
+        "ref-j+": "1 message per joined row that comes or goes and that somebody wants",
+        "enum-j": "1 message per joined row that comes or goes and subscription whose predicates hold it",
+    }
+    return [("a change costs", costs[kind])]
+
+
+def _why(space: Space) -> str:
+    tables = " and ".join(side.table.name for side in space.sides) if len(space.sides) == 2 else "tables"
+    return (
+        f"rows of {tables} are sent once, as semijoins, and joined at the client: less than whole joined rows, of which "
+        "a change may make many; and only to those who have a partner for them, unless filtering costs more than it saves"
+    )
+
+
+def _filters(space: Space) -> str:
+    """Who may filter whom."""
+    names = [side.table.name for side in space.sides]
+    by: dict[str, list[str]] = {name: [] for name in names}
+    for one, two in space.junctions:
+        by[names[one]].append(names[two])
+        by[names[two]].append(names[one])
+    choices = "; ".join(f"{name} by {' or '.join([*others, 'none'])}" for name, others in by.items())
+    return f"{choices}: what costs least by the changes and the selections of a sample, looked at again as they move"
+
+
+def _semijoin(space: Space, skyline: str) -> str:
+    if not any(side.ranged for side in space.sides):
+        return "1 message to those who select the row, if it has a partner; 1 per row that gets its first partner"
+    return (
+        f"1 message to those who select the row and have a partner for it, told by {_SKYLINES[skyline]}; "
+        "1 per row that gets its first partner for somebody"
+    )

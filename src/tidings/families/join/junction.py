@@ -1,0 +1,126 @@
+"""Where two tables of a join meet: their rows by the values they are joined by.
+
+Within a join value the rows of a side lie in cells, one for each combination of values in the columns that predicates pin
+by = or IN: only rows of one cell can stand in for each other. A cell has its rows in the order of the first range column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.families.join.relation import NONE
+from tidings.families.join.subscription import Side, Space
+from tidings.kernels.ladders import Ladders, Neighbours
+from tidings.model.channel import ChannelKey, channel_column, group_channels
+from tidings.model.codes import BoolArray, Int64Array
+
+Lists = tuple[Int64Array, Int64Array]
+"""(starts, members) of several lists."""
+
+
+class Junction:
+    """Two sides that are joined by equal columns."""
+
+    def __init__(self, space: Space, sides: tuple[int, int], columns: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
+        self.sides = sides
+        self._values: dict[ChannelKey, int] = {}
+        self._ends = {
+            number: End(space.sides[number], names, self._values) for number, names in zip(sides, columns, strict=True)
+        }
+
+    def end(self, number: int) -> End:
+        return self._ends[number]
+
+    def other(self, number: int) -> int:
+        first, second = self.sides
+        return second if number == first else first
+
+    @property
+    def values(self) -> int:
+        """How many join values there have been."""
+        return len(self._values)
+
+
+class End:
+    """The rows of one side at a junction."""
+
+    def __init__(self, side: Side, columns: Sequence[str], values: dict[ChannelKey, int]) -> None:
+        self.side = side
+        self._values = values
+        self._joined = [side.table.column(name) for name in columns]
+        self._pinned = [side.columns[i] for i in side.pinned]
+        self.ladders = Ladders()
+        self._cells: dict[tuple[int, ChannelKey], int] = {}
+        self._at_value: dict[int, list[int]] = {}
+        self._pins = np.empty((0, len(side.pinned)), np.int64)
+        self._value = np.empty(0, np.int64)
+
+    def value_of(self, entries: Int64Array) -> Int64Array:
+        """Numbers of the join values of rows."""
+        return self._value[entries]
+
+    def locate(self, rows: pa.RecordBatch, codes: Int64Array, is_there: BoolArray) -> tuple[Int64Array, Int64Array]:
+        """(number of the join value, cell) of each row that counts, NONE for others; both are made where they are new."""
+        width = len(self._joined)
+        columns = [
+            channel_column(column.type, rows.column(column.name))[0] for column in (*self._joined, *self._pinned)
+        ]
+        at = np.flatnonzero(is_there)
+        group, keys = group_channels([column.take(pa.array(at)) for column in columns], len(at))
+        example = np.empty(len(keys), np.int64)
+        example[group] = at
+        values = [self._values.setdefault(key[:width], len(self._values)) for key in keys]
+        names = zip(values, keys, example.tolist(), strict=True)
+        cells = [self._cell(value, key[width:], codes[i]) for value, key, i in names]
+        value_of, cell_of = np.full(len(is_there), NONE, np.int64), np.full(len(is_there), NONE, np.int64)
+        if len(at):
+            value_of[at], cell_of[at] = np.array(values, np.int64)[group], np.array(cells, np.int64)[group]
+        return value_of, cell_of
+
+    def put_values(self, entries: Int64Array, values: Int64Array) -> None:
+        """Notes the join values of new rows."""
+        top = int(entries.max(initial=NONE)) + 1
+        if top > len(self._value):
+            self._value = np.resize(self._value, max(top, 2 * len(self._value)))
+        self._value[entries] = values
+
+    def change(self, cells: Int64Array, entries: Int64Array, codes: Int64Array, is_present: BoolArray) -> Neighbours:
+        """Rows come and go; codes: of all columns with a predicate."""
+        return self.ladders.change(cells, entries, self.rungs(codes), is_present)
+
+    def rungs(self, codes: Int64Array) -> Int64Array:
+        """Where rows stand in the order of their cells."""
+        at = self.side.ranged
+        return np.ascontiguousarray(codes[:, at[0]]) if at else np.zeros(len(codes), np.int64)
+
+    def cells_at(self, values: Int64Array) -> Lists:
+        """The cells with rows at each join value."""
+        lists = [self._at_value.get(value, ()) for value in values.tolist()]
+        members = np.array([cell for cells in lists for cell in cells], np.int64)
+        owner = np.repeat(np.arange(len(lists)), [len(cells) for cells in lists])
+        kept = self.ladders.sizes(members) > 0 if len(members) else np.zeros(0, np.bool_)
+        counts = np.bincount(owner[kept], minlength=len(lists))
+        return np.concatenate([[0], np.cumsum(counts)]), members[kept]
+
+    def entries_at(self, values: Int64Array) -> Lists:
+        """Entries of all rows at each join value."""
+        starts, cells = self.cells_at(values)
+        inner, entries, _ = self.ladders.gather(cells)
+        return inner[starts], entries
+
+    def pins(self, cells: Int64Array) -> Int64Array:
+        """Codes of the pinned columns of cells."""
+        return self._pins[cells]
+
+    def _cell(self, value: int, pins: ChannelKey, codes: Int64Array) -> int:
+        cell = self._cells.get((value, pins))
+        if cell is None:
+            cell = self._cells[value, pins] = self.ladders.new(1)
+            self._at_value.setdefault(value, []).append(cell)
+            if cell >= len(self._pins):
+                self._pins = np.resize(self._pins, (max(16, 2 * cell), self._pins.shape[1]))
+            self._pins[cell] = codes[list(self.side.pinned)]
+        return cell

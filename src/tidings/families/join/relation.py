@@ -1,0 +1,103 @@
+"""What a join server knows of one table: its rows that can be in an answer, each version known by an entry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.families.join.rows import codes_in
+from tidings.families.join.subscription import Space
+from tidings.model.change import TableChanges
+from tidings.model.channel import ChannelKey, channel_column, channel_keys
+from tidings.model.codes import Int64Array
+from tidings.model.rowlog import RowLog
+
+NONE = -1
+_SWEEP_DEAD_MIN = 65_536
+
+
+@dataclass(frozen=True)
+class Moves:
+    """What changes of rows mean for entries: change i ends `old[i]` and begins `new[i]`, where there are such."""
+
+    old: Int64Array
+    new: Int64Array
+    old_codes: Int64Array
+    new_codes: Int64Array
+
+
+class Relation:
+    """Rows of one side. A row with a null in a predicate or a join satisfies and joins nothing: it has no entry."""
+
+    def __init__(self, space: Space, number: int) -> None:
+        self._space = space
+        self._number = number
+        side = space.sides[number]
+        self._table = side.table
+        self.log = RowLog(pa.schema([side.table.schema.field(name) for name in side.payload]))
+        self._entries: dict[ChannelKey, int] = {}
+        self._free: list[int] = []
+        self._leaving: list[int] = []
+        self._row = np.empty(0, np.int64)
+        self.codes = np.empty((0, len(side.columns)), np.int64)
+        """[entry, column with a predicate]"""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def change(self, changes: TableChanges) -> Moves:
+        self._free.extend(self._leaving)
+        self._leaving.clear()
+        self._sweep()
+        before = codes_in(self._space, self._number, changes.before, changes.had)
+        after = codes_in(self._space, self._number, changes.after, changes.has)
+        old = np.full(len(changes), NONE, np.int64)
+        new = np.full(len(changes), NONE, np.int64)
+        keys = self._keys(changes)
+        for i, (key, was, has) in enumerate(zip(keys, before.counts.tolist(), after.counts.tolist(), strict=True)):
+            if was:
+                old[i] = self._entries.pop(key)
+                self._leaving.append(int(old[i]))
+            if has:
+                new[i] = self._entries[key] = self._take()
+        at = np.flatnonzero(new != NONE)
+        first = len(self.log)
+        self.log.append(changes.after.select(self.log.names).take(pa.array(at)))
+        self._cover(int(new.max(initial=NONE)) + 1)
+        self._row[new[at]] = first + np.arange(len(at))
+        self.codes[new[at]] = after.codes[at]
+        return Moves(old, new, before.codes, after.codes)
+
+    def rows(self, entries: Int64Array) -> pa.RecordBatch:
+        return self.log.take(self._row[entries])
+
+    def current(self) -> Int64Array:
+        """Entries of all rows."""
+        return np.fromiter(self._entries.values(), np.int64, len(self._entries))
+
+    def _keys(self, changes: TableChanges) -> list[ChannelKey]:
+        names = self._table.key
+        old, new = (
+            channel_keys([channel_column(self._table.column(n).type, rows.column(n))[0] for n in names], len(changes))
+            for rows in (changes.before, changes.after)
+        )
+        return [b if has else a for a, b, has in zip(old, new, changes.has.tolist(), strict=True)]
+
+    def _take(self) -> int:
+        return self._free.pop() if self._free else len(self._entries) + len(self._free) + len(self._leaving)
+
+    def _cover(self, size: int) -> None:
+        if size > len(self._row):
+            grown = max(size, 2 * len(self._row))
+            self._row = np.resize(self._row, grown)
+            self.codes = np.resize(self.codes, (grown, self.codes.shape[1]))
+
+    def _sweep(self) -> None:
+        if len(self.log) - len(self._entries) > max(_SWEEP_DEAD_MIN, len(self._entries)):
+            entries = self.current()
+            rows = self.rows(entries)
+            self.log.clear()
+            self.log.append(rows)
+            self._row[entries] = np.arange(len(entries))

@@ -1,0 +1,42 @@
+"""What `Stabs` means: the fewest numbers that stab all intervals, recomputed; and a check of all that the arrays promise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+from tidings.kernels.stabs import Stabs
+from tidings.kernels.stabs_arrays import ANCHOR, HI, LO, SLACK, TIMES, WITNESSES
+
+Interval = tuple[int, int]
+
+
+def fewest(intervals: list[Interval]) -> int:
+    """The least number of anchors: going by upper ends, each interval not yet stabbed needs one more."""
+    count = 0
+    last: int | None = None
+    for lo, hi in sorted(intervals, key=lambda interval: interval[1]):
+        if last is None or lo > last:
+            last = hi
+            count += 1
+    return count
+
+
+def check(stabs: Stabs, intervals: Counter[Interval]) -> None:
+    """Every interval is stabbed, by not many more anchors than are needed, and nothing else is held."""
+    present = {interval: times for interval, times in intervals.items() if times}
+    anchors = stabs.anchors().tolist()
+    assert anchors == sorted(set(anchors))
+    assert len(stabs) == len(present)
+    assert len(anchors) <= 1.5 * fewest(list(present)) + SLACK
+    held = stabs._table[stabs._table[:, TIMES] > 0]
+    assert {(row[LO], row[HI]): row[TIMES] for row in held.tolist()} == present
+    assert all(row[LO] <= row[ANCHOR] <= row[HI] for row in held.tolist())
+    stabbed = Counter(held[:, ANCHOR].tolist())
+    assert anchors == sorted(stabbed)
+    counted = stabs._stabbed[stabs._stabbed[:, TIMES] > 0]
+    assert {row[LO]: row[TIMES] for row in counted.tolist()} == stabbed
+    _, los, his = stabs._lists.gather([WITNESSES])
+    witnesses = list(zip(los.tolist(), his.tolist(), strict=True))
+    assert all(witness in present for witness in witnesses)
+    assert all(before[1] < after[0] for before, after in pairwise(witnesses))
