@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from tidings.families.drift import view
+from tidings.families.join import interleave
 from tidings.kernels import anchors, crowds, forest, gaps, holdings, ladders, rankings, rankings_net, shortlists, stabs
 from tidings.kernels.warm import ENTRY_KERNELS, is_compiled, warm
 from tidings.pipeline import parcel
@@ -37,9 +38,10 @@ def test_every_kernel_called_by_classes_and_views_is_listed() -> None:
     sources = "".join(map(inspect.getsource, (*ours, view)))
     prefixes = "|".join(module.__name__.rpartition(".")[2] for module in ours)
     called = set(re.findall(rf"\b(?:{prefixes})_\w+\.(\w+)\(", sources))
-    imported = {"encode"}
+    imported = {"encode", "rounds"}
     imported.update(re.findall(r"from tidings.kernels.succession import (\w+), (\w+)", sources).pop())
     assert "from tidings.kernels.codebook import encode" in inspect.getsource(parcel)
+    assert "from tidings.kernels.rounds import NOTHING, rounds" in inspect.getsource(interleave)
     assert called | imported == {kernel.__name__ for kernel in ENTRY_KERNELS}
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.model.catalog import Catalog
-from tidings.model.change import TableChanges
+from tidings.model.change import TableChanges, runs_of
 from tidings.model.channel import ChannelKey
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
@@ -109,6 +109,15 @@ class Server(ABC):
     @abstractmethod
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
         """Messages for changes of one of the form's tables."""
+
+    def stretch(self, changes: Sequence[TableChanges]) -> Iterable[MessageBatch]:
+        """For Partition.VALUE: messages for all changes up to some moment, of all the form's tables, at most one batch each.
+
+        Messages of one seq must be together, in order; beyond that batches may come in any. This goes from one change of table
+        to the next, which for tables that change in turn is often; a server that knows better does better.
+        """
+        for run in runs_of(changes):
+            yield from self.change(run)
 
     @abstractmethod
     def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
@@ -209,6 +218,10 @@ class Views(ABC):
     @abstractmethod
     def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
         """Applies delivered messages and tells what changed: at most once per subscription and seq."""
+
+    def is_memorable(self, batch: MessageBatch | SnapshotBatch) -> bool:
+        """For views that remember: False for batches that leave state as it is, which need not be kept in the log."""
+        return True
 
     def dump(self, slots: Int64Array) -> Any:
         """What the views of these slots hold beyond their points, as something `pack` takes."""

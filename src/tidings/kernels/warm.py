@@ -42,6 +42,7 @@ from tidings.kernels import (
     rankings_net_gather,
     rankings_net_steps,
     rankings_net_tell,
+    rounds,
     shortlists_apply,
     shortlists_bulk,
     shortlists_show,
@@ -119,6 +120,7 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     rankings_net_steps.keep,
     rankings_net_tell.expose,
     rankings_net_tell.tell,
+    rounds.rounds,
     shortlists_apply.apply,
     shortlists_bulk.close_lists,
     shortlists_bulk.fill,
@@ -151,6 +153,7 @@ def warm() -> None:
     _warm_intervals()
     one = np.zeros(1, np.int64)
     succession.number_kinds(one, one, succession.succeed(one.copy(), one, one), 1)
+    rounds.rounds(one, one.reshape(1, 1), 1)
     codebook.encode(one.reshape(1, 1), one.reshape(1, 1), np.zeros(1, np.uint8), np.arange(2), one, 0)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -112,6 +113,35 @@ class TableChanges:
             np.concatenate([batch.has for batch in batches]),
             concat_batches([batch.after for batch in batches]),
         )
+
+
+def take_changes(changes: TableChanges, at: Int64Array) -> TableChanges:
+    if len(at) == len(changes) and bool((at == np.arange(len(at))).all()):
+        return changes
+    chosen = pa.array(at)
+    return TableChanges(
+        changes.table,
+        changes.seq[at],
+        changes.had[at],
+        changes.before.take(chosen),
+        changes.has[at],
+        changes.after.take(chosen),
+    )
+
+
+def runs_of(batches: Sequence[TableChanges]) -> Iterator[TableChanges]:
+    """Changes of several tables, a batch each in sequence order, as runs of one table in the order of all."""
+    if len(batches) == 1:
+        yield batches[0]
+        return
+    seq = np.concatenate([np.empty(0, np.int64), *(batch.seq for batch in batches)])
+    source = np.concatenate([np.empty(0, np.int64), *(np.full(len(b), i) for i, b in enumerate(batches))])
+    place = np.concatenate([np.empty(0, np.int64), *(np.arange(len(batch)) for batch in batches)])
+    order = np.argsort(seq, kind="stable")
+    source, place = source[order], place[order]
+    cuts = [*np.flatnonzero(np.diff(source, prepend=-1)).tolist(), len(source)]
+    for start, stop in pairwise(cuts):
+        yield take_changes(batches[source[start]], place[start:stop])
 
 
 def null_rows(like: pa.RecordBatch) -> pa.RecordBatch:

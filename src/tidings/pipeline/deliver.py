@@ -128,12 +128,15 @@ class Gateway:
 
     def _entry(self, work: GatewayWork) -> dict[str, Any]:
         """What alters state: points always, rows and messages only where views hold something of them."""
-        remembering = {key for key, form in self._forms.items() if form.views.remembers}
         return {
             "points": work.points,
-            "messages": [part for batch in work.messages if batch.form in remembering for part in pack_messages(batch)],
-            "snapshots": [batch for batch in work.snapshots if batch.form in remembering],
+            "messages": [part for batch in work.messages if self._alters(batch) for part in pack_messages(batch)],
+            "snapshots": [batch for batch in work.snapshots if self._alters(batch)],
         }
+
+    def _alters(self, batch: MessageBatch | SnapshotBatch) -> bool:
+        form = self._forms.get(batch.form)
+        return form is not None and form.views.remembers and form.views.is_memorable(batch)
 
     def pairs(self, messages: MessageBatch) -> Pairs:
         """The deliveries of messages, without telling anyone."""

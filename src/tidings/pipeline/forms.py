@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -19,8 +18,8 @@ from tidings.families.base import Partition, Rows
 from tidings.families.registry import family_of
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
-from tidings.model.change import SEQ_MAX, ChangeBatch, Op, TableChanges, concat_batches
-from tidings.model.codes import BoolArray, Int64Array
+from tidings.model.change import SEQ_MAX, ChangeBatch, Op, TableChanges, concat_batches, take_changes
+from tidings.model.codes import BoolArray
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.pipeline.host import Host, Sent
@@ -108,20 +107,6 @@ def _restricted(changes: TableChanges, had: BoolArray, has: BoolArray) -> TableC
     return TableChanges(changes.table, changes.seq, had, before, has, after)
 
 
-def take_changes(changes: TableChanges, at: Int64Array) -> TableChanges:
-    if len(at) == len(changes) and bool((at == np.arange(len(at))).all()):
-        return changes
-    chosen = pa.array(at)
-    return TableChanges(
-        changes.table,
-        changes.seq[at],
-        changes.had[at],
-        changes.before.take(chosen),
-        changes.has[at],
-        changes.after.take(chosen),
-    )
-
-
 @dataclass
 class FormsWork:
     """One micro-batch for one shard of a group."""
@@ -180,11 +165,11 @@ class FormShard:
 
     def _run(self, work: FormsWork, *, is_wanted: bool) -> Iterator[Sent]:
         """Changes of all tables and subscription events, strictly in sequence order."""
-        runs = _Runs(work.changes)
+        stretches = _Stretches(work.changes)
         sent, boxes = Sent(), 0
         moments = PointBatch.by_moment(PointBatch.by_form(work.points))
         for moment, due in [*moments, (SEQ_MAX, [])]:
-            for messages in self._change(runs.up_to(moment), is_wanted=is_wanted):
+            for messages in self._change(stretches.up_to(moment), is_wanted=is_wanted):
                 sent.messages.append(messages)
                 boxes += len(messages.regions.lo)
                 if boxes > _BOXES_AT_ONCE:
@@ -196,17 +181,21 @@ class FormShard:
         self._host.settle()
         yield sent
 
-    def _change(self, runs: Iterable[TableChanges], *, is_wanted: bool) -> Iterator[MessageBatch]:
-        for run in runs:
-            changes = run if is_wanted else net_of(run, self._catalog.table(run.table).key)
+    def _change(self, stretch: list[TableChanges], *, is_wanted: bool) -> Iterator[MessageBatch]:
+        """Changes up to some moment, a batch per table."""
+        if not stretch:
+            return
+        if not is_wanted:
+            stretch = [net_of(changes, self._catalog.table(changes.table).key) for changes in stretch]
+        for changes in stretch:
             late = self._late.setdefault(changes.table, [])
             late.append(changes)
             if sum(map(len, late)) > _LATE_MAX:
                 self._store(changes.table)
-            for is_oblivious in (False, True):
-                yield from self._host.messages(changes, is_wanted=is_wanted, is_oblivious=is_oblivious)
-            yield from self._host.follow(self._decisions, int(run.seq[-1]))
-            self._decisions = {}
+        yield from self._host.stretch(stretch, is_wanted=is_wanted)
+        seq = max((int(changes.seq[-1]) for changes in stretch if len(changes)), default=0)
+        yield from self._host.follow(self._decisions, seq)
+        self._decisions = {}
 
     def _store(self, table: str) -> TableStore:
         """The current rows of a table."""
@@ -229,32 +218,23 @@ def _as_changes(changes: TableChanges) -> ChangeBatch:
     return ChangeBatch(changes.table, changes.seq, changes.seq, op, rows)
 
 
-def _by_table(changes: Iterable[TableChanges]) -> list[TableChanges]:
-    """One batch per table, in sequence order."""
-    parts: dict[str, list[TableChanges]] = {}
-    for batch in changes:
-        parts.setdefault(batch.table, []).append(batch)
-    joined = [TableChanges.concat(batches) for batches in parts.values()]
-    return [take_changes(batch, np.argsort(batch.seq, kind="stable").astype(np.int64)) for batch in joined]
+class _Stretches:
+    """Changes of all tables, handed out moment by moment."""
 
+    def __init__(self, changes: Iterable[TableChanges]) -> None:
+        parts: dict[str, list[TableChanges]] = {}
+        for batch in changes:
+            parts.setdefault(batch.table, []).append(batch)
+        # Those of one table may come from several shards.
+        joined = [TableChanges.concat(batches) for batches in parts.values()]
+        self._batches = [take_changes(b, np.argsort(b.seq, kind="stable").astype(np.int64)) for b in joined]
+        self._given = [0] * len(joined)
 
-class _Runs:
-    """Changes of all tables in sequence order, handed out as runs of one table each."""
-
-    def __init__(self, changes: list[TableChanges]) -> None:
-        # Neighbours in the sequence often come from different shards: joined first, they make long runs.
-        batches = self._batches = _by_table(changes)
-        seq = np.concatenate([np.empty(0, np.int64), *(batch.seq for batch in batches)])
-        source = np.concatenate([np.empty(0, np.int64), *(np.full(len(b), i) for i, b in enumerate(batches))])
-        place = np.concatenate([np.empty(0, np.int64), *(np.arange(len(batch)) for batch in batches)])
-        order = np.argsort(seq, kind="stable")
-        self._seq, self._source, self._place = seq[order], source[order], place[order]
-        self._given = 0
-
-    def up_to(self, seq: int) -> Iterator[TableChanges]:
-        """Runs of the changes up to the number that have not been given yet."""
-        first, self._given = self._given, int(np.searchsorted(self._seq, seq, "right"))
-        source = self._source[first : self._given]
-        cuts = [*np.flatnonzero(np.diff(source, prepend=-1)).tolist(), len(source)]
-        for start, stop in pairwise(cuts):
-            yield take_changes(self._batches[source[start]], self._place[first + start : first + stop])
+    def up_to(self, seq: int) -> list[TableChanges]:
+        """The changes up to the number that have not been given yet, in order, a batch for every table that has some."""
+        found = []
+        for i, (batch, first) in enumerate(zip(self._batches, self._given, strict=True)):
+            stop = self._given[i] = int(np.searchsorted(batch.seq, seq, "right"))
+            if stop > first:
+                found.append(batch if stop - first == len(batch) else batch.slice(first, stop))
+        return found

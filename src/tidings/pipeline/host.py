@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +76,14 @@ class Host:
             if sent is not None:
                 sent.snapshots.extend(created.snapshots)
         return PointBatch.concat(placed)
+
+    def stretch(self, changes: Sequence[TableChanges], *, is_wanted: bool) -> Iterator[MessageBatch]:
+        """The messages for changes of all tables up to some moment; made when they are asked for, and all must be."""
+        for key, server in self._servers.items():
+            tables = family_of(key)[1].shape.tables
+            own = [batch for batch in changes if batch.table in tables]
+            if own and (is_wanted or server.remembers_changes):
+                yield from server.stretch(own)
 
     def decide(self) -> dict[str, Any]:
         """What servers want to do otherwise from now on, by form."""

@@ -28,9 +28,10 @@ class Row(NamedTuple):
 class Held:
     """Rows of each side."""
 
-    def __init__(self, space: Space) -> None:
-        self._space = space
-        self.rows: list[dict[ChannelKey, Row]] = [{} for _ in space.sides]
+    def __init__(self, orders: list[list[tuple[int, list[tuple[int, int]]]]]) -> None:
+        """`orders`: of `orders_of`, shared by all."""
+        self._orders = orders
+        self.rows: list[dict[ChannelKey, Row]] = [{} for _ in orders]
         self._by_link: dict[tuple[int, int, ChannelKey], dict[ChannelKey, Row]] = {}
         self.whole: dict[tuple[ChannelKey, ...], Joined] = {}
         """Joined rows that came as such, by the keys of their parts."""
@@ -61,7 +62,7 @@ class Held:
         """All joined rows in which this row is."""
         row = self.rows[side].get(key)
         if row is not None:
-            yield from self._extend({side: row}, _order(self._space, side), 0)
+            yield from self._extend({side: row}, self._orders[side], 0)
 
     def _extend(
         self, placed: dict[int, Row], order: list[tuple[int, list[tuple[int, int]]]], at: int
@@ -76,6 +77,11 @@ class Held:
         for row in self._by_link.get((side, edge, link), {}).values():
             if all(row.links[e] == placed[o].links[e] for e, o in edges[1:]):
                 yield from self._extend({**placed, side: row}, order, at + 1)
+
+
+def orders_of(space: Space) -> list[list[tuple[int, list[tuple[int, int]]]]]:
+    """For each side to begin with, in which order to join the others."""
+    return [_order(space, side) for side in range(len(space.sides))]
 
 
 def _order(space: Space, first: int) -> list[tuple[int, list[tuple[int, int]]]]:

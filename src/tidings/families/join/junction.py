@@ -62,6 +62,17 @@ class End:
         """Numbers of the join values of rows."""
         return self._value[entries]
 
+    def number(self, rows: pa.RecordBatch, is_there: BoolArray) -> Int64Array:
+        """Numbers of the join values of rows, made where they are new; NONE for rows that are not there."""
+        at = np.flatnonzero(is_there)
+        columns = [channel_column(column.type, rows.column(column.name))[0] for column in self._joined]
+        group, keys = group_channels([column.take(pa.array(at)) for column in columns], len(at))
+        numbers = [self._values.setdefault(key, len(self._values)) for key in keys]
+        found = np.full(len(is_there), NONE, np.int64)
+        if len(at):
+            found[at] = np.array(numbers, np.int64)[group]
+        return found
+
     def locate(self, rows: pa.RecordBatch, codes: Int64Array, is_there: BoolArray) -> tuple[Int64Array, Int64Array]:
         """(number of the join value, cell) of each row that counts, NONE for others; both are made where they are new."""
         width = len(self._joined)

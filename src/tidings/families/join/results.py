@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from tidings.families.base import Server
 from tidings.families.join.boxes import Boxes
 from tidings.families.join.combine import Combined, combine
 from tidings.families.join.relation import NONE, Moves
@@ -34,6 +35,10 @@ class ResultServer(SemijoinServer):
     def __init__(self, space: Space, *, is_checked: bool) -> None:
         super().__init__(space, Tuples())
         self._is_checked = is_checked
+
+    def stretch(self, changes: Sequence[TableChanges]) -> Iterable[MessageBatch]:
+        # A joined row has rows of all tables, also of those that the changed one has no value in common with.
+        return Server.stretch(self, changes)
 
     def _messages(
         self, number: int, changes: TableChanges, moves: Moves, steps: dict[tuple[int, int], Step]

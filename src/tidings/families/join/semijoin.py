@@ -19,6 +19,7 @@ from tidings.families.join.boxes import Boxes
 from tidings.families.join.decomposition import UNFILTERED, Estimate, Sample, Traffic, cheapest
 from tidings.families.join.exposure import Exposure
 from tidings.families.join.first import first_rows
+from tidings.families.join.interleave import interleaved
 from tidings.families.join.junction import End, Junction
 from tidings.families.join.relation import NONE, Moves, Relation
 from tidings.families.join.rows import GONE, PLACED, carried, keys_of
@@ -69,6 +70,10 @@ class SemijoinServer(Server):
         }
         if len(self.audience):
             yield from self._messages(number, changes, moves, steps)
+
+    def stretch(self, changes: Sequence[TableChanges]) -> Iterable[MessageBatch]:
+        for batch in interleaved(self.space, list(self.junctions.values()), changes) if len(changes) > 1 else changes:
+            yield from self.change(batch)
 
     def _messages(
         self, number: int, changes: TableChanges, moves: Moves, steps: dict[tuple[int, int], Step]

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.base import FirstRows, Pairs, Told, Views
-from tidings.families.join.held import Held, Joined, Row
+from tidings.families.join.held import Held, Joined, Row, orders_of
 from tidings.families.join.rows import ALL_SIDES, PLACED, SIDE
 from tidings.families.join.subscription import Predicate, Side, Space
 from tidings.model.channel import ChannelKey, channel_column, channel_keys
@@ -35,13 +35,14 @@ class JoinViews(Views):
 
     def __init__(self, space: Space) -> None:
         self._space = space
+        self._orders = orders_of(space)
         self._held: dict[int, Held] = {}
         self._predicates: dict[int, list[Predicate | None]] = {}
         self._decoder = msgspec.msgpack.Decoder(list[Predicate | None])
 
     def create(self, slots: Int64Array, points: PointBatch) -> None:
         for slot, details in zip(slots.tolist(), points.details.to_pylist(), strict=True):
-            self._held[slot] = Held(self._space)
+            self._held[slot] = Held(self._orders)
             if details:
                 self._predicates[slot] = self._decoder.decode(details)
 
@@ -57,7 +58,7 @@ class JoinViews(Views):
         texts: list[list[str]] = []
         cuts = first.starts.tolist()
         for slot, start, stop in zip(first.slot.tolist(), cuts[:-1], cuts[1:], strict=True):
-            held = self._held[slot] = Held(self._space)
+            held = self._held[slot] = Held(self._orders)
             for at in range(start, stop):
                 if self._satisfies(slot, parts, at):
                     if parts.is_whole(at):
@@ -94,6 +95,10 @@ class JoinViews(Views):
                     whole[parts.keys(at)] = parts.joined(at) if is_placed else None
             elif is_placed or parts.place(at) not in rows:
                 rows[parts.place(at)] = parts.row(at) if is_placed else None
+        # Most of what comes is known already, or is to be dropped and was never held.
+        rows = {place: row for place, row in rows.items() if held.rows[place[0]].get(place[1]) != row}
+        if not rows and not whole:
+            return ""
         before = _results(held, rows, whole)
         for (side, key), row in rows.items():
             if row is None:
@@ -112,6 +117,8 @@ class JoinViews(Views):
 
     def _difference(self, old: Results, new: Results) -> str:
         """Changes from one answer to the other as multisets of what is shown; empty if there are none."""
+        if not old and not new:
+            return ""
         gone, come = Counter(map(self._same, old.values())), Counter(map(self._same, new.values()))
         gone, come = gone - come, come - gone
         changes = []
@@ -150,7 +157,7 @@ class JoinViews(Views):
 
     def load(self, slots: Int64Array, state: Any) -> None:
         for slot, (rows, whole) in zip(slots.tolist(), state, strict=True):
-            held = self._held[slot] = Held(self._space)
+            held = self._held[slot] = Held(self._orders)
             for row in rows:
                 held.put(_read(row))
             for parts in whole:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tidings.families.base import Family, Form, Partition, PlainTables, Server, Views
 from tidings.families.select import subscription
 from tidings.families.select.reference import answer
-from tidings.families.select.strategies import RegionServer, ScanServer, UnicastServer
+from tidings.families.select.strategies import RegionServer, ScanServer, UnicastServer, WholeServer
 from tidings.families.select.view import SelectViews
 from tidings.model.catalog import Catalog
 from tidings.model.codes import value_of
@@ -18,7 +18,7 @@ from tidings.model.points import Placement
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
 
-_SERVERS = {"region": RegionServer, "unicast": UnicastServer, "scan": ScanServer}
+_SERVERS: dict[str, type[WholeServer]] = {"region": RegionServer, "whole": WholeServer, "unicast": UnicastServer, "scan": ScanServer}
 
 
 class SelectFamily(Family):

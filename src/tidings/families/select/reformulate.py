@@ -150,12 +150,22 @@ def _two_boxes(new: Int64Array, old: Int64Array) -> Regions:
 
 
 def _one_side_only(new: Int64Array, old: Int64Array) -> Regions:
-    """Points whose ranges hold exactly one of the two rows, as disjoint boxes.
+    """Points whose ranges hold exactly one of the two rows, as disjoint boxes."""
+    return _pieces(len(new), ((new, old, NEW), (old, new, OLD)))
 
-    Piece c of one side: ranges hold this row, and the other row in the columns before c, but not in column c.
+
+def in_new_only(new: Int64Array, old: Int64Array) -> Regions:
+    """Points whose ranges hold the new row and not the old one, as disjoint boxes."""
+    return _pieces(len(new), ((new, old, NEW),))
+
+
+def _pieces(count: int, sides: Sequence[tuple[Int64Array, Int64Array, int]]) -> Regions:
+    """Per side (this row, the other, tag) the points whose ranges hold this row alone.
+
+    Piece c of a side: ranges hold this row, and the other row in the columns before c, but not in column c.
     """
     pieces: list[tuple[Int64Array, Int64Array, Int64Array, int]] = []
-    for this, other, tag in ((new, old, NEW), (old, new, OLD)):
+    for this, other, tag in sides:
         lo, hi = _box_ends(this)
         for c in range(this.shape[1]):
             rises = this[:, c] > other[:, c]
@@ -172,7 +182,7 @@ def _one_side_only(new: Int64Array, old: Int64Array) -> Regions:
     region = np.concatenate([at for at, _, _, _ in pieces])
     order = np.argsort(region, kind="stable")
     tags = np.concatenate([np.full(len(at), tag, np.uint8) for at, _, _, tag in pieces])
-    starts = np.searchsorted(region[order], np.arange(len(new) + 1)).astype(np.int64)
+    starts = np.searchsorted(region[order], np.arange(count + 1)).astype(np.int64)
     return Regions(
         np.concatenate([lo for _, lo, _, _ in pieces])[order],
         np.concatenate([hi for _, _, hi, _ in pieces])[order],

@@ -1,7 +1,8 @@
-"""Ways to turn changes into select messages: `region` (the good one), `unicast` and `scan` (the obvious ones).
+"""Ways to turn changes into select messages: `region` (the good one), `whole`, `unicast` and `scan` (the obvious ones).
 
-All three give the same notifications. `region` sends a change once, to everyone in a region, and never looks at points;
-`unicast` finds the affected points with an index, `scan` by comparing with every point, and both send to each one.
+All give the same notifications. `region` and `whole` send a change once, to everyone in a region; `region` leaves out long
+values that all those have, and looks at points only to know whether there is anybody who has not. `unicast` finds the
+affected points with an index, `scan` by comparing with every point, and both send to each one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import pyarrow as pa
 from tidings.families.base import Created, Rows, Server
 from tidings.families.listeners import Listeners
 from tidings.families.select.index import find_rows
+from tidings.families.select.places import Places
 from tidings.families.select.reformulate import reformulate
+from tidings.families.select.slim import slim
 from tidings.families.select.subscription import Space
 from tidings.families.targets import IndexedTargets, Targets
 from tidings.model.change import TableChanges
@@ -22,7 +25,7 @@ from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
 
 
-class RegionServer(Server):
+class WholeServer(Server):
     """One message per change (two when the row changes channel), whoever and however many it concerns."""
 
     is_oblivious = True
@@ -57,7 +60,34 @@ class RegionServer(Server):
         self.listeners.load(state)
 
 
-class _TargetServer(RegionServer):
+class RegionServer(WholeServer):
+    """The same without long values that whoever is concerned has already; in full only to those who have not."""
+
+    def __init__(self, space: Space) -> None:
+        super().__init__(space)
+        self._places = Places(space.dims)
+
+    def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
+        for messages in super().change(changes):
+            yield slim(self.space, messages, self._places.hear)
+
+    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+        self._places.add(points)
+        return super().create(points, tables, wants_snapshots=wants_snapshots)
+
+    def drop(self, points: PointBatch) -> None:
+        super().drop(points)
+        self._places.remove(points)
+
+    def dump(self) -> Any:
+        return {"listeners": super().dump(), "places": self._places.dump(self.space.channel_types)}
+
+    def load(self, state: Any) -> None:
+        super().load(state["listeners"])
+        self._places.load(state["places"])
+
+
+class _TargetServer(WholeServer):
     """Common part of the strategies that know every point and address each affected one."""
 
     is_oblivious = False

@@ -8,7 +8,7 @@ lossy) and those with IN (a row may move between two channels of one subscriptio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 
@@ -20,6 +20,7 @@ from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import ChannelKey, channel_component, channel_type
 from tidings.model.errors import SqlError
 from tidings.model.points import Placement
+from tidings.model.types import ColumnType
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
 
@@ -58,6 +59,22 @@ class Space:
             return self.projection
         looked_at = (*self.table.key, *(column.name for column in (*self.equalities, *self.ranges)))
         return tuple(dict.fromkeys((*self.projection, *looked_at)))
+
+    @cached_property
+    def bulky(self) -> tuple[str, ...]:
+        """Columns whose long values views remember, so that messages need not repeat them (`slim`); none in most forms.
+
+        Views know a row by its key, and who holds it by the tags alone; and they must hear of every row that moves. So
+        the key and the range columns are to be shown, and the point is to say all.
+        """
+        looked_at = {*self.table.key, *(column.name for column in (*self.equalities, *self.ranges))}
+        needed = {*self.table.key, *(column.name for column in self.ranges)}
+        if self.needs_details or not needed <= set(self.projection):
+            return ()
+        types = (ColumnType.TEXT, ColumnType.BINARY)
+        return tuple(
+            name for name in self.projection if name not in looked_at and self.table.column(name).type in types
+        )
 
     @property
     def channel_types(self) -> tuple[pa.DataType, ...]:
