@@ -12,7 +12,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from tidings.model.blob import unpack
 from tidings.spark import processor as module
 from tidings.spark.envelope import METRICS, Envelope
-from tidings.spark.processor import ShardProcessor
+from tidings.spark.processor import Handling, ShardProcessor
 
 KEY = "table/0#0"
 
@@ -23,13 +23,14 @@ class _Sum:
     def __init__(self) -> None:
         self.total = 0
 
-    def handle(self, inputs: list[Envelope]) -> tuple[list[Envelope], str]:
+    def handle(self, inputs: list[Envelope]) -> Handling:
         if any(envelope.blob == b"fail" for envelope in inputs):
             self.total += 1000
             raise RuntimeError("half-way")
         added = sum(int(envelope.blob) for envelope in inputs)
         self.total += added
-        return [Envelope("zone/0", "total", str(self.total).encode())], str(added).ljust(300_000)
+        yield Envelope("zone/0", "total", str(self.total).encode())
+        return str(added).ljust(300_000)
 
     def replay(self, entry: str) -> None:
         self.total += int(entry)
