@@ -47,6 +47,12 @@ _QUERIES: tuple[tuple[float, str], ...] = (
         "SELECT symbol, per, price FROM stocks WHERE sector = '{sector}' AND risk BETWEEN {risk} ORDER BY per LIMIT 10",
     ),
     (2, "SELECT symbol, price FROM stocks WHERE risk BETWEEN {risk} ORDER BY price DESC LIMIT 5"),
+    # well-reviewed stocks
+    (
+        3,
+        "SELECT symbol, price, rating FROM stocks JOIN reviews USING (symbol)"
+        " WHERE sector = '{sector}' AND per BETWEEN {per} AND rating >= {rating}",
+    ),
     # reviews and their authors
     (6, "SELECT * FROM reviews WHERE symbol = '{symbol}' AND rating > {rating}"),
     (2, "SELECT id, rating, report FROM reviews WHERE symbol = '{symbol}' AND rating < {rating}"),
