@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,bench,dev]'
 	@echo "compiling kernels (once)"
-	@$(BIN)/python -c 'from tidings.kernels.warm import warm; warm()'
+	@$(BIN)/python -c 'from tidings.kernels.warm import warm_all_cores; warm_all_cores()'
 	touch $(STAMP)
 
 demo: $(STAMP)

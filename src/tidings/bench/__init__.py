@@ -50,6 +50,9 @@ BENCHES: Mapping[str, Entry] = {
     "topk": Entry(
         "the best rows in a range, against unicast, relaxed ranges, numpy, DuckDB and Spark SQL", "tidings.bench.topk"
     ),
+    "join": Entry(
+        "rows of two tables that belong together, against strawmen, numpy, DuckDB and Spark SQL", "tidings.bench.join"
+    ),
 }
 
 

@@ -51,7 +51,8 @@ class TopkRun(InlineRun):
         for batch in data.inserts():
             self.messages([batch])
         result, _ = self.shard.apply(TablesWork(points=self.points))
-        self.snapshots = result.sent.snapshots
+        # As released, after the rows: a snapshot is known by when its subscription came.
+        self.points, self.snapshots = result.released, result.sent.snapshots
 
 
 def in_turn(sizes: Sequence[TopkData], strategy: str) -> dict[int, Figure]:

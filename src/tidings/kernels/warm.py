@@ -5,6 +5,8 @@ Compiled kernels are kept on disk by numba (beside the sources, or below NUMBA_C
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -143,14 +145,24 @@ ENTRY_KERNELS: tuple[Any, ...] = (
 
 
 def warm() -> None:
-    """Call every entry kernel once, on a little data; takes a minute or two the first time, then next to nothing."""
-    _warm_forest()
-    _warm_anchors()
-    _warm_holdings()
-    _warm_rankings()
-    _warm_shortlists()
-    _warm_ladders()
-    _warm_intervals()
+    """Call every entry kernel once, on a little data; takes some minutes the first time, then next to nothing."""
+    for part in _parts():
+        part()
+
+
+def warm_all_cores() -> None:
+    """The same for the processes to come, in as many processes as there are cores."""
+    with ProcessPoolExecutor() as pool:
+        for done in [pool.submit(part) for part in _parts()]:
+            done.result()
+
+
+def _parts() -> tuple[Callable[[], object], ...]:
+    # Those that take longest come first.
+    return (_warm_rankings, _warm_forest, _warm_anchors, _warm_holdings, *_SHORT)
+
+
+def _warm_steps() -> None:
     one = np.zeros(1, np.int64)
     succession.number_kinds(one, one, succession.succeed(one.copy(), one, one), 1)
     rounds.rounds(one, one.reshape(1, 1), 1)
@@ -248,6 +260,9 @@ def _warm_intervals() -> None:
         index.add([0], [1])
         index.remove([0], [1])
     gaps.meets([0], [0], [0])
+
+
+_SHORT = (_warm_shortlists, _warm_ladders, _warm_intervals, _warm_steps)
 
 
 def is_compiled() -> bool:

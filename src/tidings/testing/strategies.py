@@ -32,6 +32,19 @@ SMALL_CATALOGS = (
 )
 """Few columns, so that one query meets many kinds of changes."""
 
+LONG_CATALOGS = (
+    "CREATE TABLE notes (id INT PRIMARY KEY, price DOUBLE, body TEXT);",
+    "CREATE TABLE notes (id INT PRIMARY KEY, kind BOOLEAN, price DOUBLE, body TEXT, data BINARY);",
+)
+
+LONG_POOLS: dict[ColumnType, list[Any]] = {
+    ColumnType.DOUBLE: [0.0, 1.0, 1.5, 2.0],
+    # Most are long, which differ at the end only; the last two are just short enough and just long enough.
+    ColumnType.TEXT: ["short", "long " * 24 + "a", "long " * 24 + "b", "\u00fc" * 50, "x" * 64, "x" * 65],
+    ColumnType.BINARY: ["AAE=", "AAEC" * 40, "AAED" * 40],
+}
+"""Values for columns that no predicate need look at, long enough to be treated apart."""
+
 VALUES: dict[ColumnType, list[Any]] = {
     ColumnType.BIGINT: [0, 1, 2, 3, -1, 2**53 + 1, 2**63 - 1, -(2**63)],
     ColumnType.INT: [0, 1, 2, -1, 2**31 - 1, -(2**31)],
@@ -217,7 +230,27 @@ def workload_strategy(
 
 
 def select_workloads(*, changes_max: int = 25) -> SearchStrategy[Workload]:
-    """Workloads of select subscriptions: over tables with all types, and over small ones where more happens."""
-    return st.sampled_from([*SMALL_CATALOGS, SELECT_CATALOG]).flatmap(
+    """Workloads of select subscriptions: over tables with all types, over small ones where more happens, with long values."""
+    plain = st.sampled_from([*SMALL_CATALOGS, SELECT_CATALOG]).flatmap(
         lambda sql: workload_strategy(sql, select_queries(parse_catalog(sql)), changes_max=changes_max)
     )
+    return st.one_of(plain, plain, long_value_workloads(changes_max=changes_max))
+
+
+def long_value_workloads(*, changes_max: int = 25) -> SearchStrategy[Workload]:
+    """Select subscriptions over few rows with long values; most show all columns and want prices that rows cross."""
+    price = st.sampled_from(LONG_POOLS[ColumnType.DOUBLE])
+    ranges = st.one_of(
+        price.map("price >= {}".format),
+        price.map("price <= {}".format),
+        st.tuples(price, price).map(lambda ends: f"price BETWEEN {min(ends)} AND {max(ends)}"),
+    )
+    of_a_kind = st.one_of(ranges, ranges.map("kind AND {}".format), st.just("NOT kind"))
+
+    def workloads(sql: str) -> SearchStrategy[Workload]:
+        conditions = of_a_kind if "kind" in sql else ranges
+        whole = conditions.map("SELECT * FROM notes WHERE {}".format)
+        queries = st.one_of(whole, whole, whole, select_queries(parse_catalog(sql)))
+        return workload_strategy(sql, queries, changes_max=changes_max, keys=2, pools=LONG_POOLS)
+
+    return st.sampled_from(LONG_CATALOGS).flatmap(workloads)

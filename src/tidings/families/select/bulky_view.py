@@ -7,7 +7,6 @@ somebody does. Changes of one row have one seq each: first what the old row lack
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import groupby
 from typing import Any
 
@@ -38,27 +37,27 @@ class BulkyViews(SelectViews):
         self._numbers: dict[ChannelKey, int] = {}
         self._channels: list[ChannelKey] = []
         self._channel_of_slot = np.empty(0, np.int32)
-        self._listeners: Counter[int] = Counter()
+        self._listeners: list[int] = []
 
     def create(self, slots: Int64Array, points: PointBatch) -> None:
         super().create(slots, points)
         group, keys = group_channels(points.channel, len(points))
-        for key in keys:
-            if key not in self._numbers:
-                self._numbers[key] = len(self._channels)
+        numbers = np.empty(len(keys), np.int32)
+        for i, (key, count) in enumerate(zip(keys, np.bincount(group, minlength=len(keys)).tolist(), strict=True)):
+            numbers[i] = number = self._numbers.setdefault(key, len(self._channels))
+            if number == len(self._channels):
                 self._channels.append(key)
-        numbers = np.array([self._numbers[key] for key in keys], np.int32)
+                self._listeners.append(0)
+            self._listeners[number] += count
         last = int(slots.max(initial=-1))
         if last >= len(self._channel_of_slot):
             self._channel_of_slot = np.resize(self._channel_of_slot, max(last + 1, last * 3 // 2))
         self._channel_of_slot[slots] = numbers[group]
-        self._listeners.update(dict(zip(numbers.tolist(), np.bincount(group).tolist(), strict=True)))
 
     def drop(self, slots: Int64Array) -> None:
         super().drop(slots)
-        numbers, counts = np.unique(self._channel_of_slot[slots], return_counts=True)
-        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
-            self._listeners[number] -= count
+        for number in self._channel_of_slot[slots].tolist():
+            self._listeners[number] -= 1
             if not self._listeners[number]:
                 # Of changes on a channel without listeners nobody hears, so what is kept would not be forgotten.
                 self._shelf.clear(self._channels[number])
@@ -81,7 +80,9 @@ class BulkyViews(SelectViews):
 
     def dump(self, slots: Int64Array) -> Any:
         column = self._space.table.column
-        key_types, types = ([column(name).type.arrow for name in names] for names in (self._space.table.key, self._space.bulky))
+        key_types, types = (
+            [column(name).type.arrow for name in names] for names in (self._space.table.key, self._space.bulky)
+        )
         return self._shelf.dump(self._space.channel_types, key_types, types)
 
     def load(self, slots: Int64Array, state: Any) -> None:
@@ -101,20 +102,23 @@ class BulkyViews(SelectViews):
         at = np.flatnonzero(np.logical_or.reduce([is_long(column) for column in columns]))
         if not len(at):
             return
-        chosen = pa.array(at)
         owner = np.searchsorted(first.starts, at, "right") - 1
-        keys = zip(*(rows.column(name).take(chosen).to_pylist() for name in self._space.table.key), strict=True)
-        values = zip(*(_long_values(column.take(chosen)) for column in columns), strict=True)
+        keys = zip(*(rows.column(name).take(pa.array(at)).to_pylist() for name in self._space.table.key), strict=True)
         numbers = self._channel_of_slot[first.slot[owner]].tolist()
+        # Many may start with the same row: one will do.
+        place_of = dict(zip(zip(first.seq[owner].tolist(), numbers, keys, strict=True), at.tolist(), strict=True))
+        chosen = pa.array(place_of.values())
+        values = zip(*(_long_values(column.take(chosen)) for column in columns), strict=True)
         self._shelf.expect(
             Coming(seq, self._channels[number], key, kept)
-            for seq, number, key, kept in zip(first.seq[owner].tolist(), numbers, keys, values, strict=True)
+            for (seq, number, key), kept in zip(place_of, values, strict=True)
         )
 
     def _filled(self, messages: MessageBatch, pairs: Pairs, at: Int64Array) -> MessageBatch:
         """The messages with what they lack, and the shelf as it is after them; only those at some places matter."""
         heard = np.zeros(len(messages), np.uint8)
-        np.bitwise_or.at(heard, pairs.message, pairs.tags)
+        for tag in (OLD, NEW):
+            heard[pairs.message[(pairs.tags & tag) != 0]] |= tag
         batch = _Concerned(self._space, messages.take(at), heard[at])
         for seq, of_one_row in groupby(range(len(at)), key=batch.seq.__getitem__):
             self._shelf.settle(before=seq)
@@ -176,9 +180,7 @@ class _Concerned:
                 column = pc.replace_with_mask(column, pa.array(mask), pa.array(found.values(), column.type))
             columns.append(column)
         payload = pa.RecordBatch.from_arrays(columns, messages.payload.schema.names)
-        return MessageBatch(
-            messages.form, messages.seq, messages.channel, messages.regions, payload, messages.target
-        )
+        return MessageBatch(messages.form, messages.seq, messages.channel, messages.regions, payload, messages.target)
 
 
 def _is_slim(messages: MessageBatch) -> BoolArray:

@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from tidings.families.base import Family, Form, Partition, PlainTables, Server, Views
 from tidings.families.select import subscription
+from tidings.families.select.bulky_view import BulkyViews
 from tidings.families.select.reference import answer
+from tidings.families.select.slim import LONG_BYTES_MIN
 from tidings.families.select.strategies import RegionServer, ScanServer, UnicastServer, WholeServer
 from tidings.families.select.view import SelectViews
 from tidings.model.catalog import Catalog
@@ -18,7 +20,12 @@ from tidings.model.points import Placement
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
 
-_SERVERS: dict[str, type[WholeServer]] = {"region": RegionServer, "whole": WholeServer, "unicast": UnicastServer, "scan": ScanServer}
+_SERVERS: dict[str, type[WholeServer]] = {
+    "region": RegionServer,
+    "unicast": UnicastServer,
+    "scan": ScanServer,
+    "whole": WholeServer,
+}
 
 
 class SelectFamily(Family):
@@ -41,10 +48,14 @@ class SelectFamily(Family):
         return subscription.space_of(form, catalog).channel_types
 
     def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
-        return _SERVERS[strategy](subscription.space_of(form, catalog))
+        space = subscription.space_of(form, catalog)
+        if strategy == "region" and not space.bulky:
+            return WholeServer(space)
+        return _SERVERS[strategy](space)
 
     def views(self, form: Form, catalog: Catalog) -> Views:
-        return SelectViews(subscription.space_of(form, catalog))
+        space = subscription.space_of(form, catalog)
+        return BulkyViews(space) if space.bulky else SelectViews(space)
 
     def answer(
         self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any
@@ -57,9 +68,15 @@ class SelectFamily(Family):
         types = [column.type for column in space.ranges for _ in ("lo", "hi")]
         ends = zip(names, types, placement.coords, strict=True)
         point = ", ".join(f"{name} = {value_of(type, code)}" for name, type, code in ends)
+        region = "1 message for this form (2 if an equality column changes), however many subscriptions it has"
         costs = {
-            "region": "1 message for this form (2 if an equality column changes), however many subscriptions it has",
+            "region": region,
             "unicast": "1 message per affected subscription, found with an index",
             "scan": "1 message per affected subscription, found by comparing with every subscription",
+            "whole": region,
         }
-        return [("point", f"({point}) in {space.dims} dimensions"), ("a change costs", costs[strategy])]
+        lines = [("point", f"({point}) in {space.dims} dimensions"), ("a change costs", costs[strategy])]
+        if space.bulky and strategy == "region":
+            sent = f"{', '.join(space.bulky)}: {LONG_BYTES_MIN} bytes or more are sent only to those who do not have them yet"
+            lines.append(("long values", sent))
+        return lines

@@ -31,9 +31,6 @@ class Shelf:
         self._channels: dict[ChannelKey, dict[RowKey, Values]] = {}
         self._coming: deque[Coming] = deque()
 
-    def __len__(self) -> int:
-        return sum(map(len, self._channels.values()))
-
     def find(self, channel: ChannelKey, key: RowKey) -> Values | None:
         return self._channels.get(channel, {}).get(key)
 
@@ -47,7 +44,9 @@ class Shelf:
             del self._channels[channel]
 
     def expect(self, rows: Iterable[Coming]) -> None:
-        self._coming = deque(sorted([*self._coming, *rows], key=lambda row: row.seq))
+        """Takes the first answers of a micro-batch, before its messages; the moments of those before are over."""
+        self.settle()
+        self._coming = deque(sorted(rows, key=lambda row: row.seq))
 
     def settle(self, before: int | None = None) -> None:
         """Puts first answers in place: those of moments before a seq, or all."""

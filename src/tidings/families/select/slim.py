@@ -32,7 +32,8 @@ LONG_BYTES_MIN = 65
 
 def is_long(column: pa.Array) -> BoolArray:
     """Which values of a column of text or bytes are long."""
-    found: BoolArray = np.asarray(pc.greater_equal(pc.binary_length(column), LONG_BYTES_MIN).fill_null(False))
+    lengths = pc.binary_length(column)
+    found: BoolArray = np.asarray(lengths.fill_null(0) if lengths.null_count else lengths) >= LONG_BYTES_MIN
     return found
 
 

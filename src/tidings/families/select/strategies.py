@@ -1,8 +1,8 @@
-"""Ways to turn changes into select messages: `region` (the good one), `whole`, `unicast` and `scan` (the obvious ones).
+"""Ways to turn changes into select messages: `region` (the good one), `unicast`, `scan`, `whole` (the obvious ones).
 
-All give the same notifications. `region` and `whole` send a change once, to everyone in a region; `region` leaves out long
-values that all those have, and looks at points only to know whether there is anybody who has not. `unicast` finds the
-affected points with an index, `scan` by comparing with every point, and both send to each one.
+All give the same notifications. `region` and `whole` send a change once, to everyone in a region; `whole` never looks at
+points, `region` leaves out long values that all those have, and looks only whether there is anybody who has not. `unicast`
+finds the affected points with an index, `scan` by comparing with every point, and both send to each one.
 """
 
 from __future__ import annotations

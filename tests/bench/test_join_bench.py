@@ -1,0 +1,264 @@
+"""The join bench runs at tiny sizes; its counts, bytes and peers agree with plain recomputation and with the engine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tidings.bench import BENCHES, Options, churn, join, join_data, join_index, join_inline, join_verify
+from tidings.bench.join_data import JoinData
+from tidings.bench.join_inline import JoinRun
+from tidings.bench.join_peers import NumpyScan, Peers, Way
+from tidings.bench.join_peers_sql import DuckDbExists
+from tidings.bench.join_player import BaseSide, Player, portions
+from tidings.bench.join_tally import Crowd, Tally, head
+from tidings.bench.lines import json_lines
+from tidings.engine import Engine
+from tidings.families.join import semijoin
+from tidings.families.join.choice import NAMES
+from tidings.families.join.skylines import Clusters, skyline_of
+from tidings.model.change import Op
+from tidings.model.errors import UsageError
+from tidings.model.wire import wire_size
+from tidings.pipeline.deliver import GatewayWork
+from tidings.pipeline.door import Door
+from tidings.pipeline.ingest import Ingest
+from tidings.pipeline.store import TableStore
+from tidings.workloads.join_cases import BinaryCase
+from tidings.workloads.join_draws import widths
+
+CASE = BinaryCase(r_size=150, s_size=100, join_values=10, width_a=widths(15_000.0), width_c=widths(10_000.0))
+CHANGES = 120
+
+
+@pytest.fixture(scope="module")
+def data() -> JoinData:
+    return JoinData.make(300, CHANGES, 3, CASE)
+
+
+def affected(data: JoinData, row: int) -> list[int]:
+    """By the definition: who selects the row and some row of S with the same join value."""
+    scene = data.scene
+    a_lo, a_hi, c_lo, c_hi = scene.ranges.T
+    partners = scene.s_c[scene.s_b == scene.r_b[row]]
+    selects = (a_lo <= scene.r_a[row]) & (scene.r_a[row] <= a_hi)
+    has_partner = ((c_lo[:, None] <= partners) & (partners <= c_hi[:, None])).any(axis=1)
+    found: list[int] = np.flatnonzero(selects & has_partner).tolist()
+    return found
+
+
+def engine_of(data: JoinData, strategy: str) -> Engine:
+    engine = Engine(data.catalog, {"join": strategy})
+    for batch in data.inserts():
+        engine.feed_changes([batch])
+    for i in range(data.size):
+        engine.door.create(f"s{i}", data.sql(i), data.scene.r_size + len(data.scene.s_b))
+    engine.feed_changes([])
+    return engine
+
+
+def test_points_and_changes_are_what_the_contract_says(data: JoinData) -> None:
+    door = Door(data.catalog)
+    for i in range(data.size):
+        door.create(f"s{i}", data.sql(i), 0)
+    (expected,) = door.take()
+    made = data.points()
+    assert made.form == expected.form and made.channel == expected.channel == ()
+    assert made.id.equals(expected.id) and made.details.equals(expected.details)
+    for name in ("event", "after", "order", "coords", "home"):
+        np.testing.assert_array_equal(getattr(made, name), getattr(expected, name))
+    first, second, updates = *data.inserts(), *data.updates()
+    for batch in (first, second):
+        parsed = Ingest(data.catalog).parse(json_lines(batch))
+        assert parsed.refused == [] and parsed.changes[0].rows.equals(batch.rows)
+    assert updates.seq[0] == second.seq[-1] + 1 == first.seq[-1] + data.scene.r_size + 1
+    store = TableStore(data.catalog.table("r"))
+    store.replay(second)
+    expected_images, refused = store.apply(updates)
+    images = data.images(updates)
+    assert refused == [] and images.before.equals(expected_images.before) and images.after.equals(expected_images.after)
+
+
+def test_streams_begin_with_rows_that_fit_into_a_batch(data: JoinData) -> None:
+    batches = list(data.stream(900, 100))
+    assert sum(map(len, batches)) == 900
+    *inserts, updates = batches
+    assert {batch.table for batch in inserts} == {"r", "s"} and 90 < sum(map(len, inserts)) <= 100
+    assert set(updates.op.tolist()) == {Op.INSERT, Op.DELETE}
+    assert sum(len(batch) for batch in data.stream(900, 900) if not batch.op.any()) == CASE.r_size + CASE.s_size
+
+
+def test_affected_are_those_of_the_definition(data: JoinData) -> None:
+    rows = data.scene.changed[data.scene.is_insert]
+    expected = [affected(data, row) for row in rows.tolist()]
+    assert sum(map(len, expected)) > CHANGES
+    assert [found.tolist() for found in join_index.sample(data, CHANGES // 2)] == expected
+
+
+@pytest.mark.parametrize("strategy", ["ref-sj:clu", "ref-sj:tup+", "enum-sj"])
+def test_tallies_count_what_is_sent(data: JoinData, strategy: str) -> None:
+    (changes,) = portions(data, CHANGES, CHANGES)
+    sent = Player(data, strategy).play(changes)
+    tally, crowd = Tally.of(changes, sent), Crowd(data)
+    assert tally.messages.sum() == sum(map(len, sent)) and tally.bytes.sum() == sum(map(wire_size, sent))
+    assert tally.boxes.sum() == sum(len(batch.regions.lo) for batch in sent)
+    by_seq = Counter(seq for batch in sent for seq in batch.seq.tolist())
+    assert tally.messages.tolist() == [by_seq[seq] for seq in changes.seq.tolist()]
+    assert tally.insertions.tolist() == data.scene.is_insert.astype(int).tolist()
+    # Deleted rows have no skyline, and go to one box; what comes late has one as well.
+    assert not tally.points[~data.scene.is_insert].any() and tally.exposed.sum() > 0
+    if strategy == "enum-sj":
+        assert crowd.deliveries(sent) == tally.messages.sum()
+    else:
+        assert tally.boxes.tolist() == (tally.points + tally.exposed + (1 - tally.insertions)).tolist()
+        points = data.points().coords
+        reached = 0
+        for batch in sent:
+            for i in range(len(batch)):
+                reached += sum(bool(batch.regions.contains(i, point)) for point in points.tolist())
+        assert crowd.deliveries(sent) == reached
+    few = changes.slice(0, 10)
+    assert sum(map(len, head(sent, few))) == tally.messages[:10].sum()
+
+
+def test_the_base_side_alone_has_the_boxes_of_the_server(data: JoinData) -> None:
+    (updates,), (changes,) = data.updates(), portions(data, CHANGES, CHANGES)
+    base = BaseSide(data, skyline_of("clu"))
+    rows = base.arrive(updates)
+    tally = Tally.of(changes, Player(data, "ref-sj:clu").play(changes))
+    assert base.play(rows) == (tally.points + (1 - tally.insertions)).sum()
+    assert len(base.draw(rows.insertions())) == tally.points.sum() > CHANGES
+
+
+@pytest.mark.parametrize("strategy", ["auto", "ref-sj:clu", "ref-sj:min", "rel-sel", "ref-j+", "enum-j"])
+def test_bytes_are_those_of_the_engine(data: JoinData, strategy: str) -> None:
+    (changes,) = portions(data, CHANGES, CHANGES)
+    tally = Tally.of(changes, Player(data, strategy).play(changes))
+    engine = engine_of(data, strategy)
+    before = engine.stats.message_bytes.get("join", 0), engine.stats.messages.get("join", 0)
+    engine.feed_changes(list(data.updates()))
+    assert engine.stats.message_bytes["join"] - before[0] == tally.bytes.sum()
+    assert engine.stats.messages["join"] - before[1] == tally.messages.sum() > 0
+
+
+def test_ratios_are_of_the_changes_both_have() -> None:
+    one, half = np.ones(4, np.int64), np.array([3, 1, 9, 9])
+    short = Tally(*(part[:2] for part in (one, one, one, one, one, one)))
+    long = Tally(half, half, half, half, half, half)
+    assert long.bytes_over(short) == 2.0 and short.points_over(long) == 0.5
+    assert len(Tally.concat([short, long])) == 6
+
+
+@pytest.mark.parametrize("strategy", ["auto", "ref-sj:clu"])
+def test_the_inline_run_is_the_engine(data: JoinData, strategy: str) -> None:
+    engine = engine_of(data, strategy)
+    before = engine.stats.messages.get("join", 0)
+    expected = engine.feed_changes(list(data.updates())).notifications
+    sent = engine.stats.messages["join"] - before
+    assert sent > CHANGES / 2 and len(expected) > CHANGES
+    without = JoinRun(data, strategy, has_views=False)
+    assert sum(map(len, without.route(list(data.updates())))) == sent and not without.snapshots
+    run = JoinRun(data, strategy, has_views=True)
+    run.gateway.apply(GatewayWork(run.points, [], run.snapshots))
+    messages = run.route(list(data.updates()))
+    assert sum(map(len, messages)) == sent
+    told, _ = run.gateway.apply(GatewayWork(messages=messages))
+    assert list(told.lines()) == list(expected.lines())
+
+
+@pytest.mark.parametrize("make", [NumpyScan, DuckDbExists])
+def test_peers_find_the_same_people(make: type[NumpyScan], data: JoinData) -> None:
+    peer, scene = make(data.scene), data.scene
+    row = scene.changed[:30]
+    peer.find(scene.r_b[row], scene.r_a[row])
+    assert [found.tolist() for found in peer.found()] == [affected(data, i) for i in row.tolist()]
+    peer.find(scene.r_b[row[:1]], scene.r_a[row[:1]])
+    assert [found.tolist() for found in peer.found()] == [affected(data, int(row[0]))]
+    peer.close()
+
+
+def test_a_peer_that_differs_is_noticed(data: JoinData, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join, "_PEER_BUDGET_S", 0.01)
+    expected = join_index.sample(data, 20)
+    narrower = replace(data.scene, ranges=data.scene.ranges + np.array([3_000.0, 0.0, 0.0, 0.0]))
+    way = Way("numpy", "peer: numpy", 10, 1_000, NumpyScan)
+    monkeypatch.setattr(join, "SAMPLE", 20)
+    assert join._peer_rate(way, data.scene, expected) > 0
+    with pytest.raises(AssertionError, match="20 insertions are not ours"):
+        join._peer_rate(way, narrower, expected)
+
+
+def test_everybody_has_the_right_answer_by_every_strategy() -> None:
+    found = join_verify.differences(NAMES, 200, 6)
+    assert set(found) == set(NAMES)
+    assert {wrong for wrong, _ in found.values()} == {0}
+    assert len(set(found.values())) == 1 and min(told for _, told in found.values()) > 100
+
+
+def test_wrong_skylines_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Clusters._points
+
+    def every_second(self, question, row, cell, pair, mark):  # type: ignore[no-untyped-def]
+        pair, points = right(self, question, row, cell, pair, mark)
+        return pair[::2], points[::2]
+
+    monkeypatch.setattr(Clusters, "_points", every_second)
+    assert join_verify.differences(("ref-sj:clu",), 200, 6)["ref-sj:clu"][0] > 0
+
+
+def test_missing_exposures_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(semijoin.SemijoinServer, "_exposed", lambda *_: iter(()))
+    assert join_verify.differences(("ref-sj:tup",), 200, 6)["ref-sj:tup"][0] > 0
+
+
+def test_what_is_told_for_nothing_is_noticed() -> None:
+    expected = {(0, "s"): Counter(), (2, "s"): Counter([(1,)])}
+    first = {"subscription": "s", "seq": 0, "snapshot": True, "changes": []}
+    right = {"subscription": "s", "seq": 2, "snapshot": False, "changes": [{"op": "insert", "row": {"id": 1}}]}
+    assert join_verify.compare(expected, [first, right]) == (0, 2)
+    nothing = {**right, "seq": 3, "changes": [{"op": "update", "old": {"id": 1}, "row": {"id": 1}}]}
+    assert join_verify.compare(expected, [first, right, nothing]) == (1, 3)
+    assert join_verify.compare(expected, [first]) == (1, 1)
+    ghost = {**right, "changes": [*right["changes"], {"op": "delete", "row": {"id": 7}}]}  # type: ignore[misc]
+    assert join_verify.compare(expected, [first, ghost]) == (1, 2)
+
+
+def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join, "_PEER_BUDGET_S", 0.01)
+    monkeypatch.setattr(join_index, "BUDGET_S", 0.01)
+    monkeypatch.setattr(join_inline, "TOLD_BUDGET_S", 0.01)
+    monkeypatch.setattr(join_inline, "VIEWS_MAX", 1_200)
+    monkeypatch.setattr(join_inline, "_NEW", 200)
+    monkeypatch.setattr(churn.Churn, "FROM_SQL", 100)
+    monkeypatch.setattr(churn, "_SINGLES", 20)
+    monkeypatch.setattr(join_data, "BATCH", 500)
+    monkeypatch.setattr(join_data, "BinaryCase", lambda: CASE)
+    monkeypatch.setattr(join, "NAMES", ("auto", "ref-sj:clu"))
+
+    def without_servers(self: Peers, stack: ExitStack, say: object) -> None:
+        self.ways = [Way("numpy", "peer: numpy", 10, 1_000, NumpyScan)]
+        self.missing = ["pyspark"]
+
+    monkeypatch.setattr(Peers, "_start", without_servers)
+    report = join.run(Options((1_000, 1_500), 1_500, ("verify", "index", "inline")), lambda _: None)
+    figures = {line["key"]: line["values"] for line in report.as_json()["figures"]}
+    assert {"index.base.changes_per_s", "index.clu.affected", "index.ratio.bytes.enum-j.clu"} <= set(figures)
+    assert {"index.ratio.points.clu+.tup", "index.sub.points", "index.rel-sel.deliveries"} <= set(figures)
+    assert {"inline.auto.routed.changes_per_s", "inline.ref-sj:clu.routed.in_turn.changes_per_s"} <= set(figures)
+    told = ("matches", "ids", "notifications")
+    once = ("verify.", "peer.", "ratio.", *(f"inline.auto.{name}" for name in told))
+    sizes = {key: set(values) for key, values in figures.items() if not key.startswith(once)}
+    assert all(found == {"1000", "1500"} for found in sizes.values())
+    assert set(figures["inline.auto.notifications_per_s"]) == {"1000"}
+    assert figures["verify.ref-sj:clu.differences"] == {"1000": 0} and set(figures["ratio.peers"]) == {"1000"}
+    assert any("affected by 200 insertions as ours" in note for note in report.notes)
+    assert any("not installed: pyspark" in note for note in report.notes)
+
+
+def test_mistakes_name_what_there_is() -> None:
+    with pytest.raises(UsageError, match="verify, index, inline, spark"):
+        BENCHES["join"].load()(Options((1_000,), engines=("nonesuch",)), lambda _: None)
