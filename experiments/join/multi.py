@@ -12,7 +12,7 @@ from experiments.join.crowd import Crowd
 from experiments.join.outcome import BEST, Rows, Say, Totals, per_change, totals
 from tidings.bench.join_multi_data import MultiData
 from tidings.families.base import Server
-from tidings.families.join.decomposition import UNFILTERED, Estimate, Sample, Traffic, cheapest
+from tidings.families.join.decomposition import Estimate, Sample, Traffic, cheapest, combinations_of
 from tidings.families.join.semijoin import SemijoinServer
 from tidings.model.change import Op
 from tidings.workloads.join_draws import widths
@@ -38,13 +38,13 @@ class Play:
         self._first_rows = [data.first_rows(table) for table in range(len(_TABLES))]
 
     def server(self, signature: int, strategy: str) -> Server:
-        """Where it has a choice, it filters by the estimate from numbers; `auto` by that from a sample, or not at all."""
+        """Where it has a choice, it filters by the estimate from numbers; `auto` by that from a sample, and as it likes."""
         tables = SIGNATURES[signature]
         server = self._crowds[signature].server(strategy, [self._first_rows[table] for table in tables])
         if strategy == AUTO and isinstance(server, SemijoinServer):
             sample = self.estimates(server, tables)["sample"]
-            choices = [[*around, UNFILTERED] for around in _neighbours(tables)]
-            server.filters = [cheapest(sample, number, around) for number, around in enumerate(choices)]
+            choices = [combinations_of(around) for around in _neighbours(tables)]
+            server.filters = [cheapest(sample, number, some) for number, some in enumerate(choices)]
         elif isinstance(server, SemijoinServer):
             filter_center(server, tables, self.chosen(server, tables)["numbers"])
         return server
@@ -67,8 +67,8 @@ class Play:
     def chosen(self, server: SemijoinServer, tables: tuple[int, ...]) -> dict[str, int]:
         """The table by which it is cheapest to filter S, by each estimate."""
         center, estimates = tables.index(S), self.estimates(server, tables).items()
-        around = _neighbours(tables)[center]
-        return {name: tables[cheapest(estimate, center, around)] for name, estimate in estimates}
+        around = [(one,) for one in _neighbours(tables)[center]]
+        return {name: tables[cheapest(estimate, center, around)[0]] for name, estimate in estimates}
 
     def play(self, signature: int, server: Server) -> Kinds:
         tables, crowd, scene = SIGNATURES[signature], self._crowds[signature], self._data.scene
@@ -103,7 +103,7 @@ def together(parts: Iterable[Kinds]) -> Kinds:
 
 def filter_center(server: SemijoinServer, tables: tuple[int, ...], by: int) -> None:
     """All tables but S have no neighbour but S."""
-    server.filters = [tables.index(by if table == S else S) for table in tables]
+    server.filters = [(tables.index(by if table == S else S),) for table in tables]
 
 
 def run_general(config: dict[str, Any], seed: int, say: Say) -> Rows:
@@ -134,7 +134,7 @@ def _decompositions(play: Play, drawn: int, seed: int, say: Say) -> Rows:
                 for name, best in play.chosen(server, tables).items():
                     chosen[name].append(best)
             if len(tables) == len(_TABLES):
-                costs[f"cost_{_TABLES[by]}"] = play.estimates(server, tables)["numbers"].cost(S, by)
+                costs[f"cost_{_TABLES[by]}"] = play.estimates(server, tables)["numbers"].cost(S, (by,))
             filter_center(server, tables, by)
             found[signature, by] = play.play(signature, server)
     choices = list(product(*map(_around, SIGNATURES)))

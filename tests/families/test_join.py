@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tidings.engine import Engine
-from tidings.families.join.decomposition import UNFILTERED, Traffic, cheapest
+from tidings.families.join.decomposition import UNFILTERED, Traffic, cheapest, combinations_of
 from tidings.families.join.family import JoinFamily
 from tidings.families.join.subscription import common_columns
 from tidings.model.errors import SqlError
@@ -96,9 +96,11 @@ def test_ranking_a_join_is_refused_with_a_reason():
 def test_a_table_is_filtered_by_the_neighbour_that_makes_the_least_traffic():
     # The first neighbour has few partners, and rarely changes; the second has many, and often does.
     traffic = Traffic((10.0, 1.0, 5.0), {(0, 1): 2.0, (1, 0): 0.5, (0, 2): 2.0, (2, 0): 20.0})
-    assert traffic.cost(0, 1) < traffic.cost(0, 2) < traffic.cost(0, UNFILTERED)
-    assert cheapest(traffic, 0, [UNFILTERED, 2, 1]) == 1
-    assert traffic.cost(0, 1) == pytest.approx((10 / 16 * 0.5 / 2.5 + 1 / 16 * 2 * 2 / (2.5 * 3.5)) / 3)
+    assert traffic.cost(0, (1,)) < traffic.cost(0, (2,)) < traffic.cost(0, UNFILTERED)
+    assert cheapest(traffic, 0, [UNFILTERED, (2,), (1,)]) == (1,)
+    assert traffic.cost(0, (1,)) == pytest.approx((10 / 16 * 0.5 / 2.5 + 1 / 16 * 2 * 2 / (2.5 * 3.5)) / 3)
+    assert traffic.cost(0, (1, 2)) < traffic.cost(0, (1,))
+    assert combinations_of([1, 2]) == [(), (1,), (2,), (1, 2)]
 
 
 @pytest.mark.parametrize("check", CHECKS[:6], ids=lambda check: check.__name__)

@@ -45,11 +45,14 @@ class Targets:
         message, slot, tags = self.affected(channel, messages.regions)
         if len(message) == 0:
             return None
-        chosen = messages.take(message)
+        chosen = pa.array(message)
         point = self._coords[slot]
         regions = Regions(point, point, tags, np.arange(len(message) + 1))
         target = pa.array([self._ids[at] for at in slot.tolist()], pa.string())
-        return MessageBatch(chosen.form, chosen.seq, chosen.channel, regions, chosen.payload, target)
+        channels = tuple(column.take(chosen) for column in messages.channel)
+        return MessageBatch(
+            messages.form, messages.seq[message], channels, regions, messages.payload.take(chosen), target
+        )
 
     def affected(self, channel: Int64Array, regions: Regions) -> tuple[Int64Array, Int64Array, TagArray]:
         """(message, slot, tags) of every point in the regions."""

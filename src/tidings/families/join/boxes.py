@@ -9,6 +9,8 @@ import numpy as np
 from tidings.families.join.subscription import Space
 from tidings.model.codes import CODE_MAX, CODE_MIN, Int64Array
 
+_BOXES_MAX = 64
+
 
 @dataclass(frozen=True)
 class Boxes:
@@ -24,6 +26,9 @@ class Boxes:
 
     def __len__(self) -> int:
         return len(self.lo)
+
+    def take(self, at: Int64Array) -> Boxes:
+        return Boxes(self.space, self.lo[at], self.hi[at])
 
     def hold(self, number: int, codes: Int64Array) -> Boxes:
         """Only those whose predicates on a side all hold the row with these codes."""
@@ -46,3 +51,24 @@ class Boxes:
         at = self.space.sides[number].first + 2 * column
         self.lo[:, at], self.hi[:, at + 1] = lo_min, hi_max
         return self
+
+
+Rows = tuple[Int64Array, Boxes]
+"""(row, box) in the order of rows: everyone in one of a row's boxes is meant."""
+
+
+def both(one: Rows, other: Rows) -> Rows:
+    """Everyone meant by both; where that would take very many boxes, everyone meant by the first."""
+    row, boxes = one
+    count = int(max(row.max(initial=-1), other[0].max(initial=-1))) + 1
+    sizes, others = np.bincount(row, minlength=count), np.bincount(other[0], minlength=count)
+    # Of a row with too many boxes all but the first of the second's are left out, and that one holds everything.
+    is_many = sizes * others > _BOXES_MAX
+    lo, hi = other[1].lo.copy(), other[1].hi.copy()
+    lo[is_many[other[0]]], hi[is_many[other[0]]] = CODE_MIN, CODE_MAX
+    starts = np.concatenate([[0], np.cumsum(others)])
+    taken = np.where(is_many, 1, others)[row]
+    mine = np.repeat(np.arange(len(row)), taken)
+    theirs = starts[row][mine] + np.arange(len(mine)) - (np.cumsum(taken) - taken)[mine]
+    meant = Boxes(boxes.space, np.maximum(boxes.lo[mine], lo[theirs]), np.minimum(boxes.hi[mine], hi[theirs]))
+    return row[mine], meant

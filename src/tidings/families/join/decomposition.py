@@ -1,15 +1,17 @@
-"""Which neighbour filters which table: a join of many tables becomes one semijoin per table, each as cheap as can be.
+"""Which neighbours filter which table: a join of many tables becomes one semijoin per table, each as cheap as can be.
 
-A semijoin costs what is sent of the table's own changes, and what is sent late because the neighbour changes; without a filter
-all changes are sent to everyone who selects the row. No table's choice touches another's: the cheapest for each is the best for
-all. There are two ways to tell what a choice costs: from how many rows and changes there are, or by looking at some
-subscriptions and what they select now.
+A semijoin costs what is sent of the table's own changes, and what is sent late because a neighbour changes. A table may be
+filtered by several neighbours at once, and then goes to those who have a partner in each; or by none, and then to all who
+select its rows. No table's choice touches another's: the cheapest for each is the best for all. There are two ways to tell
+what a choice costs: from how many rows and changes there are, or by looking at some subscriptions and what they select now.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -20,19 +22,28 @@ from tidings.families.join.rows import fits
 from tidings.families.join.subscription import Space
 from tidings.model.codes import BoolArray, Int64Array
 
-UNFILTERED = -1
-"""In place of a neighbour: rows go to all who select them."""
+Filters = tuple[int, ...]
+"""The neighbours that a side is filtered by."""
+UNFILTERED: Filters = ()
+_COMBINED_MAX = 4
+"""Of more neighbours than these not all combinations are considered."""
 
 
 class Estimate(Protocol):
-    """Rows sent to a subscription per change, for one side filtered by one neighbour or by none."""
+    """Rows sent to a subscription per change, for one side and the neighbours it is filtered by."""
 
-    def cost(self, number: int, by: int) -> float: ...
+    def cost(self, number: int, by: Filters) -> float: ...
 
 
-def cheapest(estimate: Estimate, number: int, choices: Sequence[int]) -> int:
-    """The neighbour to filter a side by."""
+def cheapest(estimate: Estimate, number: int, choices: Sequence[Filters]) -> Filters:
+    """What to filter a side by."""
     return min(choices, key=lambda by: (estimate.cost(number, by), by))
+
+
+def combinations_of(neighbours: Sequence[int]) -> list[Filters]:
+    """Ways to filter a side by any number of neighbours."""
+    counts = range(len(neighbours) + 1) if len(neighbours) <= _COMBINED_MAX else (0, 1, len(neighbours))
+    return [some for count in counts for some in combinations(neighbours, count)]
 
 
 @dataclass(frozen=True)
@@ -52,12 +63,14 @@ class Traffic:
         """Of all changes."""
         return self.changes[number] / (sum(self.changes) or 1.0)
 
-    def cost(self, number: int, by: int) -> float:
-        if by == UNFILTERED:
-            return self.share(number) / 3
-        rows, partners = self.per_value[number, by], self.per_value[by, number]
-        late = rows * 2 / ((partners + 2) * (partners + 3))
-        return (self.share(number) * partners / (partners + 2) + self.share(by) * late) / 3
+    def cost(self, number: int, by: Filters) -> float:
+        has = {one: self.per_value[one, number] / (self.per_value[one, number] + 2) for one in by}
+        sent = self.share(number) * prod(has.values())
+        for one in by:
+            partners = self.per_value[one, number]
+            late = self.per_value[number, one] * 2 / ((partners + 2) * (partners + 3))
+            sent += self.share(one) * late * prod(share for other, share in has.items() if other != one)
+        return sent / 3
 
 
 class Sample:
@@ -77,19 +90,24 @@ class Sample:
         self._selected = [[fits(side, own, at) for side, own in zip(space.sides, codes, strict=True)] for at in points]
         self._junctions = junctions
 
-    def cost(self, number: int, by: int) -> float:
+    def cost(self, number: int, by: Filters) -> float:
         sent = [self._sent(number, by, selected) for selected in self._selected]
         return sum(sent) / max(1, len(sent))
 
-    def _sent(self, number: int, by: int, selected: Sequence[BoolArray]) -> float:
+    def _sent(self, number: int, by: Filters, selected: Sequence[BoolArray]) -> float:
         """Rows sent to one subscription per change, if a change concerns any row of its table alike."""
-        own = self._traffic.share(number) / max(1, len(selected[number]))
-        if by == UNFILTERED:
-            return own * float(selected[number].sum())
+        partners = {one: self._partners(number, one, selected) for one in by}
+        has_all = np.ones(int(selected[number].sum()), np.bool_)
+        for counts in partners.values():
+            has_all &= counts > 0
+        sent = self._traffic.share(number) * float(has_all.sum()) / max(1, len(selected[number]))
+        for one, counts in partners.items():
+            sent += self._traffic.share(one) * float((has_all & (counts == 1)).sum()) / max(1, len(selected[one]))
+        return sent
+
+    def _partners(self, number: int, by: int, selected: Sequence[BoolArray]) -> Int64Array:
+        """How many partners each selected row of a side has among those selected of a neighbour."""
         junction = self._junctions[min(number, by), max(number, by)]
-        rows, partners = (
-            np.bincount(junction.end(side).value_of(self._entries[side][selected[side]]), minlength=junction.values)
-            for side in (number, by)
-        )
-        late = self._traffic.share(by) / max(1, len(selected[by]))
-        return own * float(rows[partners > 0].sum()) + late * float(rows[partners == 1].sum())
+        own, others = (junction.end(side).value_of(self._entries[side][selected[side]]) for side in (number, by))
+        found: Int64Array = np.bincount(others, minlength=junction.values)[own]
+        return found

@@ -48,7 +48,10 @@ def _filters(space: Space) -> str:
     for one, two in space.junctions:
         by[names[one]].append(names[two])
         by[names[two]].append(names[one])
-    choices = "; ".join(f"{name} by {' or '.join([*others, 'none'])}" for name, others in by.items())
+    choices = "; ".join(
+        f"{name} by {', '.join(others)}{' (any of them)' if len(others) > 1 else ''} or none"
+        for name, others in by.items()
+    )
     return f"{choices}: what costs least by the changes and the selections of a sample, looked at again as they move"
 
 

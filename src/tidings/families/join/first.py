@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,30 +17,30 @@ from tidings.model.points import PointBatch
 
 
 def first_rows(
-    space: Space, points: PointBatch, relations: Sequence[Relation], junctions: Mapping[int, Junction | None]
+    space: Space, points: PointBatch, relations: Sequence[Relation], filtered: Sequence[Sequence[Junction]]
 ) -> Iterator[SnapshotBatch]:
-    """`junctions`: where each side meets the one that filters it, if any does.
+    """`filtered`: where each side meets those that filter it.
 
     Rows without partners elsewhere are not left out: nobody would send them when they get one.
     """
     entries = [relation.current() for relation in relations]
     codes = [relation.codes[some] for relation, some in zip(relations, entries, strict=True)]
     values = {
-        number: [junction.end(side).value_of(entries[side]) for side in (number, junction.other(number))]
-        for number, junction in junctions.items()
-        if junction is not None
+        junction.sides: {side: junction.end(side).value_of(entries[side]) for side in junction.sides}
+        for junctions in filtered
+        for junction in junctions
     }
     found: list[list[Int64Array]] = [[] for _ in space.sides]
     for coords in points.coords:
         chosen = [fits(side, own, coords) for side, own in zip(space.sides, codes, strict=True)]
-        for number, junction in junctions.items():
-            if junction is None:
-                found[number].append(np.flatnonzero(chosen[number]))
-                continue
-            own, others = values[number]
-            has_partner = np.zeros(junction.values, np.bool_)
-            has_partner[others[chosen[junction.other(number)]]] = True
-            found[number].append(np.flatnonzero(chosen[number])[has_partner[own[chosen[number]]]])
+        for number, junctions in enumerate(filtered):
+            kept = np.flatnonzero(chosen[number])
+            for junction in junctions:
+                other = junction.other(number)
+                has_partner = np.zeros(junction.values, np.bool_)
+                has_partner[values[junction.sides][other][chosen[other]]] = True
+                kept = kept[has_partner[values[junction.sides][number][kept]]]
+            found[number].append(kept)
     for number, parts in enumerate(found):
         owner = np.repeat(np.arange(len(points)), [len(part) for part in parts])
         if len(owner):

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.base import Created, Rows, Server
-from tidings.families.join.rows import GONE, PLACED, carried, codes_in, fits
+from tidings.families.join.rows import GONE, PLACED, carried, codes_in, fits, keys_of
 from tidings.families.join.subscription import Space
 from tidings.families.listeners import Listeners
 from tidings.model.change import TableChanges, concat_batches
@@ -43,7 +43,10 @@ class RelaxedServer(Server):
         lo, hi = self._boxes(number, codes)
         tags = np.broadcast_to(np.array([PLACED, GONE], np.uint8), is_box.shape)[is_box]
         starts = np.concatenate([[0], np.cumsum(is_box.sum(axis=1))])
-        rows = concat_batches([changes.after, changes.before])
+        # Who only drops a row needs no more than its key.
+        side = self.space.sides[number]
+        after, before = (rows.select(side.payload) for rows in (changes.after, changes.before))
+        rows = concat_batches([after, keys_of(side, before)])
         rows = rows.take(pa.array(np.where(new.counts[at], at, at + len(changes))))
         payload = carried(self.space, number, rows)
         return [MessageBatch(self.space.key, changes.seq[at], (), Regions(lo, hi, tags, starts), payload)]

@@ -1,8 +1,8 @@
 """Semijoins: a row goes to those who select it and have a partner for it; a row that gets its first partner goes out late.
 
-Every table of the join has a neighbour that filters it. A client then holds all rows that are in its answer, some that are
-not, and only rows as they are now: what it joins of these is exact. Rows that change or go are therefore dropped by everyone
-who selected them, and rows whose last partner goes may stay where they are.
+Every table of the join is filtered by neighbours, most often one. A client then holds all rows that are in its answer, some
+that are not, and only rows as they are now: what it joins of these is exact. Rows that change or go are therefore dropped by
+everyone who selected them, and rows whose last partner goes may stay where they are.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from tidings.families.base import Created, Rows, Server
 from tidings.families.join.audience import Audience
-from tidings.families.join.boxes import Boxes
-from tidings.families.join.decomposition import UNFILTERED, Estimate, Sample, Traffic, cheapest
+from tidings.families.join.boxes import Boxes, both
+from tidings.families.join.decomposition import Estimate, Filters, Sample, Traffic, cheapest, combinations_of
 from tidings.families.join.exposure import Exposure
 from tidings.families.join.first import first_rows
 from tidings.families.join.interleave import interleaved
@@ -45,18 +45,17 @@ class SemijoinServer(Server):
 
     remembers_changes = True
 
-    def __init__(self, space: Space, skyline: Skyline, *, may_relax: bool = False) -> None:
-        """`may_relax`: tables need not be filtered at all, where that does not pay."""
+    def __init__(self, space: Space, skyline: Skyline, *, is_free: bool = False) -> None:
+        """`is_free`: tables may be filtered by several neighbours or by none, where that pays."""
         self.space = space
         self._skyline = skyline
         self.relations = [Relation(space, number) for number in range(len(space.sides))]
         self.junctions = {sides: Junction(space, sides, columns) for sides, columns in space.junctions.items()}
         self.audience = Audience(space)
-        self.filters = [min(self._neighbours(number)) for number in range(len(space.sides))]
-        """The neighbour by which each side is filtered, or UNFILTERED."""
-        self._choices = [
-            [*self._neighbours(number), *([UNFILTERED] if may_relax else [])] for number in range(len(space.sides))
-        ]
+        neighbours = [self._neighbours(number) for number in range(len(space.sides))]
+        self.filters: list[Filters] = [(min(around),) for around in neighbours]
+        """The neighbours by which each side is filtered."""
+        self._choices = [combinations_of(some) if is_free else [(one,) for one in some] for some in neighbours]
         self._changes = [0.0] * len(space.sides)
         """Of each side, those long ago counted less."""
         self._reconsider_after = _RECONSIDER_AFTER
@@ -81,7 +80,7 @@ class SemijoinServer(Server):
         self._changes[number] += len(changes)
         yield from self._base(number, changes, moves, steps)
         for other in self._neighbours(number):
-            if self.filters[other] == number:
+            if number in self.filters[other]:
                 yield from self._exposed(other, number, changes.seq, moves, steps[_pair(number, other)])
 
     def decide(self) -> Any:
@@ -93,7 +92,7 @@ class SemijoinServer(Server):
         for number, (now, choices) in enumerate(zip(self.filters, self._choices, strict=True)):
             best = cheapest(estimate, number, choices)
             if estimate.cost(number, best) < _MUCH_CHEAPER * estimate.cost(number, now):
-                decided[str(number)] = best
+                decided[str(number)] = list(best)
         self._changes = [count / 2 for count in self._changes]
         # Looking costs something as well: where all is as it should be, the next time can wait.
         self._reconsider_after = _RECONSIDER_AFTER if decided else min(2 * self._reconsider_after, _RECONSIDER_AT_LAST)
@@ -101,7 +100,7 @@ class SemijoinServer(Server):
 
     def follow(self, decision: Any, seq: int) -> Iterator[MessageBatch]:
         for number, by in decision.items():
-            self.filters[int(number)] = by
+            self.filters[int(number)] = tuple(by)
             yield from self._again(int(number), seq)
 
     def estimate(self) -> Estimate:
@@ -120,9 +119,8 @@ class SemijoinServer(Server):
 
     def _again(self, number: int, seq: int) -> Iterator[MessageBatch]:
         """All rows of a side that has a new filter, to those who have a partner by it: some may have had none by the old."""
-        entries, by = self.relations[number].current(), self.filters[number]
-        values = None if by == UNFILTERED else self._junction(number, by).end(number).value_of(entries)
-        owner, boxes = self._reached(number, self.relations[number].codes[entries], values)
+        entries = self.relations[number].current()
+        owner, boxes = self._reached(number, entries, self.filters[number])
         if len(owner):
             told, starts = np.unique(owner, return_index=True)
             regions = Regions(boxes.lo, boxes.hi, np.full(len(owner), PLACED, np.uint8), np.append(starts, len(owner)))
@@ -159,10 +157,8 @@ class SemijoinServer(Server):
         self, number: int, changes: TableChanges, moves: Moves, steps: dict[tuple[int, int], Step]
     ) -> Iterator[MessageBatch]:
         """The changed rows themselves: to those who select and have a partner for the new, and to all who selected the old."""
-        by = self.filters[number]
         at = np.flatnonzero(moves.new != NONE)
-        values = None if by == UNFILTERED else steps[_pair(number, by)].value[at]
-        owner, boxes = self._reached(number, moves.new_codes[at], values)
+        owner, boxes = self._reached(number, moves.new[at], self.filters[number])
         gone = np.flatnonzero(moves.old != NONE)
         old_boxes = Boxes.all(self.space, len(gone)).hold(number, moves.old_codes[gone])
         owner = np.concatenate([at[owner], gone])
@@ -179,13 +175,18 @@ class SemijoinServer(Server):
             self.space.key, changes.seq[told], (), regions, self._payload(number, changes, told, is_placed)
         )
 
-    def _reached(self, number: int, codes: Int64Array, values: Int64Array | None) -> tuple[Int64Array, Boxes]:
-        """(row, box) for all who select rows of a side and have a partner for them, by the values they are joined by."""
-        if values is None:
-            return np.arange(len(codes)), Boxes.all(self.space, len(codes)).hold(number, codes)
-        by = self.filters[number]
-        question = Question(self.space, self.audience, number, codes, by, self._junction(number, by).end(by))
-        return self._skyline.draw(question, values)
+    def _reached(self, number: int, entries: Int64Array, filters: Filters) -> tuple[Int64Array, Boxes]:
+        """(row, box) for all who select rows of a side, given by entries, and have a partner for them in each filter."""
+        codes = self.relations[number].codes[entries]
+        found = None
+        for by in filters:
+            junction = self._junction(number, by)
+            question = Question(self.space, self.audience, number, codes, by, junction.end(by))
+            part = self._skyline.draw(question, junction.end(number).value_of(entries))
+            found = part if found is None else both(found, part)
+        return (
+            (np.arange(len(codes)), Boxes.all(self.space, len(codes)).hold(number, codes)) if found is None else found
+        )
 
     def _payload(self, number: int, changes: TableChanges, told: Int64Array, is_placed: BoolArray) -> pa.RecordBatch:
         """New rows where somebody gets them, else no more than the key."""
@@ -205,13 +206,26 @@ class SemijoinServer(Server):
         for first, last in _portions(starts):
             of = np.repeat(np.arange(first, last), np.diff(starts[first : last + 1]))
             found = entries[starts[first] : starts[last]]
-            boxes = exposure.boxes(gaps, of, self.relations[number].codes[found])
-            told = np.flatnonzero(self.audience.any(boxes.lo, boxes.hi))
-            if len(told):
-                tags, cuts = np.full(len(told), PLACED, np.uint8), np.arange(len(told) + 1)
-                regions = Regions(boxes.lo[told], boxes.hi[told], tags, cuts)
+            row, boxes = self._wanted(
+                np.arange(len(found)), exposure.boxes(gaps, of, self.relations[number].codes[found])
+            )
+            others = tuple(one for one in self.filters[number] if one != by)
+            if others and len(row):
+                # Only for those who have partners in all other filters as well.
+                has_others = self._reached(number, found[row], others)
+                narrowed, boxes = self._wanted(*both((np.arange(len(row)), boxes), has_others))
+                row = row[narrowed]
+            if len(row):
+                told, first_box = np.unique(row, return_index=True)
+                tags = np.full(len(row), PLACED, np.uint8)
+                regions = Regions(boxes.lo, boxes.hi, tags, np.append(first_box, len(row)))
                 payload = carried(self.space, number, self.relations[number].rows(found[told]))
                 yield MessageBatch(self.space.key, seq[at[of[told]]], (), regions, payload)
+
+    def _wanted(self, row: Int64Array, boxes: Boxes) -> tuple[Int64Array, Boxes]:
+        """Those boxes with somebody in them."""
+        kept = np.flatnonzero(self.audience.any(boxes.lo, boxes.hi))
+        return row[kept], boxes.take(kept)
 
     def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
         if not self._is_filled:
@@ -220,9 +234,7 @@ class SemijoinServer(Server):
         return Created(points, list(self._first_rows(points)) if wants_snapshots else [])
 
     def _first_rows(self, points: PointBatch) -> Iterator[SnapshotBatch]:
-        filtered = {
-            number: None if by == UNFILTERED else self._junction(number, by) for number, by in enumerate(self.filters)
-        }
+        filtered = [[self._junction(number, by) for by in filters] for number, filters in enumerate(self.filters)]
         return first_rows(self.space, points, self.relations, filtered)
 
     def _fill(self, rows: Sequence[pa.RecordBatch]) -> None:
@@ -252,7 +264,7 @@ class SemijoinServer(Server):
     def load(self, state: Any) -> None:
         if state["is_filled"]:
             self._fill(state["rows"])
-        self.filters, self._changes = state["filters"], state["changes"]
+        self.filters, self._changes = [tuple(some) for some in state["filters"]], state["changes"]
         self.audience.load(state["audience"])
 
 

@@ -1,6 +1,6 @@
 """Ways to turn changes into join messages; all give the same notifications.
 
-`auto` sends semijoins with merged skylines, and leaves tables unfiltered where that costs less.
+`auto` sends semijoins with merged skylines, and filters tables by several neighbours, or by none, where that costs less.
 `ref-sj:SKYLINE` sends rows as semijoins: to those who select a row and have a partner for it, and later, when a first partner
 comes, to those who now have one. `enum-sj` does the same, to each subscription on its own. `rel-sel` sends a row to all who
 select it, partner or not. `ref-j` sends whole joined rows, `ref-j+` those that somebody wants, `enum-j` to each on its own.
@@ -25,7 +25,7 @@ def server_of(space: Space, strategy: str) -> Server:
     kind, _, skyline = strategy.partition(":")
     match kind:
         case "auto":
-            return SemijoinServer(space, skyline_of("clu+"), may_relax=True)
+            return SemijoinServer(space, skyline_of("clu+"), is_free=True)
         case "ref-sj":
             return SemijoinServer(space, skyline_of(skyline))
         case "enum-sj":
