@@ -100,6 +100,14 @@ class TableChanges:
         before, after = (rows.slice(start, stop - start) for rows in (self.before, self.after))
         return TableChanges(self.table, self.seq[start:stop], self.had[start:stop], before, self.has[start:stop], after)
 
+    def known_rows(self, names: Sequence[str] | None = None) -> pa.RecordBatch:
+        """The rows that changes are known by, with these columns or all: the new ones, or the old where there is no new."""
+        after, before = ((rows if names is None else rows.select(names)) for rows in (self.after, self.before))
+        if self.has.all():
+            return after
+        at = np.where(self.has, 0, len(self)) + np.arange(len(self))
+        return concat_batches([after, before]).take(pa.array(at))
+
     @staticmethod
     def concat(batches: Sequence[TableChanges]) -> TableChanges:
         """Joins batches of one table, in the order given."""

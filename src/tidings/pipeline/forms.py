@@ -18,7 +18,7 @@ from tidings.families.base import Partition, Rows
 from tidings.families.registry import family_of
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
-from tidings.model.change import SEQ_MAX, ChangeBatch, Op, TableChanges, concat_batches, take_changes
+from tidings.model.change import SEQ_MAX, ChangeBatch, Op, TableChanges, take_changes
 from tidings.model.codes import BoolArray
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
@@ -210,12 +210,8 @@ class FormShard:
 
 def _as_changes(changes: TableChanges) -> ChangeBatch:
     """The changes as a store takes them: a delete known by its old row, everything else by its new one."""
-    rows = changes.after
-    if not changes.has.all():
-        at = np.where(changes.has, 0, len(changes)) + np.arange(len(changes))
-        rows = concat_batches([changes.after, changes.before]).take(pa.array(at))
     op = np.where(changes.has, Op.UPSERT, Op.DELETE).astype(np.int8)
-    return ChangeBatch(changes.table, changes.seq, changes.seq, op, rows)
+    return ChangeBatch(changes.table, changes.seq, changes.seq, op, changes.known_rows())
 
 
 class _Stretches:

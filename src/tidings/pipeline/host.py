@@ -45,16 +45,13 @@ class Host:
 
     def change(self, changes: TableChanges, sent: Sent | None, *, is_oblivious: bool) -> None:
         """Passes changes to the servers of the one or the other sort; with `sent` None only to those that must remember."""
-        # Taken whether wanted or not: servers do nothing until they are asked.
-        for messages in self.messages(changes, is_wanted=sent is not None, is_oblivious=is_oblivious):
-            if sent is not None:
-                sent.messages.append(messages)
-
-    def messages(self, changes: TableChanges, *, is_wanted: bool, is_oblivious: bool) -> Iterator[MessageBatch]:
-        """The messages of these servers, each batch made when it is asked for; all must be."""
         for server in self._by_table.get(changes.table, ()):
-            if server.is_oblivious is is_oblivious and (is_wanted or server.remembers_changes):
-                yield from server.change(changes)
+            if server.is_oblivious is not is_oblivious or (sent is None and not server.remembers_changes):
+                continue
+            # Taken whether wanted or not: a server may well be a generator, which does nothing until it is asked.
+            messages = list(server.change(changes))
+            if sent is not None:
+                sent.messages.extend(messages)
 
     def release(self, points: PointBatch, tables: dict[str, Rows], sent: Sent | None) -> PointBatch:
         """Creates and drops subscriptions in the order of the events; gives the events as the server has placed them.

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tidings.model.change import TableChanges, concat_batches
+from tidings.model.change import TableChanges
 from tidings.model.channel import group_channels
 from tidings.pipeline.partition import components
 
 
 def net_of(changes: TableChanges, key: Sequence[str]) -> TableChanges:
     """The changes with no more than one per row: from what the row was first to what it is at last."""
-    at = np.where(changes.has, 0, len(changes)) + np.arange(len(changes))
-    names = concat_batches([changes.after.select(key), changes.before.select(key)]).take(pa.array(at))
+    names = changes.known_rows(key)
     group, keys = group_channels([components(names.column(name)) for name in key], len(changes))
     if len(keys) == len(changes):
         return changes

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from tidings.families.join.junction import Junction
-from tidings.families.join.rows import joined_columns
+from tidings.families.join.rows import can_join
 from tidings.families.join.subscription import Space
 from tidings.kernels.rounds import NOTHING, rounds
-from tidings.model.change import TableChanges, concat_batches, take_changes
+from tidings.model.change import TableChanges, take_changes
 from tidings.model.channel import channel_column, group_channels
-from tidings.model.codes import BoolArray, Int64Array
+from tidings.model.codes import Int64Array
 
 
 def interleaved(space: Space, junctions: Sequence[Junction], batches: Sequence[TableChanges]) -> Iterator[TableChanges]:
@@ -60,21 +59,13 @@ def _values(space: Space, junction: Junction, batches: Sequence[TableChanges], i
             found.append(np.full(len(batch), NOTHING, np.int64))
             continue
         rows, is_there = getattr(batch, images), batch.had if images == "before" else batch.has
-        found.append(junction.end(number).number(rows, is_there & _can_join(space, number, rows)))
+        found.append(junction.end(number).number(rows, is_there & can_join(space, number, rows)))
     return np.concatenate(found)
-
-
-def _can_join(space: Space, number: int, rows: pa.RecordBatch) -> BoolArray:
-    valid = np.ones(rows.num_rows, np.bool_)
-    for name in joined_columns(space, number):
-        valid &= np.asarray(rows.column(name).is_valid())
-    return valid
 
 
 def _rows(space: Space, batch: TableChanges) -> Int64Array:
     """Numbers of the rows that are changed."""
     table = space.sides[space.side_of(batch.table)].table
-    at = np.where(batch.has, 0, len(batch)) + np.arange(len(batch))
-    keys = concat_batches([batch.after.select(table.key), batch.before.select(table.key)]).take(pa.array(at))
+    keys = batch.known_rows(table.key)
     group, _ = group_channels([channel_column(table.column(n).type, keys.column(n))[0] for n in table.key], len(batch))
     return group

@@ -14,6 +14,7 @@ import pyarrow as pa
 from tidings.families.join.relation import NONE
 from tidings.families.join.subscription import Side, Space
 from tidings.kernels.ladders import Ladders, Neighbours
+from tidings.model.catalog import Column
 from tidings.model.channel import ChannelKey, channel_column, group_channels
 from tidings.model.codes import BoolArray, Int64Array
 
@@ -64,9 +65,7 @@ class End:
 
     def number(self, rows: pa.RecordBatch, is_there: BoolArray) -> Int64Array:
         """Numbers of the join values of rows, made where they are new; NONE for rows that are not there."""
-        at = np.flatnonzero(is_there)
-        columns = [channel_column(column.type, rows.column(column.name))[0] for column in self._joined]
-        group, keys = group_channels([column.take(pa.array(at)) for column in columns], len(at))
+        at, group, keys = _grouped(rows, self._joined, is_there)
         numbers = [self._values.setdefault(key, len(self._values)) for key in keys]
         found = np.full(len(is_there), NONE, np.int64)
         if len(at):
@@ -76,11 +75,7 @@ class End:
     def locate(self, rows: pa.RecordBatch, codes: Int64Array, is_there: BoolArray) -> tuple[Int64Array, Int64Array]:
         """(number of the join value, cell) of each row that counts, NONE for others; both are made where they are new."""
         width = len(self._joined)
-        columns = [
-            channel_column(column.type, rows.column(column.name))[0] for column in (*self._joined, *self._pinned)
-        ]
-        at = np.flatnonzero(is_there)
-        group, keys = group_channels([column.take(pa.array(at)) for column in columns], len(at))
+        at, group, keys = _grouped(rows, [*self._joined, *self._pinned], is_there)
         example = np.empty(len(keys), np.int64)
         example[group] = at
         values = [self._values.setdefault(key[:width], len(self._values)) for key in keys]
@@ -135,3 +130,12 @@ class End:
                 self._pins = np.resize(self._pins, (max(16, 2 * cell), self._pins.shape[1]))
             self._pins[cell] = codes[list(self.side.pinned)]
         return cell
+
+
+def _grouped(
+    rows: pa.RecordBatch, columns: Sequence[Column], is_there: BoolArray
+) -> tuple[Int64Array, Int64Array, list[ChannelKey]]:
+    """(places of the rows that are there, which of the distinct values in these columns each has, those values)."""
+    at = np.flatnonzero(is_there)
+    values = [channel_column(column.type, rows.column(column.name))[0].take(pa.array(at)) for column in columns]
+    return at, *group_channels(values, len(at))

@@ -79,11 +79,10 @@ class Relation:
 
     def _keys(self, changes: TableChanges) -> list[ChannelKey]:
         names = self._table.key
-        old, new = (
-            channel_keys([channel_column(self._table.column(n).type, rows.column(n))[0] for n in names], len(changes))
-            for rows in (changes.before, changes.after)
+        rows = changes.known_rows(names)
+        return channel_keys(
+            [channel_column(self._table.column(n).type, rows.column(n))[0] for n in names], len(changes)
         )
-        return [b if has else a for a, b, has in zip(old, new, changes.has.tolist(), strict=True)]
 
     def _take(self) -> int:
         return self._free.pop() if self._free else len(self._entries) + len(self._free) + len(self._leaving)

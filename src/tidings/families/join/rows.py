@@ -76,9 +76,15 @@ def codes_in(space: Space, number: int, rows: pa.RecordBatch, present: BoolArray
     for i, column in enumerate(side.columns):
         codes[:, i], valid = codes_of(column.type, rows.column(column.name))
         counts &= valid
+    return Codes(codes, counts & can_join(space, number, rows))
+
+
+def can_join(space: Space, number: int, rows: pa.RecordBatch) -> BoolArray:
+    """Which rows have no null in what they are joined by."""
+    valid = np.ones(rows.num_rows, np.bool_)
     for name in joined_columns(space, number):
-        counts &= np.asarray(rows.column(name).is_valid())
-    return Codes(codes, counts)
+        valid &= np.asarray(rows.column(name).is_valid())
+    return valid
 
 
 def joined_columns(space: Space, number: int) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ class SemijoinServer(Server):
         self, number: int, changes: TableChanges, moves: Moves, steps: dict[tuple[int, int], Step]
     ) -> Iterator[MessageBatch]:
         self._changes[number] += len(changes)
-        yield from self._base(number, changes, moves, steps)
+        yield from self._base(number, changes, moves)
         for other in self._neighbours(number):
             if number in self.filters[other]:
                 yield from self._exposed(other, number, changes.seq, moves, steps[_pair(number, other)])
@@ -122,10 +122,17 @@ class SemijoinServer(Server):
         entries = self.relations[number].current()
         owner, boxes = self._reached(number, entries, self.filters[number])
         if len(owner):
-            told, starts = np.unique(owner, return_index=True)
-            regions = Regions(boxes.lo, boxes.hi, np.full(len(owner), PLACED, np.uint8), np.append(starts, len(owner)))
-            payload = carried(self.space, number, self.relations[number].rows(entries[told]))
-            yield MessageBatch(self.space.key, np.full(len(told), seq), (), regions, payload)
+            yield self._placed(number, entries, np.full(len(entries), seq), owner, boxes)
+
+    def _placed(
+        self, number: int, entries: Int64Array, seq: Int64Array, owner: Int64Array, boxes: Boxes
+    ) -> MessageBatch:
+        """A message for each row of a side, given by entries, that has any of the boxes; seq: by row."""
+        told, starts = np.unique(owner, return_index=True)
+        tags = np.full(len(owner), PLACED, np.uint8)
+        regions = Regions(boxes.lo, boxes.hi, tags, np.append(starts, len(owner)))
+        payload = carried(self.space, number, self.relations[number].rows(entries[told]))
+        return MessageBatch(self.space.key, seq[told], (), regions, payload)
 
     def _neighbours(self, number: int) -> list[int]:
         return [j.other(number) for sides, j in self.junctions.items() if number in sides]
@@ -153,9 +160,7 @@ class SemijoinServer(Server):
         gap = (neighbours.lo_from[is_present], neighbours.hi_to[is_present], neighbours.has_twin[is_present])
         return Step(value, cell, at[is_present], Neighbours(*gap))
 
-    def _base(
-        self, number: int, changes: TableChanges, moves: Moves, steps: dict[tuple[int, int], Step]
-    ) -> Iterator[MessageBatch]:
+    def _base(self, number: int, changes: TableChanges, moves: Moves) -> Iterator[MessageBatch]:
         """The changed rows themselves: to those who select and have a partner for the new, and to all who selected the old."""
         at = np.flatnonzero(moves.new != NONE)
         owner, boxes = self._reached(number, moves.new[at], self.filters[number])
@@ -216,11 +221,7 @@ class SemijoinServer(Server):
                 narrowed, boxes = self._wanted(*both((np.arange(len(row)), boxes), has_others))
                 row = row[narrowed]
             if len(row):
-                told, first_box = np.unique(row, return_index=True)
-                tags = np.full(len(row), PLACED, np.uint8)
-                regions = Regions(boxes.lo, boxes.hi, tags, np.append(first_box, len(row)))
-                payload = carried(self.space, number, self.relations[number].rows(found[told]))
-                yield MessageBatch(self.space.key, seq[at[of[told]]], (), regions, payload)
+                yield self._placed(number, found, seq[at[of]], row, boxes)
 
     def _wanted(self, row: Int64Array, boxes: Boxes) -> tuple[Int64Array, Boxes]:
         """Those boxes with somebody in them."""

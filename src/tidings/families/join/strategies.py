@@ -37,31 +37,23 @@ def server_of(space: Space, strategy: str) -> Server:
     return RelaxedServer(space)
 
 
-class EnumeratedSemijoins(SemijoinServer):
-    """One message per row and affected subscription."""
+class _Enumerated(SemijoinServer):
+    """One message per affected subscription, where there would be one to a region."""
 
+    def _messages(
+        self, number: int, changes: TableChanges, moves: Moves, steps: dict[tuple[int, int], Step]
+    ) -> Iterator[MessageBatch]:
+        for messages in super()._messages(number, changes, moves, steps):
+            addressed = self.audience.address(messages)
+            if addressed is not None:
+                yield addressed
+
+
+class EnumeratedSemijoins(_Enumerated):
     def __init__(self, space: Space) -> None:
         super().__init__(space, Tuples())
 
-    def _messages(
-        self, number: int, changes: TableChanges, moves: Moves, steps: dict[tuple[int, int], Step]
-    ) -> Iterator[MessageBatch]:
-        for messages in super()._messages(number, changes, moves, steps):
-            addressed = self.audience.address(messages)
-            if addressed is not None:
-                yield addressed
 
-
-class EnumeratedResults(ResultServer):
-    """One message per joined row and affected subscription."""
-
+class EnumeratedResults(_Enumerated, ResultServer):
     def __init__(self, space: Space) -> None:
-        super().__init__(space, is_checked=False)
-
-    def _messages(
-        self, number: int, changes: TableChanges, moves: Moves, steps: dict[tuple[int, int], Step]
-    ) -> Iterator[MessageBatch]:
-        for messages in super()._messages(number, changes, moves, steps):
-            addressed = self.audience.address(messages)
-            if addressed is not None:
-                yield addressed
+        ResultServer.__init__(self, space, is_checked=False)

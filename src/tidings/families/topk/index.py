@@ -19,7 +19,7 @@ from tidings.families.topk.labels import OrderLabels
 from tidings.families.topk.subscription import Space
 from tidings.kernels.rankings import Rankings, Sends
 from tidings.model.catalog import Column
-from tidings.model.change import TableChanges, concat_batches
+from tidings.model.change import TableChanges
 from tidings.model.channel import ChannelKey, channel_column, channel_columns, channel_keys, group_channels
 from tidings.model.codes import CODE_MAX, CODE_MIN, BoolArray, Int64Array, codes_of
 from tidings.model.message import SnapshotBatch
@@ -89,13 +89,9 @@ class Ranked:
 
     def change(self, changes: TableChanges) -> Step:
         """Applies changes; a deleted row is known by its old image."""
-        rows = changes.after
-        if not changes.has.all():
-            at = np.where(changes.has, 0, len(changes)) + np.arange(len(changes))
-            rows = concat_batches([changes.after, changes.before]).take(pa.array(at))
         # Before, not after: what is sent is yet to be read from the log.
         self._sweep()
-        return self._enter(rows, changes.has)
+        return self._enter(changes.known_rows(), changes.has)
 
     def best(self, channels: Sequence[ChannelKey], los: Int64Array, his: Int64Array) -> tuple[Int64Array, Int64Array]:
         """(index of the point, position of the row) of the first k rows of every point.
