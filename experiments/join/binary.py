@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.join.crowd import Crowd
+from experiments.join.crowd import Crowd, skip
 from experiments.join.outcome import OUTPUT_BYTES_PER_US, Totals, per_change, totals
 from tidings.bench.join_data import JoinData
 from tidings.families.base import Server
@@ -23,7 +23,7 @@ from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch
 from tidings.workloads.join_cases import BinaryCase
 
-R = 0
+R = "r"
 SLOW = ("enum-j", "enum-sj", "ref-sj:sub", "ref-sj:min")
 """Strategies that look at every affected subscription."""
 _TOGETHER, _TIMED_TOGETHER = 100, 500
@@ -102,7 +102,7 @@ class Run:
             is_told = sample.is_told(np.arange(start, stop))
             delete_s += self._tell(server, deletes.take(is_told), deleted)
             if not is_told.all():
-                self._crowd.skip(server, self._data.images(deletes.take(~is_told)))
+                skip(server, self._data.images(deletes.take(~is_told)))
         times = insert_s / sample.insertions, delete_s / sample.deletions
         if sample.timed and not is_slow:
             times = self._times(server, sample)
@@ -139,7 +139,7 @@ def _cuts(start: int, stop: int, step: int) -> Iterator[tuple[int, int]]:
 
 def outcomes(data: JoinData, strategies: list[str], sample: Sample) -> Iterator[tuple[str, Outcome]]:
     """What each strategy comes to."""
-    run = Run(Crowd(data.space, data.points()), data)
+    run = Run(Crowd(data.catalog, [data.points()], R), data)
     for strategy in strategies:
         yield strategy, run.play(strategy, sample)
 

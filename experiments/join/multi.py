@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -12,7 +11,7 @@ from experiments.join.crowd import Crowd
 from experiments.join.outcome import BEST, Rows, Say, Totals, per_change, totals
 from tidings.bench.join_multi_data import MultiData
 from tidings.families.base import Server
-from tidings.families.join.decomposition import Estimate, Sample, Traffic, cheapest, combinations_of
+from tidings.families.join.decomposition import Estimate, Sample, Traffic, cheapest
 from tidings.families.join.semijoin import SemijoinServer
 from tidings.model.change import Op
 from tidings.workloads.join_draws import widths
@@ -30,80 +29,72 @@ Kinds = dict[Op, Totals]
 
 
 class Play:
-    """The changes of some data on servers, a server for each signature."""
+    """The changes of some data on servers that have the subscriptions of all signatures."""
 
     def __init__(self, data: MultiData) -> None:
-        self._data = data
-        self._crowds = [Crowd(data.space(number), data.points(number)) for number in range(len(SIGNATURES))]
+        self.data = data
+        self._center = data.schema.tables[S].name
+        points = [data.points(number) for number in range(len(SIGNATURES))]
+        self._forms = [batch.form for batch in points]
+        self._crowd = Crowd(data.catalog, points, self._center)
         self._first_rows = [data.first_rows(table) for table in range(len(_TABLES))]
 
-    def server(self, signature: int, strategy: str) -> Server:
-        """Where it has a choice, it filters by the estimate from numbers; `auto` by that from a sample, and as it likes."""
-        tables = SIGNATURES[signature]
-        server = self._crowds[signature].server(strategy, [self._first_rows[table] for table in tables])
+    def server(self, strategy: str) -> Server:
+        """`auto` filters by the estimate from a sample, and as it likes; others as they do at first."""
+        server = self._crowd.server(strategy, self._first_rows)
         if strategy == AUTO and isinstance(server, SemijoinServer):
-            sample = self.estimates(server, tables)["sample"]
-            choices = [combinations_of(around) for around in _neighbours(tables)]
-            server.filters = [cheapest(sample, number, some) for number, some in enumerate(choices)]
-        elif isinstance(server, SemijoinServer):
-            filter_center(server, tables, self.chosen(server, tables)["numbers"])
+            for number, form in enumerate(self._forms):
+                sample = self.estimates(server, number)["sample"]
+                server.refilter(server.members[form], server.choose(form, sample))
         return server
 
-    def estimates(self, server: SemijoinServer, tables: tuple[int, ...]) -> dict[str, Estimate]:
+    def filter_center(self, server: SemijoinServer, signature: int, by: int) -> None:
+        """All tables but S have no neighbour but S."""
+        tables = SIGNATURES[signature]
+        filters = [(tables.index(by if table == S else S),) for table in tables]
+        server.refilter(server.members[self._forms[signature]], list(filters))
+
+    def estimates(self, server: SemijoinServer, signature: int) -> dict[str, Estimate]:
         """From numbers, as in the paper, and from what some subscriptions select."""
-        changes = np.bincount(self._data.scene.steps.table, minlength=len(_TABLES))
+        form, tables = self._forms[signature], SIGNATURES[signature]
+        setting = server.members[form].setting
+        changes = np.bincount(self.data.scene.steps.table, minlength=len(_TABLES))
         per_value = {
-            (number, junction.other(number)): len(server.relations[number]) / junction.values
-            for sides, junction in server.junctions.items()
+            (number, junction.other(number)): len(setting.relations[number]) / junction.values
+            for sides, junction in setting.junctions.items()
             for number in sides
         }
         numbers = Traffic([float(changes[table]) for table in tables], per_value)
-        some = server.audience.some(_SAMPLE)
+        some = server.roster.some(form, setting.space.dims, _SAMPLE)
         return {
             "numbers": numbers,
-            "sample": Sample(server.space, numbers, server.relations, server.junctions, some),
+            "sample": Sample(setting.space, numbers, setting.relations, setting.junctions, some),
         }
 
-    def chosen(self, server: SemijoinServer, tables: tuple[int, ...]) -> dict[str, int]:
+    def chosen(self, server: SemijoinServer, signature: int) -> dict[str, int]:
         """The table by which it is cheapest to filter S, by each estimate."""
-        center, estimates = tables.index(S), self.estimates(server, tables).items()
+        tables = SIGNATURES[signature]
+        center, estimates = tables.index(S), self.estimates(server, signature).items()
         around = [(one,) for one in _neighbours(tables)[center]]
         return {name: tables[cheapest(estimate, center, around)[0]] for name, estimate in estimates}
 
-    def play(self, signature: int, server: Server) -> Kinds:
-        tables, crowd, scene = SIGNATURES[signature], self._crowds[signature], self._data.scene
+    def play(self, server: Server) -> Kinds:
+        scene = self.data.scene
         found: Kinds = {op: Totals() for op in _PREFIXES}
         for start in range(0, scene.changes, _TOGETHER):
-            for table, op, changes in self._data.changes(start, min(scene.changes, start + _TOGETHER)):
-                if table in tables:
-                    found[op].update(totals(server.change(changes), tables.index(table), crowd))
+            for table, op, changes in self.data.changes(start, min(scene.changes, start + _TOGETHER)):
+                name = self.data.schema.tables[table].name
+                found[op].update(totals(server.change(changes), name, self._crowd))
         return found
-
-    def all(self, strategy: str) -> Kinds:
-        """All signatures together."""
-        return together([self.play(number, self.server(number, strategy)) for number in range(len(SIGNATURES))])
 
     def figures(self, found: Kinds) -> dict[str, float]:
         """Per insertion, with a prefix per deletion and per update, where there are such."""
         figures: dict[str, float] = {}
         for op, prefix in _PREFIXES.items():
-            changes = int((self._data.scene.steps.op == op).sum())
+            changes = int((self.data.scene.steps.op == op).sum())
             if changes:
                 figures |= {f"{prefix}{name}": value for name, value in per_change(found[op], changes).items()}
         return figures
-
-
-def together(parts: Iterable[Kinds]) -> Kinds:
-    found: Kinds = {op: Totals() for op in _PREFIXES}
-    for part in parts:
-        for op, of_kind in part.items():
-            found[op].update(of_kind)
-    return found
-
-
-def filter_center(server: SemijoinServer, tables: tuple[int, ...], by: int) -> None:
-    """All tables but S have no neighbour but S."""
-    server.filters = [(tables.index(by if table == S else S),) for table in tables]
 
 
 def run_general(config: dict[str, Any], seed: int, say: Say) -> Rows:
@@ -115,41 +106,41 @@ def run_general(config: dict[str, Any], seed: int, say: Say) -> Rows:
         case = GeneralCase(mix=mix).sized(config["rows"])
         scene = case.scene(seed=seed, subscriptions=config["subscriptions"], changes=config["changes"])
         play = Play(MultiData(GENERAL, scene))
-        found: Rows = [{"strategy": name, **play.figures(play.all(name))} for name in ("rel-sel", AUTO)]
+        found: Rows = [{"strategy": name, **play.figures(play.play(play.server(name)))} for name in ("rel-sel", AUTO)]
         found += _decompositions(play, config["decompositions"], seed, say)
         rows += [{"width": width, "center_width": center_width, **row} for row in found]
     return rows
 
 
 def _decompositions(play: Play, drawn: int, seed: int, say: Say) -> Rows:
-    found: dict[tuple[int, int], Kinds] = {}
-    chosen: dict[str, list[int]] = {"numbers": [], "sample": []}
-    costs: dict[str, float] = {}
-    for signature, tables in enumerate(SIGNATURES):
-        for by in _around(tables):
-            say(f"{_name(tables)}, S by {_TABLES[by]}")
-            server = play.server(signature, BEST)
-            assert isinstance(server, SemijoinServer)
-            if by == _around(tables)[0]:
-                for name, best in play.chosen(server, tables).items():
-                    chosen[name].append(best)
-            if len(tables) == len(_TABLES):
-                costs[f"cost_{_TABLES[by]}"] = play.estimates(server, tables)["numbers"].cost(S, (by,))
-            filter_center(server, tables, by)
-            found[signature, by] = play.play(signature, server)
+    server = play.server(BEST)
+    assert isinstance(server, SemijoinServer)
+    numbers = range(len(SIGNATURES))
+    chosen = [play.chosen(server, number) for number in numbers]
+    largest = max(numbers, key=lambda number: len(SIGNATURES[number]))
+    estimate = play.estimates(server, largest)["numbers"]
+    center = SIGNATURES[largest].index(S)
+    costs = {
+        f"cost_{_TABLES[by]}": estimate.cost(center, (SIGNATURES[largest].index(by),))
+        for by in _around(SIGNATURES[largest])
+    }
     choices = list(product(*map(_around, SIGNATURES)))
     at_random = np.random.default_rng(seed).permutation(len(choices))[:drawn].tolist()
-    return [
-        {
-            "strategy": BEST,
-            "choice": ", ".join(f"{_name(SIGNATURES[i])} by {_TABLES[by]}" for i, by in enumerate(choice)),
-            "is_drawn": number in at_random,
-            **{f"is_best_by_{name}": list(choice) == best for name, best in chosen.items()},
-            **play.figures(together(found[signature, by] for signature, by in enumerate(choice))),
-            **costs,
+    rows = []
+    for number, choice in enumerate(choices):
+        name = ", ".join(f"{_name(SIGNATURES[i])} by {_TABLES[by]}" for i, by in enumerate(choice))
+        say(f"S in {name}")
+        server = play.server(BEST)
+        assert isinstance(server, SemijoinServer)
+        for signature, by in enumerate(choice):
+            play.filter_center(server, signature, by)
+        best = {
+            f"is_best_by_{estimate}": list(choice) == [one[estimate] for one in chosen]
+            for estimate in ("numbers", "sample")
         }
-        for number, choice in enumerate(choices)
-    ]
+        found = play.figures(play.play(server))
+        rows.append({"strategy": BEST, "choice": name, "is_drawn": number in at_random, **best, **found, **costs})
+    return rows
 
 
 def _neighbours(tables: tuple[int, ...]) -> list[list[int]]:
@@ -180,5 +171,5 @@ def run_star(config: dict[str, Any], seed: int, say: Say) -> Rows:
         for strategy in config["strategies"]:
             say(f"widths {width:,} and {fact_width:,}, payload of facts {payload}, {strategy}")
             row = {"width": width, "fact_width": fact_width, "fact_payload": payload, "strategy": strategy}
-            rows.append(row | play.figures(play.all(strategy)))
+            rows.append(row | play.figures(play.play(play.server(strategy))))
     return rows

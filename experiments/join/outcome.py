@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from experiments.join.crowd import Crowd
+from tidings.families.base import Form
 from tidings.families.join.rows import PLACED, SIDE
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch
@@ -45,18 +46,18 @@ OUTPUT_BYTES_PER_US = 70 / 8
 """The paper's server writes its messages at 70 Mbit/s, and counts that as processing."""
 
 
-def totals(sent: Iterable[MessageBatch], side: int, crowd: Crowd) -> Totals:
-    """Sums over the messages for changes of one side of a join."""
+def totals(sent: Iterable[MessageBatch], table: str, crowd: Crowd) -> Totals:
+    """Sums over the messages for changes of one table."""
     found: Totals = Counter()
     for messages in sent:
         if len(messages):
-            found.update(_totals(messages, side, crowd))
+            found.update(_totals(messages, table, crowd))
     return found
 
 
-def _totals(messages: MessageBatch, side: int, crowd: Crowd) -> dict[str, float]:
+def _totals(messages: MessageBatch, table: str, crowd: Crowd) -> dict[str, float]:
     size, notes, reach = wire_sizes(messages), _notes(messages), crowd.reach(messages)
-    skylines = _skylines(messages, side)
+    skylines = _skylines(messages, table)
     found = {
         "messages": len(messages),
         "hops": reach.brokers.sum(),
@@ -74,14 +75,18 @@ def _totals(messages: MessageBatch, side: int, crowd: Crowd) -> dict[str, float]
 
 def _notes(messages: MessageBatch) -> Int64Array:
     """How many payloads each message has."""
-    columns = [name for name in messages.payload.schema.names if name.endswith(".note")]
+    columns = [name for name in messages.payload.schema.names if name == "note" or name.endswith(".note")]
     found: Int64Array = np.sum([messages.payload.column(name).is_valid().to_numpy(False) for name in columns], axis=0)
     return found
 
 
-def _skylines(messages: MessageBatch, side: int) -> Int64Array:
-    """Boxes in which a row of the changed side itself is to be held, by message."""
-    is_own = messages.payload.column(SIDE).to_numpy() == side
+def _skylines(messages: MessageBatch, table: str) -> Int64Array:
+    """Boxes in which a row of the changed table itself is to be held, by message."""
+    form = Form.from_key(messages.form)
+    if messages.to:
+        is_own = np.full(len(messages), form.variant == table)
+    else:
+        is_own = messages.payload.column(SIDE).to_numpy() == form.shape.tables.index(table)
     ends = np.concatenate([[0], np.cumsum(messages.regions.tags == PLACED)])
     starts = messages.regions.starts
     return np.where(is_own, ends[starts[1:]] - ends[starts[:-1]], 0)

@@ -16,7 +16,7 @@ from tidings.model.notification import NotificationBatch
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.deliver import Gateway, GatewayWork
 from tidings.pipeline.door import Door
-from tidings.pipeline.forms import FormShard, FormsWork, GroupKey, by_value, group_of
+from tidings.pipeline.forms import FormShard, FormsWork, GroupKey, by_value
 from tidings.pipeline.host import Sent
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.stats import Stats
@@ -98,7 +98,7 @@ class Engine:
         for group, changes in result.images:
             groups.setdefault(group, FormsWork()).changes.append(changes)
         for points in by_value(result.released):
-            groups.setdefault(group_of(points.form), FormsWork()).points.append(points)
+            groups.setdefault(self._tables.groups.of(points.form), FormsWork()).points.append(points)
         for group, forms_work in groups.items():
             if group not in self._forms:
                 self._forms[group] = FormShard(self.catalog, self.strategies)

@@ -103,7 +103,7 @@ def test_affected_are_those_of_the_definition(data: JoinData) -> None:
 def test_tallies_count_what_is_sent(data: JoinData, strategy: str) -> None:
     (changes,) = portions(data, CHANGES, CHANGES)
     sent = Player(data, strategy).play(changes)
-    tally, crowd = Tally.of(changes, sent), Crowd(data)
+    tally, crowd = Tally.of(data.space, changes, sent), Crowd(data)
     assert tally.messages.sum() == sum(map(len, sent)) and tally.bytes.sum() == sum(map(wire_size, sent))
     assert tally.boxes.sum() == sum(len(batch.regions.lo) for batch in sent)
     by_seq = Counter(seq for batch in sent for seq in batch.seq.tolist())
@@ -129,7 +129,7 @@ def test_the_base_side_alone_has_the_boxes_of_the_server(data: JoinData) -> None
     (updates,), (changes,) = data.updates(), portions(data, CHANGES, CHANGES)
     base = BaseSide(data, skyline_of("clu"))
     rows = base.arrive(updates)
-    tally = Tally.of(changes, Player(data, "ref-sj:clu").play(changes))
+    tally = Tally.of(data.space, changes, Player(data, "ref-sj:clu").play(changes))
     assert base.play(rows) == (tally.points + (1 - tally.insertions)).sum()
     assert len(base.draw(rows.insertions())) == tally.points.sum() > CHANGES
 
@@ -137,7 +137,7 @@ def test_the_base_side_alone_has_the_boxes_of_the_server(data: JoinData) -> None
 @pytest.mark.parametrize("strategy", ["auto", "ref-sj:clu", "ref-sj:min", "rel-sel", "ref-j+", "enum-j"])
 def test_bytes_are_those_of_the_engine(data: JoinData, strategy: str) -> None:
     (changes,) = portions(data, CHANGES, CHANGES)
-    tally = Tally.of(changes, Player(data, strategy).play(changes))
+    tally = Tally.of(data.space, changes, Player(data, strategy).play(changes))
     engine = engine_of(data, strategy)
     before = engine.stats.message_bytes.get("join", 0), engine.stats.messages.get("join", 0)
     engine.feed_changes(list(data.updates()))

@@ -81,11 +81,12 @@ def test_every_shard_sees_its_own_side_of_a_change():
     values = pa.RecordBatch.from_pydict({"kind": kinds})
     shards = dict(zip(kinds, shard_of_values(values, ["kind"], 3).tolist(), strict=True))
     here, there = (next(kind for kind in kinds if shards[kind] == shard) for shard in (0, 2))
-    groups = Groups()
-    group = groups.add(Door(parse_catalog(CATALOG)).place(QUERIES[0].format("'a'")).form)
+    groups = Groups(3)
+    group, tables = groups.add(Door(parse_catalog(CATALOG)).place(QUERIES[0].format("'a'")).form)
+    assert tables == ["mirrored"]
     row = {"id": 1, "n": 5}
     moved = images([{**row, "kind": here}, None], [{**row, "kind": there}, {**row, "kind": there}])
-    parts = dict(groups.split(group, moved, 3))
+    parts = dict(groups.split(group, moved))
     assert sorted(parts) == [0, 2]
     assert (parts[0].seq.tolist(), parts[0].had.tolist(), parts[0].has.tolist()) == ([1], [True], [False])
     assert parts[0].after.to_pylist() == [{"id": None, "kind": None, "n": None}]
@@ -98,12 +99,12 @@ def test_every_shard_sees_its_own_side_of_a_change():
 
 def test_groups_survive_their_dump():
     form = Door(parse_catalog(CATALOG)).place(QUERIES[0].format("'a'")).form
-    groups, copy = Groups(), Groups()
+    groups, copy = Groups(4), Groups(4)
     groups.add(form)
     copy.load(groups.dump())
-    assert copy.watching("mirrored") == [group_of(form)]
+    assert copy.watching("mirrored") == [group_of(form, 4)]
     assert copy.watching("items") == []
-    assert copy.shards(group_of(form), 4) == range(4)
+    assert copy.shards(group_of(form, 4)) == range(4)
 
 
 def test_equal_values_meet_in_one_shard():
@@ -117,8 +118,42 @@ def test_forms_that_cannot_be_spread_have_a_group_each(monkeypatch):
     monkeypatch.setattr(MirrorFamily, "partition_columns", lambda self, form: {})
     door = Door(parse_catalog(CATALOG))
     first, second = (door.place(query.format("'a'")).form for query in QUERIES[:2])
-    assert group_of(first) != group_of(second)
-    groups = Groups()
-    assert groups.add(first) == group_of(first)
-    assert groups.watching("mirrored") == [group_of(first)]
-    assert groups.shards(group_of(first), 4) == range(1)
+    assert group_of(first, 4) != group_of(second, 4)
+    groups = Groups(4)
+    assert groups.add(first) == (group_of(first, 4), ["mirrored"])
+    assert groups.watching("mirrored") == [group_of(first, 4)]
+    assert groups.shards(group_of(first, 4)) == range(1)
+
+
+STAR = """
+CREATE TABLE sales (id BIGINT PRIMARY KEY, shop BIGINT, item BIGINT, price DOUBLE);
+CREATE TABLE shops (shop BIGINT PRIMARY KEY, size DOUBLE);
+CREATE TABLE items (item BIGINT PRIMARY KEY, weight DOUBLE);
+CREATE TABLE owners (id BIGINT PRIMARY KEY, shop BIGINT, item BIGINT);
+"""
+SHOPS, ITEMS = "sales JOIN shops USING (shop)", "sales JOIN items USING (item)"
+BOTH = "sales JOIN shops USING (shop) JOIN items USING (item)"
+OWNED = "owners JOIN shops USING (shop) JOIN items USING (item)"
+
+
+def test_joins_that_cannot_be_spread_meet_with_others_around_the_same_table():
+    door = Door(parse_catalog(STAR))
+    shops, items, both, owned = (door.place(f"SELECT * FROM {source}").form for source in (SHOPS, ITEMS, BOTH, OWNED))
+    # With one shard there is nothing to spread, and all are together.
+    assert len({group_of(form, 1) for form in (shops, items, both, owned)}) == 1
+    assert len({group_of(form, 4) for form in (shops, items, both, owned)}) == 4
+    turned = door.place("SELECT * FROM items JOIN sales USING (item) JOIN shops USING (shop)").form
+    assert turned != both
+    assert group_of(turned, 4) == group_of(both, 4)
+
+
+def test_a_group_hears_of_tables_when_the_first_form_needs_them():
+    door = Door(parse_catalog(STAR))
+    groups = Groups(1)
+    shops, both = (door.place(f"SELECT * FROM {source}").form for source in (SHOPS, BOTH))
+    group, tables = groups.add(shops)
+    assert tables == ["sales", "shops"]
+    assert groups.watching("items") == []
+    assert groups.add(both) == (group, ["items"])
+    assert groups.watching("items") == groups.watching("sales") == [group]
+    assert groups.add(both) == (group, [])

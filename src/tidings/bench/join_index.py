@@ -123,7 +123,7 @@ def _played(data: JoinData, way: Way, crowd: Crowd) -> _Played:
             deliveries.append(crowd.deliveries(first) / len(few))
             affected.extend(map(len, crowd.affected(few, first)))
         if counted < COUNTED_MAX:
-            tallies.append(Tally.of(changes, sent))
+            tallies.append(Tally.of(data.space, changes, sent))
             counted += len(changes)
         spent_s += taken.wall
         if spent_s > budget_s:

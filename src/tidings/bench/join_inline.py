@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import mean, median
 
+import numpy as np
+
 from tidings.bench import Say
 from tidings.bench.churn import Churn, Timed, churn
 from tidings.bench.inline_path import InlineRun, load, runs_in_turn
@@ -169,9 +171,10 @@ def _routed(run: JoinRun, updates: Iterable[ChangeBatch], heading: Heading) -> l
 def _index(data: JoinData, new: Churn) -> Timed:
     """Among the points that the server looks at."""
     audience = Audience(data.space)
-    audience.add(data.points())
+    audience.add(np.arange(data.size), data.points().coords)
     created = new.created()
-    adding, _ = timed(audience.add, created)
+    slots = data.size + np.arange(len(created))
+    adding, _ = timed(audience.add, slots, created.coords)
     yield "index.add", f"add {len(created):,} at once, index alone", adding.wall / len(created)
-    dropping, _ = timed(audience.remove, created)
+    dropping, _ = timed(audience.remove, slots)
     yield "index.drop", f"drop {len(created):,} at once, index alone", dropping.wall / len(created)

@@ -11,7 +11,7 @@ from tidings.bench.join_data import JoinData
 from tidings.families.base import Rows
 from tidings.families.join.audience import Audience
 from tidings.families.join.boxes import Boxes
-from tidings.families.join.junction import Junction
+from tidings.families.join.meeting import Meeting
 from tidings.families.join.skylines import Question, Skyline
 from tidings.families.join.strategies import server_of
 from tidings.model.change import ChangeBatch, Op, TableChanges
@@ -29,7 +29,7 @@ class Player:
     """A server by one strategy, with all rows and subscriptions in place."""
 
     def __init__(self, data: JoinData, strategy: str) -> None:
-        self._server = server_of(data.space, strategy)
+        self._server = server_of(data.catalog, strategy)
         stores = {table.name: TableStore(table) for table in data.catalog.tables}
         for batch in data.inserts():
             stores[batch.table].replay(batch)
@@ -76,8 +76,8 @@ class BaseSide:
     def __init__(self, data: JoinData, skyline: Skyline) -> None:
         self._space, self._skyline = data.space, skyline
         self._audience = Audience(data.space)
-        self._audience.add(data.points())
-        self._junction = Junction(data.space, (R, S), data.space.junctions[R, S])
+        self._audience.add(np.arange(data.size), data.points().coords)
+        self._junction = Meeting().setting(data.space, {}).junctions[R, S]
         for batch in data.inserts():
             self._keep(self.arrive(batch), data.space.side_of(batch.table))
 

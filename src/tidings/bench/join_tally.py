@@ -9,7 +9,10 @@ import numpy as np
 
 from tidings.bench.join_data import JoinData
 from tidings.bench.join_player import R, S
-from tidings.families.join.rows import PLACED, SIDE
+from tidings.families.join.circle import sides_of
+from tidings.families.join.rows import PLACED
+from tidings.families.join.subscription import Space
+from tidings.families.registry import heard
 from tidings.kernels.forest import PointForest
 from tidings.model.change import TableChanges
 from tidings.model.codes import Int64Array
@@ -36,14 +39,14 @@ class Tally:
         return len(self.messages)
 
     @staticmethod
-    def of(changes: TableChanges, sent: Sequence[MessageBatch]) -> Tally:
+    def of(space: Space, changes: TableChanges, sent: Sequence[MessageBatch]) -> Tally:
         def per_change(counts: Sequence[Int64Array]) -> Int64Array:
             total = np.zeros(len(changes), np.int64)
             for batch, count in zip(sent, counts, strict=True):
                 np.add.at(total, batch.seq - changes.seq[0], count)
             return total
 
-        sides = [batch.payload.column(SIDE).to_numpy() for batch in sent]
+        sides = [sides_of(space, batch) for batch in sent]
         placed = [_placed(batch.regions) for batch in sent]
         return Tally(
             per_change([np.ones(len(batch), np.int64) for batch in sent]),
@@ -85,12 +88,14 @@ class Crowd:
 
     def __init__(self, data: JoinData) -> None:
         points = data.points().coords
+        self._data = data
         self._forest = PointForest(points.shape[1])
         self._forest.add_many(np.zeros(len(points), np.int64), np.arange(len(points)), points)
 
     def deliveries(self, sent: Sequence[MessageBatch]) -> int:
         """How many points the messages reach; one that gets two of them counts twice."""
-        return sum(self._count(batch) if batch.target is None else len(batch) for batch in sent)
+        regions = [own for batch in sent if batch.target is None for own in heard(batch, self._data.catalog)]
+        return sum(map(self._count, regions)) + sum(len(batch) for batch in sent if batch.target is not None)
 
     def affected(self, changes: TableChanges, sent: Sequence[MessageBatch]) -> list[Int64Array]:
         """Those for whom each insertion among the changes adds to the answer, if regions are exact.
@@ -98,9 +103,9 @@ class Crowd:
         These are the points that get the new row itself: what is sent late goes to some of them.
         """
         found: list[Int64Array] = [np.empty(0, np.int64) for _ in range(len(changes))]
-        for batch in sent:
+        for batch in (own for messages in sent for own in heard(messages, self._data.catalog)):
             at = batch.seq - changes.seq[0]
-            own = np.flatnonzero((batch.payload.column(SIDE).to_numpy() == R) & changes.has[at])
+            own = np.flatnonzero((sides_of(self._data.space, batch) == R) & changes.has[at])
             for i, members in zip(at[own].tolist(), self._members(batch.take(own)), strict=True):
                 found[i] = members
         return [found[i] for i in np.flatnonzero(changes.has).tolist()]

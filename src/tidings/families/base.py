@@ -94,7 +94,7 @@ class Objection(NamedTuple):
 
 
 class Server(ABC):
-    """One form's work at the server, in one shard. Calls come in sequence order, for each table of its own."""
+    """The work of a form, or of several together, at the server, in one shard. Calls come in sequence order."""
 
     remembers_changes: ClassVar[bool] = False
     """True where `change` alters state: then changes are played again when state is restored from a log."""
@@ -108,10 +108,10 @@ class Server(ABC):
 
     @abstractmethod
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
-        """Messages for changes of one of the form's tables."""
+        """Messages for changes of one of the tables."""
 
     def stretch(self, changes: Sequence[TableChanges]) -> Iterable[MessageBatch]:
-        """For Partition.VALUE: messages for all changes up to some moment, of all the form's tables, at most one batch each.
+        """For Partition.VALUE: messages for all changes up to some moment, of all tables, at most one batch each.
 
         Messages of one seq must be together, in order; beyond that batches may come in any. This goes from one change of table
         to the next, which for tables that change in turn is often; a server that knows better does better.
@@ -287,6 +287,21 @@ class Family(ABC):
 
     @abstractmethod
     def server(self, form: Form, catalog: Catalog, strategy: str) -> Server: ...
+
+    def shares_server(self, strategy: str) -> bool:
+        """Whether one server takes the subscriptions of all forms of the family that come to a shard."""
+        return False
+
+    def gathers(self, form: Form, *, is_spread: bool) -> str:
+        """For Partition.VALUE: forms of one text are served in one shard, where their work is not spread by values.
+
+        `is_spread`: whether there are other shards. Forms that have nothing to do with each other better go to several.
+        """
+        return form.key
+
+    def heard(self, form: Form, messages: MessageBatch, catalog: Catalog) -> MessageBatch:
+        """Messages for several forms, of which this is one, as messages of this form alone."""
+        raise TypeError(f"{self.name} has no messages for several forms")
 
     @abstractmethod
     def views(self, form: Form, catalog: Catalog) -> Views: ...

@@ -7,13 +7,14 @@ job inherits, or registered by hand in a single process.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
 
 from tidings.families.base import Family, Form
 from tidings.model.catalog import Catalog
 from tidings.model.errors import SqlError, UsageError
+from tidings.model.message import MessageBatch
 from tidings.sql.compiler import Statement
 
 _extra: list[Family] = []
@@ -63,6 +64,22 @@ def family(name: str) -> Family:
 def family_of(form_key: str) -> tuple[Family, Form]:
     form = Form.from_key(form_key)
     return family(form.family), form
+
+
+def heard(messages: MessageBatch, catalog: Catalog) -> Iterator[MessageBatch]:
+    """Messages as the subscriptions of each form they are for hear them."""
+    if not messages.to:
+        yield messages
+    for key in messages.to:
+        yield heard_by(key, messages, catalog)
+
+
+def heard_by(form_key: str, messages: MessageBatch, catalog: Catalog) -> MessageBatch:
+    """Messages as the subscriptions of one form hear them."""
+    if form_key == messages.form:
+        return messages
+    known, form = family_of(form_key)
+    return known.heard(form, messages, catalog)
 
 
 def classify(statement: Statement, catalog: Catalog) -> Family:

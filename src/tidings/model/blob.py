@@ -70,6 +70,7 @@ def _decode(code: int, data: memoryview) -> object:
         batch = next(iter(pa.ipc.open_stream(pa.py_buffer(data))))
         return batch if code == _RECORD_BATCH else batch.column(0)
     name, state = msgspec.msgpack.decode(data, ext_hook=_decode)
-    if "channel" in state:
-        state["channel"] = tuple(state["channel"])
+    for field in ("channel", "to"):
+        if field in state:
+            state[field] = tuple(state[field])
     return _KINDS[name](**state)

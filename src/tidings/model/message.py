@@ -18,7 +18,8 @@ class MessageBatch:
     """Messages of one form in sequence order. Everyone on the channel whose point lies in the region gets the payload.
 
     `channel`: one array per equality column; `payload`: columns of the family's own choice. `target` (None for region
-    messages) names the one subscription a unicast message is for.
+    messages) names the one subscription a unicast message is for. `to`: the forms whose subscriptions are meant, where
+    messages are for several at once; then `form` is one that they all include (`Family.heard`).
     """
 
     form: str
@@ -27,6 +28,7 @@ class MessageBatch:
     regions: Regions
     payload: pa.RecordBatch
     target: pa.Array | None = None
+    to: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -42,11 +44,12 @@ class MessageBatch:
             self.regions.take(at),
             self.payload.take(chosen),
             None if self.target is None else self.target.take(chosen),
+            self.to,
         )
 
     @staticmethod
     def concat(batches: Sequence[MessageBatch]) -> MessageBatch:
-        """Joins batches of one form, in the order given."""
+        """Joins batches of one form, to the same, in the order given."""
         if len(batches) == 1:
             return batches[0]
         targets = [batch.target for batch in batches]
@@ -57,6 +60,7 @@ class MessageBatch:
             Regions.concat([batch.regions for batch in batches]),
             concat_batches([batch.payload for batch in batches]),
             None if targets[0] is None else pa.concat_arrays(targets),
+            batches[0].to,
         )
 
 

@@ -82,6 +82,14 @@ class ZoneMap:
             routed[zone] = routed[zone] | meets if zone in routed else meets
         return [(zone, mask) for zone, mask in routed.items() if mask.any()]
 
+    def routes(self, forms: Iterable[MessageBatch]) -> list[tuple[int, BoolArray]]:
+        """The same for messages to several forms, given as each of these hears them."""
+        routed: dict[int, BoolArray] = {}
+        for messages in forms:
+            for zone, mask in self.route(messages):
+                routed[zone] = routed[zone] | mask if zone in routed else mask
+        return list(routed.items())
+
     def state(self) -> dict[str, Any]:
         cells = {form: [c.lo, c.hi, c.zone] for form, c in self._cells.items()}
         return {"zones": self.zones, "cells": cells}

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tidings.engine import Engine
-from tidings.families.registry import family_of
+from tidings.families.registry import family_of, heard
 from tidings.files import open_input, read_lines
 from tidings.model.catalog import Catalog, Column
 from tidings.model.channel import ChannelKey, channel_keys
@@ -36,6 +36,7 @@ class _Watch:
     """Keeps the points that come and go up to a seq, and the messages of that seq."""
 
     seq: int
+    catalog: Catalog
     points: list[PointBatch] = field(default_factory=list)
     messages: list[MessageBatch] = field(default_factory=list)
     is_over: bool = False
@@ -43,7 +44,7 @@ class _Watch:
     def see(self, work: GatewayWork) -> None:
         self.points.extend(batch.take(batch.after < self.seq) for batch in work.points)
         for batch in work.messages:
-            self.messages.append(batch.take(np.flatnonzero(batch.seq == self.seq)))
+            self.messages.extend(heard(batch.take(np.flatnonzero(batch.seq == self.seq)), self.catalog))
 
     def sent(self) -> dict[Plane, list[tuple[MessageBatch, int]]]:
         """Messages by plane, in the order of sending, each as (batch, place)."""
@@ -76,7 +77,7 @@ def collect(
     catalog: Catalog, subscriptions: Path, changes: Path, seq: int, id: str | None, strategies: Mapping[str, str]
 ) -> Scene:
     """What the change with this seq sends: in the plane of the subscription named, or where it sends most."""
-    watch = _Watch(seq)
+    watch = _Watch(seq, catalog)
     engine = Engine(catalog, strategies, on_work=watch.see)
     with open_input(subscriptions) as source:
         engine.door.read(read_lines(source))

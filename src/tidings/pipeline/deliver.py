@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.families.base import FirstRows, Pairs, Views
-from tidings.families.registry import family_of
+from tidings.families.registry import family_of, heard_by
 from tidings.kernels.forest import PointForest
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
@@ -135,16 +135,24 @@ class Gateway:
         }
 
     def _alters(self, batch: MessageBatch | SnapshotBatch) -> bool:
-        form = self._forms.get(batch.form)
-        return form is not None and form.views.remembers and form.views.is_memorable(batch)
+        return any(form.views.remembers and form.views.is_memorable(batch) for form in self._listening(batch))
+
+    def _listening(self, batch: MessageBatch | SnapshotBatch) -> list[_FormPoints]:
+        """The forms, of those with subscriptions here, that messages are for."""
+        to = batch.to if isinstance(batch, MessageBatch) and batch.to else (batch.form,)
+        return [self._forms[key] for key in to if key in self._forms]
 
     def pairs(self, messages: MessageBatch) -> Pairs:
         """The deliveries of messages, without telling anyone."""
-        form = self._forms.get(messages.form)
-        if form is None:
-            empty = np.empty(0, np.int64)
-            return Pairs(empty, empty, np.empty(0, np.uint8))
-        return self._pairs(form, messages, {}, has_moved=False)
+        found = [
+            self._pairs(form, heard_by(form.key, messages, self._catalog), {}, has_moved=False)
+            for form in self._listening(messages)
+        ]
+        message, slot = (
+            np.concatenate([np.empty(0, np.int64), *(getattr(pairs, name) for pairs in found)])
+            for name in ("message", "slot")
+        )
+        return Pairs(message, slot, np.concatenate([np.empty(0, np.uint8), *(pairs.tags for pairs in found)]))
 
     def dump(self) -> bytes:
         held = [form for form in self._forms.values() if form.slots]
@@ -231,13 +239,12 @@ class Gateway:
         """Messages of forms with subscriptions here; in one batch, sorted by seq, for views that must see them so."""
         ordered: dict[tuple[str, bool], list[MessageBatch]] = {}
         for messages in batches:
-            form = self._forms.get(messages.form)
-            if form is None or not len(messages):
-                continue
-            if form.views.wants_order:
-                ordered.setdefault((messages.form, messages.target is None), []).append(messages)
-            else:
-                yield form, messages
+            for form in self._listening(messages) if len(messages) else ():
+                own = heard_by(form.key, messages, self._catalog)
+                if form.views.wants_order:
+                    ordered.setdefault((form.key, messages.target is None), []).append(own)
+                else:
+                    yield form, own
         for (key, _), parts in ordered.items():
             joined = MessageBatch.concat(parts)
             yield self._forms[key], joined.take(np.argsort(joined.seq, kind="stable").astype(np.int64))

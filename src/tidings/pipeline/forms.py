@@ -1,7 +1,8 @@
 """The forms stage: hosts the families whose work is spread by the values of certain columns (join values, rankings).
 
 Forms that spread over the same columns make a group; a shard of a group gets the changes whose old or new row has its
-values there, with images from the tables stage, and all subscription events of the group's forms.
+values there, with images from the tables stage, and all subscription events of the group's forms. Forms that cannot be
+spread make groups as their family likes, each in one shard; such a group may come to look at more tables.
 """
 
 from __future__ import annotations
@@ -28,19 +29,27 @@ from tidings.pipeline.partition import shard_of_values
 from tidings.pipeline.store import TableStore
 
 GroupKey = str
-"""Canonical text of a group: its partition columns per table and, where there are none, the one form it consists of."""
+"""Canonical text of a group: its partition columns per table or, where there are none, what its forms have in common."""
 _BOXES_AT_ONCE = 262_144
 """So many boxes of messages are sent on without waiting for more."""
 _LATE_MAX = 131_072
 
 
-def group_of(form_key: str) -> GroupKey:
-    """The group of a form. Forms that cannot be spread have a group each, so that at least they do not share a shard."""
+def group_of(form_key: str, shards: int) -> GroupKey:
+    """The group of a form, where there are so many shards for each."""
+    return msgspec.json.encode((sorted(_spread(form_key, shards).items()), _gathered(form_key, shards))).decode()
+
+
+def _spread(form_key: str, shards: int) -> dict[str, tuple[str, ...]]:
+    """Per table the columns by which the work of a form is spread; nothing where it is not."""
     family, form = family_of(form_key)
-    columns = family.partition_columns(form)
-    if any(columns.values()):
-        return msgspec.json.encode((sorted(columns.items()), "")).decode()
-    return msgspec.json.encode(([(table, ()) for table in form.shape.tables], form_key)).decode()
+    columns = family.partition_columns(form) if shards > 1 or len(form.shape.tables) == 1 else {}
+    return columns if any(columns.values()) else {}
+
+
+def _gathered(form_key: str, shards: int) -> str:
+    family, form = family_of(form_key)
+    return "" if _spread(form_key, shards) else f"{family.name} {family.gathers(form, is_spread=shards > 1)}"
 
 
 def by_value(points: Iterable[PointBatch]) -> list[PointBatch]:
@@ -51,32 +60,36 @@ def by_value(points: Iterable[PointBatch]) -> list[PointBatch]:
 class Groups:
     """Which groups there are and which tables they look at."""
 
-    def __init__(self) -> None:
+    def __init__(self, shards: int) -> None:
+        """`shards`: of each group."""
+        self._shards = shards
         self._columns: dict[GroupKey, dict[str, tuple[str, ...]]] = {}
 
-    def add(self, form_key: str) -> GroupKey | None:
-        """Takes in a form; gives its group if that is new."""
-        key = group_of(form_key)
-        if key in self._columns:
-            return None
-        self.load([key])
-        return key
+    def add(self, form_key: str) -> tuple[GroupKey, list[str]]:
+        """Takes in a form; gives its group, and the tables that are new to that."""
+        key = self.of(form_key)
+        columns = self._columns.setdefault(key, {})
+        spread = _spread(form_key, self._shards)
+        new = [table for table in family_of(form_key)[1].shape.tables if table not in columns]
+        columns.update((table, spread.get(table, ())) for table in new)
+        return key, new
+
+    def of(self, form_key: str) -> GroupKey:
+        """The group of a form."""
+        return group_of(form_key, self._shards)
 
     def watching(self, table: str) -> list[GroupKey]:
         return [key for key, columns in self._columns.items() if table in columns]
 
-    def tables(self, key: GroupKey) -> Iterable[str]:
-        return self._columns[key]
+    def dump(self) -> Any:
+        return self._columns
 
-    def dump(self) -> list[GroupKey]:
-        return list(self._columns)
+    def load(self, state: Any) -> None:
+        self._columns = {
+            key: {table: tuple(names) for table, names in columns.items()} for key, columns in state.items()
+        }
 
-    def load(self, keys: Iterable[GroupKey]) -> None:
-        for key in keys:
-            columns, _ = msgspec.json.decode(key, type=tuple[list[tuple[str, tuple[str, ...]]], str])
-            self._columns[key] = dict(columns)
-
-    def split(self, key: GroupKey, changes: TableChanges, shards: int) -> Iterable[tuple[int, TableChanges]]:
+    def split(self, key: GroupKey, changes: TableChanges) -> Iterable[tuple[int, TableChanges]]:
         """(shard, changes) for every shard of the group that must see some of the changes.
 
         A row whose values move from one shard to another is deleted in the one and inserted in the other.
@@ -85,16 +98,16 @@ class Groups:
         if not names:
             yield 0, changes
             return
-        old = shard_of_values(changes.before, names, shards)
-        new = shard_of_values(changes.after, names, shards)
-        for shard in range(shards):
+        old = shard_of_values(changes.before, names, self._shards)
+        new = shard_of_values(changes.after, names, self._shards)
+        for shard in range(self._shards):
             had, has = changes.had & (old == shard), changes.has & (new == shard)
             if (had | has).any():
                 yield shard, take_changes(_restricted(changes, had, has), np.flatnonzero(had | has))
 
-    def shards(self, key: GroupKey, shards: int) -> range:
+    def shards(self, key: GroupKey) -> range:
         """Shards of a group: all of them, or only one where the group cannot be spread."""
-        return range(shards if any(self._columns[key].values()) else 1)
+        return range(self._shards if any(self._columns[key].values()) else 1)
 
 
 def _restricted(changes: TableChanges, had: BoolArray, has: BoolArray) -> TableChanges:

@@ -1,4 +1,4 @@
-"""Hosts the family servers of one shard: every form with subscriptions has one, made when its first point arrives."""
+"""Hosts the family servers of one shard: a form has one, or shares it with others, made when its first point arrives."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Sent:
     snapshots: list[SnapshotBatch] = field(default_factory=list)
 
     def merged(self) -> list[MessageBatch]:
-        """One batch of messages per form."""
-        by_form: dict[tuple[str, bool], list[MessageBatch]] = {}
+        """One batch of messages per form, or forms, that they are for."""
+        by_form: dict[tuple[str, tuple[str, ...], bool], list[MessageBatch]] = {}
         for batch in self.messages:
-            by_form.setdefault((batch.form, batch.target is None), []).append(batch)
+            by_form.setdefault((batch.form, batch.to, batch.target is None), []).append(batch)
         return [MessageBatch.concat(batches) for batches in by_form.values()]
 
 
@@ -36,6 +36,11 @@ class Host:
         self._catalog = catalog
         self._strategies = strategies
         self._servers: dict[str, Server] = {}
+        """By form or, where forms share theirs, by family."""
+        self._forms: dict[str, list[str]] = {}
+        """The forms of each server."""
+        self._tables: dict[str, set[str]] = {}
+        """The tables of each server."""
         self._by_table: dict[str, list[Server]] = {}
         self._leaving: list[tuple[Server, PointBatch]] = []
 
@@ -77,13 +82,12 @@ class Host:
     def stretch(self, changes: Sequence[TableChanges], *, is_wanted: bool) -> Iterator[MessageBatch]:
         """The messages for changes of all tables up to some moment; made when they are asked for, and all must be."""
         for key, server in self._servers.items():
-            tables = family_of(key)[1].shape.tables
-            own = [batch for batch in changes if batch.table in tables]
+            own = [batch for batch in changes if batch.table in self._tables[key]]
             if own and (is_wanted or server.remembers_changes):
                 yield from server.stretch(own)
 
     def decide(self) -> dict[str, Any]:
-        """What servers want to do otherwise from now on, by form."""
+        """What servers want to do otherwise from now on."""
         decided = {key: server.decide() for key, server in self._servers.items()}
         return {key: decision for key, decision in decided.items() if decision is not None}
 
@@ -98,18 +102,26 @@ class Host:
         self._leaving.clear()
 
     def dump(self) -> dict[str, Any]:
-        return {key: server.dump() for key, server in self._servers.items()}
+        return {key: {"forms": self._forms[key], "state": server.dump()} for key, server in self._servers.items()}
 
     def load(self, state: dict[str, Any]) -> None:
         for key, value in state.items():
-            self._server(key).load(value)
+            for form_key in value["forms"]:
+                self._server(form_key)
+            self._servers[key].load(value["state"])
 
     def _server(self, form_key: str) -> Server:
-        server = self._servers.get(form_key)
-        if server is None:
-            family, form = family_of(form_key)
-            strategy = self._strategies.get(family.name, family.strategies[0])
-            server = self._servers[form_key] = family.server(form, self._catalog, strategy)
+        """The server of a form, which may have to be made, or to hear of more tables."""
+        family, form = family_of(form_key)
+        strategy = self._strategies.get(family.name, family.strategies[0])
+        key = family.name if family.shares_server(strategy) else form_key
+        if key not in self._servers:
+            self._servers[key] = family.server(form, self._catalog, strategy)
+        if form_key not in self._forms.setdefault(key, []):
+            self._forms[key].append(form_key)
+            tables = self._tables.setdefault(key, set())
             for table in form.shape.tables:
-                self._by_table.setdefault(table, []).append(server)
-        return server
+                if table not in tables:
+                    tables.add(table)
+                    self._by_table.setdefault(table, []).append(self._servers[key])
+        return self._servers[key]

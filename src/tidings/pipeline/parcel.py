@@ -59,7 +59,13 @@ def unpack_messages(blob: bytes) -> MessageBatch:
         np.ascontiguousarray(ends[:, :dims]), np.ascontiguousarray(ends[:, dims:]), parcel["tags"], starts
     )
     return MessageBatch(
-        parcel["form"], parcel["seq"], tuple(parcel["channel"]), regions, parcel["payload"], parcel["target"]
+        parcel["form"],
+        parcel["seq"],
+        tuple(parcel["channel"]),
+        regions,
+        parcel["payload"],
+        parcel["target"],
+        tuple(parcel["to"]),
     )
 
 
@@ -71,4 +77,5 @@ def _without_boxes(messages: MessageBatch, at: Int64Array) -> dict[str, Any]:
         "channel": [column.take(places) for column in messages.channel],
         "payload": messages.payload.take(places),
         "target": None if messages.target is None else messages.target.take(places),
+        "to": messages.to,
     }

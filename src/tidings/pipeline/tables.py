@@ -60,7 +60,7 @@ class TablesResult:
     placed: list[PointBatch] = field(default_factory=list)
     """Events of subscriptions that follow rows of this shard: no other has them."""
     images: list[tuple[GroupKey, TableChanges]] = field(default_factory=list)
-    """Changes for groups of the next stage that look at the table; a new group first gets the rows there are."""
+    """Changes for groups of the next stage that look at the table, which first get the rows there are."""
     refused: list[Quarantined] = field(default_factory=list)
     accepted: int = 0
     passed: int = 0
@@ -75,6 +75,7 @@ class TableShard:
         strategies: Mapping[str, str],
         shard: int = 0,
         shards: int = 1,
+        form_shards: int | None = None,
         on_images: Callable[[TableChanges], None] | None = None,
     ) -> None:
         self._catalog = catalog
@@ -86,7 +87,7 @@ class TableShard:
         self._pending: dict[str, PointBatch] = {}
         self.passed = 0
         """The last sequence number seen by all shards."""
-        self.groups = Groups()
+        self.groups = Groups(shards if form_shards is None else form_shards)
         """Forms of the next stage seen so far, by how their work is spread."""
 
     def apply(self, work: TablesWork) -> tuple[TablesResult, Any]:
@@ -219,9 +220,9 @@ class TableShard:
             sent = None if result is None else result.sent
             family, form = family_of(released.form)
             if family.partition is Partition.VALUE:
-                new_group = self.groups.add(form.key)
-                if new_group is not None and result is not None:
-                    result.images.extend(self._first_rows(new_group, moment))
+                group, new_tables = self.groups.add(form.key)
+                if result is not None:
+                    result.images.extend(self._first_rows(group, new_tables, moment))
             elif family.follows_rows(form, self._catalog):
                 own = released.take(self._is_own(form, released))
                 if len(own):
@@ -243,9 +244,11 @@ class TableShard:
         group, keys = group_channels([points.channel[pinned.index(name)] for name in key], len(points))
         return np.array([shard_of_key(key, self._shards) == self._shard for key in keys], np.bool_)[group]
 
-    def _first_rows(self, group: GroupKey, moment: int) -> Iterator[tuple[GroupKey, TableChanges]]:
-        """The rows of a new group's tables, as inserts that happened just before its first subscription."""
-        for table in self.groups.tables(group):
+    def _first_rows(
+        self, group: GroupKey, tables: Iterable[str], moment: int
+    ) -> Iterator[tuple[GroupKey, TableChanges]]:
+        """The rows of tables that are new to a group, as inserts that happened just before its first subscription."""
+        for table in tables:
             rows = self._stores[table].rows()
             if rows.num_rows:
                 absent = np.zeros(rows.num_rows, np.bool_)

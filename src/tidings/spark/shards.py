@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from tidings.families.registry import heard
 from tidings.model.blob import pack, unpack
 from tidings.model.message import SnapshotBatch
 from tidings.model.points import Event, PointBatch
-from tidings.pipeline.forms import FormShard, FormsWork, by_value, group_of
+from tidings.pipeline.forms import FormShard, FormsWork, by_value
 from tidings.pipeline.host import Sent
 from tidings.pipeline.parcel import pack_messages, unpack_messages
 from tidings.pipeline.stats import Stats
@@ -54,7 +55,7 @@ class TablesWorker:
             yield from place(self._plan, result.released)
             yield from self._to_groups(by_value(result.released))
         for group, changes in result.images:
-            for shard, part in self._shard.groups.split(group, changes, self._plan.shards):
+            for shard, part in self._shard.groups.split(group, changes):
                 yield Envelope(self._plan.keys.group(group, shard), kinds.CHANGES, pack([part]))
         counts = {"changes": result.accepted, "passed": result.passed, "is_end": work.is_end}
         yield Envelope(self._plan.keys.zone(0), kinds.METRICS, pack(counts))
@@ -62,8 +63,8 @@ class TablesWorker:
 
     def _to_groups(self, released: list[PointBatch]) -> Iterator[Envelope]:
         for points in released:
-            group = group_of(points.form)
-            for shard in self._shard.groups.shards(group, self._plan.shards):
+            group = self._shard.groups.of(points.form)
+            for shard in self._shard.groups.shards(group):
                 yield Envelope(self._plan.keys.group(group, shard), kinds.POINTS, pack([points]))
 
 
@@ -124,7 +125,7 @@ def send(plan: Plan, sent: Sent, released: list[PointBatch]) -> Iterator[Envelop
     messages = sent.merged()
     stats.count_messages(messages)
     for batch in messages:
-        for zone, mask in plan.zones.route(batch):
+        for zone, mask in plan.zones.routes(heard(batch, plan.catalog)):
             for parcel in pack_messages(batch, np.flatnonzero(mask)):
                 yield Envelope(plan.keys.zone(zone), kinds.MESSAGES, parcel)
     if sent.snapshots:

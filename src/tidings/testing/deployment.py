@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from tidings.families.registry import family_of, zone_cuts
+from tidings.families.registry import family_of, heard, zone_cuts
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch, TableChanges
@@ -24,7 +24,7 @@ from tidings.model.quarantine import Quarantined
 from tidings.network.zones import ZoneMap
 from tidings.pipeline.deliver import Gateway, GatewayWork
 from tidings.pipeline.door import Door
-from tidings.pipeline.forms import FormShard, FormsWork, GroupKey, by_value, group_of
+from tidings.pipeline.forms import FormShard, FormsWork, GroupKey, by_value
 from tidings.pipeline.host import Sent
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.partition import shard_of_values
@@ -104,7 +104,7 @@ class Deployment:
         self._position = 0
 
     def _make_table_shard(self, strategies: dict[str, str], shard: int) -> Callable[[], TableShard]:
-        return lambda: TableShard(self.catalog, strategies, shard, self._layout.tables)
+        return lambda: TableShard(self.catalog, strategies, shard, self._layout.tables, self._layout.forms)
 
     @property
     def stages(self) -> list[Durable[Any]]:
@@ -144,11 +144,12 @@ class Deployment:
     ) -> None:
         works: dict[tuple[GroupKey, int], FormsWork] = {}
         for table_shard, group, changes in images:
-            for shard, part in self._tables[table_shard].stage.groups.split(group, changes, self._layout.forms):
+            for shard, part in self._tables[table_shard].stage.groups.split(group, changes):
                 works.setdefault((group, shard), FormsWork()).changes.append(part)
         for points in by_value(released):
-            group = group_of(points.form)
-            for shard in self._tables[0].stage.groups.shards(group, self._layout.forms):
+            groups = self._tables[0].stage.groups
+            group = groups.of(points.form)
+            for shard in groups.shards(group):
                 works.setdefault((group, shard), FormsWork()).points.append(points)
         for key, work in works.items():
             if key not in self._forms:
@@ -166,7 +167,7 @@ class Deployment:
             for zone in np.unique(zones).tolist():
                 works[zone].points.append(points.take(zones == zone))
         for batch in messages:
-            for zone, mask in self._zone_map.route(batch):
+            for zone, mask in self._zone_map.routes(heard(batch, self.catalog)):
                 works[zone].messages.append(batch.take(np.flatnonzero(mask)))
         for zone, rows in self._place_snapshots(released, snapshots):
             works[zone].snapshots.append(rows)

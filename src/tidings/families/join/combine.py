@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tidings.families.join.junction import Junction
+from tidings.families.join.relation import NONE
 from tidings.families.join.skylines import expand
 from tidings.model.codes import BoolArray, Int64Array
 
@@ -44,7 +45,8 @@ def combine(
         fits = np.ones(len(found), np.bool_) if allowed is None else allowed[side][partner]
         for junction in pairs[1:]:
             other = junction.other(side)
-            fits &= junction.end(side).value_of(partner) == junction.end(other).value_of(found.entries[other])
+            value = junction.end(side).value_of(partner)
+            fits &= (value != NONE) & (value == junction.end(other).value_of(found.entries[other]))
         found = found.take(fits)
     return found
 

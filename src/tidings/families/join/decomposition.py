@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from tidings.families.join.junction import Junction
-from tidings.families.join.relation import Relation
+from tidings.families.join.relation import NONE, Relation
 from tidings.families.join.rows import fits
 from tidings.families.join.subscription import Space
 from tidings.model.codes import BoolArray, Int64Array
@@ -109,5 +109,7 @@ class Sample:
         """How many partners each selected row of a side has among those selected of a neighbour."""
         junction = self._junctions[min(number, by), max(number, by)]
         own, others = (junction.end(side).value_of(self._entries[side][selected[side]]) for side in (number, by))
-        found: Int64Array = np.bincount(others, minlength=junction.values)[own]
+        # One more for those who join nothing, who have the last of all numbers.
+        counts = np.append(np.bincount(others[others != NONE], minlength=junction.values), 0)
+        found: Int64Array = counts[own]
         return found

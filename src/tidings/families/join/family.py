@@ -11,6 +11,7 @@ from tidings.families.base import Family, Form, Partition, PlainTables, Server, 
 from tidings.families.join import choice, explanation, reference, subscription
 from tidings.model.catalog import Catalog
 from tidings.model.codes import value_of
+from tidings.model.message import MessageBatch
 from tidings.model.points import Placement
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
@@ -42,7 +43,18 @@ class JoinFamily(Family):
         # Imported here because compiled kernels take a second to import, and only servers need them.
         from tidings.families.join.strategies import server_of
 
-        return server_of(subscription.space_of(form, catalog), strategy)
+        return server_of(catalog, strategy)
+
+    def shares_server(self, strategy: str) -> bool:
+        return choice.is_shared(strategy)
+
+    def gathers(self, form: Form, *, is_spread: bool) -> str:
+        return subscription.center_of(form.shape) if is_spread else ""
+
+    def heard(self, form: Form, messages: MessageBatch, catalog: Catalog) -> MessageBatch:
+        from tidings.families.join.circle import heard
+
+        return heard(form, messages, catalog)
 
     def views(self, form: Form, catalog: Catalog) -> Views:
         from tidings.families.join.view import JoinViews

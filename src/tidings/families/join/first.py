@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.join.junction import Junction
-from tidings.families.join.relation import Relation
+from tidings.families.join.relation import NONE, Relation
 from tidings.families.join.rows import carried, fits
 from tidings.families.join.subscription import Space
 from tidings.model.codes import Int64Array
@@ -37,8 +37,10 @@ def first_rows(
             kept = np.flatnonzero(chosen[number])
             for junction in junctions:
                 other = junction.other(number)
-                has_partner = np.zeros(junction.values, np.bool_)
+                # One more for rows that join nothing, which have the last of all numbers.
+                has_partner = np.zeros(junction.values + 1, np.bool_)
                 has_partner[values[junction.sides][other][chosen[other]]] = True
+                has_partner[NONE] = False
                 kept = kept[has_partner[values[junction.sides][number][kept]]]
             found[number].append(kept)
     for number, parts in enumerate(found):

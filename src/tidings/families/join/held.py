@@ -40,7 +40,7 @@ class Held:
         self.remove(row.side, row.key)
         self.rows[row.side][row.key] = row
         for edge, link in enumerate(row.links):
-            if link is not None:
+            if link is not None and None not in link:
                 self._by_link.setdefault((row.side, edge, link), {})[row.key] = row
 
     def remove(self, side: int, key: ChannelKey) -> None:
@@ -48,7 +48,7 @@ class Held:
         if row is None:
             return
         for edge, link in enumerate(row.links):
-            if link is not None:
+            if link is not None and None not in link:
                 linked = self._by_link[side, edge, link]
                 del linked[key]
                 if not linked:
@@ -75,7 +75,7 @@ class Held:
         link = placed[other].links[edge]
         assert link is not None
         for row in self._by_link.get((side, edge, link), {}).values():
-            if all(row.links[e] == placed[o].links[e] for e, o in edges[1:]):
+            if all(row.links[e] == placed[o].links[e] and None not in row.links[e] for e, o in edges[1:]):
                 yield from self._extend({**placed, side: row}, order, at + 1)
 
 

@@ -6,25 +6,26 @@ order only where they have a join value in common.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tidings.families.join.junction import Junction
-from tidings.families.join.rows import can_join
-from tidings.families.join.subscription import Space
+from tidings.families.join.junction import End
 from tidings.kernels.rounds import NOTHING, rounds
 from tidings.model.change import TableChanges, take_changes
 from tidings.model.channel import channel_column, group_channels
 from tidings.model.codes import Int64Array
 
+Joints = Sequence[Mapping[str, End]]
+"""The ends of tables that are joined, by table."""
 
-def interleaved(space: Space, junctions: Sequence[Junction], batches: Sequence[TableChanges]) -> Iterator[TableChanges]:
+
+def interleaved(joints: Joints, batches: Sequence[TableChanges]) -> Iterator[TableChanges]:
     """The same changes, each table's a batch in sequence order, in batches that may be handled one after the other."""
     seq = np.concatenate([batch.seq for batch in batches])
     kind = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
     place = np.concatenate([np.arange(len(batch)) for batch in batches])
-    touched, size = _touched(space, junctions, batches)
+    touched, size = _touched(joints, batches)
     order = np.argsort(seq, kind="stable")
     at = rounds(kind[order], touched[order], size)
     # By round, then table; within these in sequence.
@@ -34,38 +35,34 @@ def interleaved(space: Space, junctions: Sequence[Junction], batches: Sequence[T
         yield take_changes(batches[kind[part[0]]], place[part])
 
 
-def _touched(space: Space, junctions: Sequence[Junction], batches: Sequence[TableChanges]) -> tuple[Int64Array, int]:
+def _touched(joints: Joints, batches: Sequence[TableChanges]) -> tuple[Int64Array, int]:
     """What each change touches, as numbers: join values of its old and new row, and the row itself."""
     columns: list[Int64Array] = []
     first = 0
-    for junction in junctions:
-        for images in ("before", "after"):
-            columns.append(_values(space, junction, batches, images))
-    for junction, before, after in zip(junctions, columns[0::2], columns[1::2], strict=True):
-        for column in (before, after):
+    for joint in joints:
+        both = [_values(joint, batches, images) for images in ("before", "after")]
+        for column in both:
             column[column != NOTHING] += first
-        first += junction.values
-    rows = [_rows(space, batch) for batch in batches]
+        columns += both
+        first += next(iter(joint.values())).values
+    tables = {end.side.table.name: end.side.table for joint in joints for end in joint.values()}
+    rows = []
+    for batch in batches:
+        table = tables[batch.table]
+        keys = batch.known_rows(table.key)
+        names = [channel_column(table.column(n).type, keys.column(n))[0] for n in table.key]
+        rows.append(group_channels(names, len(batch))[0])
     starts = first + np.cumsum([0, *(int(part.max(initial=-1)) + 1 for part in rows)])
     columns.append(np.concatenate([part + start for part, start in zip(rows, starts.tolist(), strict=False)]))
     return np.stack(columns, axis=1), int(starts[-1])
 
 
-def _values(space: Space, junction: Junction, batches: Sequence[TableChanges], images: str) -> Int64Array:
+def _values(joint: Mapping[str, End], batches: Sequence[TableChanges], images: str) -> Int64Array:
     found = []
     for batch in batches:
-        number = space.side_of(batch.table)
-        if number not in junction.sides:
+        if batch.table in joint:
+            rows, is_there = getattr(batch, images), batch.had if images == "before" else batch.has
+            found.append(joint[batch.table].number(rows, is_there))
+        else:
             found.append(np.full(len(batch), NOTHING, np.int64))
-            continue
-        rows, is_there = getattr(batch, images), batch.had if images == "before" else batch.has
-        found.append(junction.end(number).number(rows, is_there & can_join(space, number, rows)))
     return np.concatenate(found)
-
-
-def _rows(space: Space, batch: TableChanges) -> Int64Array:
-    """Numbers of the rows that are changed."""
-    table = space.sides[space.side_of(batch.table)].table
-    keys = batch.known_rows(table.key)
-    group, _ = group_channels([channel_column(table.column(n).type, keys.column(n))[0] for n in table.key], len(batch))
-    return group

@@ -7,12 +7,13 @@ by = or IN: only rows of one cell can stand in for each other. A cell has its ro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from tidings.families.join.relation import NONE
-from tidings.families.join.subscription import Side, Space
+from tidings.families.join.subscription import Side
 from tidings.kernels.ladders import Ladders, Neighbours
 from tidings.model.catalog import Column
 from tidings.model.channel import ChannelKey, channel_column, group_channels
@@ -22,18 +23,15 @@ Lists = tuple[Int64Array, Int64Array]
 """(starts, members) of several lists."""
 
 
+@dataclass(frozen=True)
 class Junction:
-    """Two sides that are joined by equal columns."""
+    """Two sides of a space that are joined by equal columns; spaces may share the ends, and number them otherwise."""
 
-    def __init__(self, space: Space, sides: tuple[int, int], columns: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
-        self.sides = sides
-        self._values: dict[ChannelKey, int] = {}
-        self._ends = {
-            number: End(space.sides[number], names, self._values) for number, names in zip(sides, columns, strict=True)
-        }
+    sides: tuple[int, int]
+    ends: tuple[End, End]
 
     def end(self, number: int) -> End:
-        return self._ends[number]
+        return self.ends[self.sides.index(number)]
 
     def other(self, number: int) -> int:
         first, second = self.sides
@@ -42,11 +40,11 @@ class Junction:
     @property
     def values(self) -> int:
         """How many join values there have been."""
-        return len(self._values)
+        return self.ends[0].values
 
 
 class End:
-    """The rows of one side at a junction."""
+    """The rows of one side at a junction; a row with a null in what it is joined by is not among them."""
 
     def __init__(self, side: Side, columns: Sequence[str], values: dict[ChannelKey, int]) -> None:
         self.side = side
@@ -59,13 +57,18 @@ class End:
         self._pins = np.empty((0, len(side.pinned)), np.int64)
         self._value = np.empty(0, np.int64)
 
+    @property
+    def values(self) -> int:
+        """How many join values there have been, at either end."""
+        return len(self._values)
+
     def value_of(self, entries: Int64Array) -> Int64Array:
-        """Numbers of the join values of rows."""
+        """Numbers of the join values of rows; NONE for those with a null."""
         return self._value[entries]
 
     def number(self, rows: pa.RecordBatch, is_there: BoolArray) -> Int64Array:
         """Numbers of the join values of rows, made where they are new; NONE for rows that are not there."""
-        at, group, keys = _grouped(rows, self._joined, is_there)
+        at, group, keys = _grouped(rows, self._joined, is_there & self._can_join(rows))
         numbers = [self._values.setdefault(key, len(self._values)) for key in keys]
         found = np.full(len(is_there), NONE, np.int64)
         if len(at):
@@ -75,7 +78,7 @@ class End:
     def locate(self, rows: pa.RecordBatch, codes: Int64Array, is_there: BoolArray) -> tuple[Int64Array, Int64Array]:
         """(number of the join value, cell) of each row that counts, NONE for others; both are made where they are new."""
         width = len(self._joined)
-        at, group, keys = _grouped(rows, [*self._joined, *self._pinned], is_there)
+        at, group, keys = _grouped(rows, [*self._joined, *self._pinned], is_there & self._can_join(rows))
         example = np.empty(len(keys), np.int64)
         example[group] = at
         values = [self._values.setdefault(key[:width], len(self._values)) for key in keys]
@@ -85,6 +88,14 @@ class End:
         if len(at):
             value_of[at], cell_of[at] = np.array(values, np.int64)[group], np.array(cells, np.int64)[group]
         return value_of, cell_of
+
+    def _can_join(self, rows: pa.RecordBatch) -> BoolArray:
+        """Which rows have no null in what they are joined by."""
+        valid = np.ones(rows.num_rows, np.bool_)
+        for column in self._joined:
+            if rows.column(column.name).null_count:
+                valid &= np.asarray(rows.column(column.name).is_valid())
+        return valid
 
     def put_values(self, entries: Int64Array, values: Int64Array) -> None:
         """Notes the join values of new rows."""

@@ -1,4 +1,4 @@
-"""What a join server knows of one table: its rows that can be in an answer, each version known by an entry."""
+"""What a join server knows of one table: its rows that can be selected, each version known by an entry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.join.rows import codes_in
-from tidings.families.join.subscription import Space
+from tidings.families.join.subscription import Side
 from tidings.model.change import TableChanges
 from tidings.model.channel import ChannelKey, channel_column, channel_keys
 from tidings.model.codes import Int64Array
@@ -29,12 +29,10 @@ class Moves:
 
 
 class Relation:
-    """Rows of one side. A row with a null in a predicate or a join satisfies and joins nothing: it has no entry."""
+    """Rows of one side. A row with a null in a predicate satisfies nothing: it has no entry."""
 
-    def __init__(self, space: Space, number: int) -> None:
-        self._space = space
-        self._number = number
-        side = space.sides[number]
+    def __init__(self, side: Side) -> None:
+        self.side = side
         self._table = side.table
         self.log = RowLog(pa.schema([side.table.schema.field(name) for name in side.payload]))
         self._entries: dict[ChannelKey, int] = {}
@@ -51,8 +49,8 @@ class Relation:
         self._free.extend(self._leaving)
         self._leaving.clear()
         self._sweep()
-        before = codes_in(self._space, self._number, changes.before, changes.had)
-        after = codes_in(self._space, self._number, changes.after, changes.has)
+        before = codes_in(self.side, changes.before, changes.had)
+        after = codes_in(self.side, changes.after, changes.has)
         old = np.full(len(changes), NONE, np.int64)
         new = np.full(len(changes), NONE, np.int64)
         keys = self._keys(changes)

@@ -12,13 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.base import Server
+from tidings.families.join.audience import Audience
 from tidings.families.join.boxes import Boxes
 from tidings.families.join.combine import Combined, combine
-from tidings.families.join.relation import NONE, Moves
+from tidings.families.join.meeting import Arrival
+from tidings.families.join.relation import NONE
 from tidings.families.join.rows import GONE, PLACED, carried_whole, fits, keys_of
-from tidings.families.join.semijoin import SemijoinServer, Step
-from tidings.families.join.skylines import Tuples
-from tidings.families.join.subscription import Space
+from tidings.families.join.server import JoinServer, Member
+from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
@@ -29,33 +30,40 @@ _AT_A_TIME = 1_024
 """Changes; each may have many joined rows."""
 
 
-class ResultServer(SemijoinServer):
+class ResultServer(JoinServer):
     """Whole joined rows, to a region."""
 
-    def __init__(self, space: Space, *, is_checked: bool) -> None:
-        super().__init__(space, Tuples())
+    def __init__(self, catalog: Catalog, *, is_checked: bool) -> None:
+        super().__init__(catalog)
         self._is_checked = is_checked
+        self.audiences: dict[str, Audience] = {}
 
     def stretch(self, changes: Sequence[TableChanges]) -> Iterable[MessageBatch]:
         # A joined row has rows of all tables, also of those that the changed one has no value in common with.
         return Server.stretch(self, changes)
 
-    def _messages(
-        self, number: int, changes: TableChanges, moves: Moves, steps: dict[tuple[int, int], Step]
-    ) -> Iterator[MessageBatch]:
-        for start in range(0, len(changes), _AT_A_TIME):
-            yield from self._tell(number, changes, moves, np.arange(start, min(len(changes), start + _AT_A_TIME)))
+    def _messages(self, arrival: Arrival) -> Iterator[MessageBatch]:
+        for member in self.members.values():
+            if arrival.relation in member.setting.relations:
+                number = member.setting.relations.index(arrival.relation)
+                count = len(arrival.changes)
+                for start in range(0, count, _AT_A_TIME):
+                    at = np.arange(start, min(count, start + _AT_A_TIME))
+                    yield from self._tell(member, number, arrival, at)
 
-    def _tell(self, number: int, changes: TableChanges, moves: Moves, at: Int64Array) -> Iterator[MessageBatch]:
+    def _tell(self, member: Member, number: int, arrival: Arrival, at: Int64Array) -> Iterator[MessageBatch]:
+        changes, moves, junctions = arrival.changes, arrival.moves, member.setting.junctions
         new, old = at[moves.new[at] != NONE], at[moves.old[at] != NONE]
-        come, gone = combine(self.junctions, number, moves.new[new]), combine(self.junctions, number, moves.old[old])
+        come, gone = combine(junctions, number, moves.new[new]), combine(junctions, number, moves.old[old])
         come.owner, gone.owner = new[come.owner], old[gone.owner]
-        boxes = [self._boxes(some, number, codes) for some, codes in ((come, moves.new_codes), (gone, moves.old_codes))]
+        boxes = [
+            _boxes(member, some, number, codes) for some, codes in ((come, moves.new_codes), (gone, moves.old_codes))
+        ]
         lo, hi = (np.concatenate([getattr(part, name) for part in boxes]) for name in ("lo", "hi"))
         tags = np.repeat(np.array([PLACED, GONE], np.uint8), [len(come), len(gone)])
         everything = _joined(come, gone)
         if self._is_checked:
-            wanted = np.flatnonzero(self.audience.any(lo, hi))
+            wanted = np.flatnonzero(self.audiences[member.space.key].any(lo, hi))
             everything, lo, hi, tags = everything.take(wanted), lo[wanted], hi[wanted], tags[wanted]
         if len(everything) == 0:
             return
@@ -71,46 +79,59 @@ class ResultServer(SemijoinServer):
         starts = np.append(np.flatnonzero(is_next), len(order))
         first = order[starts[:-1]]
         regions = Regions(lo[order], hi[order], tags[order], starts)
-        payload = self._whole(number, changes, everything.take(first), tags[first] == PLACED)
-        messages = MessageBatch(self.space.key, changes.seq[everything.owner[first]], (), regions, payload)
+        payload = _whole(member, number, changes, everything.take(first), tags[first] == PLACED)
+        messages = MessageBatch(member.space.key, changes.seq[everything.owner[first]], (), regions, payload)
         yield messages.take(np.argsort(messages.seq, kind="stable").astype(np.int64))
 
-    def _boxes(self, some: Combined, number: int, codes: Int64Array) -> Boxes:
-        """All whose predicates hold every part."""
-        boxes = Boxes.all(self.space, len(some))
-        for side, entries in some.entries.items():
-            boxes.hold(side, codes[some.owner] if side == number else self.relations[side].codes[entries])
-        return boxes
+    def _welcome(self, member: Member) -> None:
+        self.audiences[member.space.key] = Audience(member.space)
 
-    def _whole(self, number: int, changes: TableChanges, some: Combined, is_placed: BoolArray) -> pa.RecordBatch:
-        parts = []
-        for side, known in enumerate(self.space.sides):
-            if side == number:
-                after = changes.after.select(known.payload).take(pa.array(some.owner))
-                before = changes.before.select(known.payload).take(pa.array(some.owner))
-            else:
-                after = before = self.relations[side].rows(some.entries[side])
-            if not is_placed.all():
-                count = len(some)
-                both = pa.Table.from_batches([after, keys_of(known, before)]).combine_chunks().to_batches()[0]
-                after = both.take(pa.array(np.where(is_placed, 0, count) + np.arange(count)))
-            parts.append(after)
-        return carried_whole(self.space, parts)
+    def _listen(self, member: Member, slots: Int64Array) -> None:
+        self.audiences[member.space.key].add(slots, self.roster.coords(slots, member.space.dims))
 
-    def _first_rows(self, points: PointBatch) -> Iterator[SnapshotBatch]:
-        sizes = [int(relation.current().max(initial=NONE)) + 1 for relation in self.relations]
+    def _leave(self, member: Member, slots: Int64Array) -> None:
+        self.audiences[member.space.key].remove(slots)
+
+    def _first_rows(self, member: Member, points: PointBatch) -> Iterator[SnapshotBatch]:
+        space, relations = member.space, member.setting.relations
+        sizes = [int(relation.current().max(initial=NONE)) + 1 for relation in relations]
         for i, coords in enumerate(points.coords):
             allowed = [np.zeros(size, np.bool_) for size in sizes]
-            for mask, side, relation in zip(allowed, self.space.sides, self.relations, strict=True):
+            for mask, side, relation in zip(allowed, space.sides, relations, strict=True):
                 entries = relation.current()
                 mask[entries] = fits(side, relation.codes[entries], coords)
-            found = combine(self.junctions, 0, np.flatnonzero(allowed[0]), allowed)
+            found = combine(member.setting.junctions, 0, np.flatnonzero(allowed[0]), allowed)
             if len(found):
-                rows = [self.relations[side].rows(found.entries[side]) for side in range(len(self.space.sides))]
+                rows = [relation.rows(found.entries[side]) for side, relation in enumerate(relations)]
                 at = np.full(len(found), i)
                 yield SnapshotBatch(
-                    self.space.key, points.after[at], points.id.take(pa.array(at)), carried_whole(self.space, rows)
+                    space.key, points.after[at], points.id.take(pa.array(at)), carried_whole(space, rows)
                 )
+
+
+def _boxes(member: Member, some: Combined, number: int, codes: Int64Array) -> Boxes:
+    """All whose predicates hold every part."""
+    boxes = Boxes.all(member.space, len(some))
+    for side, entries in some.entries.items():
+        own = codes[some.owner] if side == number else member.setting.relations[side].codes[entries]
+        boxes.hold(side, own)
+    return boxes
+
+
+def _whole(member: Member, number: int, changes: TableChanges, some: Combined, is_placed: BoolArray) -> pa.RecordBatch:
+    parts = []
+    for side, known in enumerate(member.space.sides):
+        if side == number:
+            after = changes.after.select(known.payload).take(pa.array(some.owner))
+            before = changes.before.select(known.payload).take(pa.array(some.owner))
+        else:
+            after = before = member.setting.relations[side].rows(some.entries[side])
+        if not is_placed.all():
+            count = len(some)
+            both = pa.Table.from_batches([after, keys_of(known, before)]).combine_chunks().to_batches()[0]
+            after = both.take(pa.array(np.where(is_placed, 0, count) + np.arange(count)))
+        parts.append(after)
+    return carried_whole(member.space, parts)
 
 
 def _joined(one: Combined, other: Combined) -> Combined:

@@ -62,41 +62,20 @@ def keys_of(side: Side, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class Codes:
-    """Codes of the columns with a predicate, and which rows can be in an answer at all: nulls satisfy and join nothing."""
+    """Codes of the columns with a predicate, and which rows can be selected at all: nulls satisfy nothing."""
 
     codes: Int64Array
     """[rows, columns]"""
     counts: BoolArray
 
 
-def codes_in(space: Space, number: int, rows: pa.RecordBatch, present: BoolArray) -> Codes:
-    side = space.sides[number]
+def codes_in(side: Side, rows: pa.RecordBatch, present: BoolArray) -> Codes:
     counts = present.copy()
     codes = np.empty((rows.num_rows, len(side.columns)), np.int64)
     for i, column in enumerate(side.columns):
         codes[:, i], valid = codes_of(column.type, rows.column(column.name))
         counts &= valid
-    return Codes(codes, counts & can_join(space, number, rows))
-
-
-def can_join(space: Space, number: int, rows: pa.RecordBatch) -> BoolArray:
-    """Which rows have no null in what they are joined by."""
-    valid = np.ones(rows.num_rows, np.bool_)
-    for name in joined_columns(space, number):
-        valid &= np.asarray(rows.column(name).is_valid())
-    return valid
-
-
-def joined_columns(space: Space, number: int) -> tuple[str, ...]:
-    """Columns of a side that other sides are joined by."""
-    found = [
-        name
-        for edge in space.edges
-        for at, names in zip(edge.sides, edge.columns, strict=True)
-        if at == number
-        for name in names
-    ]
-    return tuple(dict.fromkeys(found))
+    return Codes(codes, counts)
 
 
 def fits(side: Side, codes: Int64Array, coords: Int64Array) -> BoolArray:

@@ -1,36 +1,41 @@
 """Semijoins: a row goes to those who select it and have a partner for it; a row that gets its first partner goes out late.
 
-Every table of the join is filtered by neighbours, most often one. A client then holds all rows that are in its answer, some
+Every table of a join is filtered by neighbours, most often one. A client then holds all rows that are in its answer, some
 that are not, and only rows as they are now: what it joins of these is exact. Rows that change or go are therefore dropped by
 everyone who selected them, and rows whose last partner goes may stay where they are.
+
+Subscriptions of all forms that filter a table alike are a circle: a row is looked at, and sent, once for all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import Created, Rows, Server
+from tidings.families.base import Form
 from tidings.families.join.audience import Audience
 from tidings.families.join.boxes import Boxes, both
+from tidings.families.join.circle import base_of, circle_form, columns_of
 from tidings.families.join.decomposition import Estimate, Filters, Sample, Traffic, cheapest, combinations_of
 from tidings.families.join.exposure import Exposure
 from tidings.families.join.first import first_rows
-from tidings.families.join.interleave import interleaved
-from tidings.families.join.junction import End, Junction
-from tidings.families.join.relation import NONE, Moves, Relation
-from tidings.families.join.rows import GONE, PLACED, carried, keys_of
+from tidings.families.join.meeting import Arrival, Setting, portions
+from tidings.families.join.relation import NONE, Relation
+from tidings.families.join.rows import GONE, PLACED, keys_of
+from tidings.families.join.server import JoinServer, Member
 from tidings.families.join.skylines import Question, Skyline
-from tidings.families.join.subscription import Space
-from tidings.kernels.ladders import Neighbours
-from tidings.model.change import TableChanges, concat_batches, null_rows
+from tidings.families.join.subscription import Space, Wanted, space_of
+from tidings.model.catalog import Catalog
+from tidings.model.change import TableChanges, concat_batches
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
+from tidings.sql.shape import Shape
 
 _PAIRS_AT_ONCE = 262_144
 _RECONSIDER_AFTER, _RECONSIDER_AT_LAST = 4_096, 1_048_576
@@ -40,132 +45,142 @@ _MUCH_CHEAPER = 0.8
 """Sending a whole table again should pay."""
 
 
-class SemijoinServer(Server):
-    """Rows of all tables of a join, met at its junctions, and the points of everyone who listens."""
+@dataclass(eq=False)
+class Circle:
+    """Rows of a base table, filtered by all other sides of a space, for the subscriptions of some forms."""
 
-    remembers_changes = True
+    setting: Setting
+    base: int
+    audience: Audience
+    """May have others, who get these rows in another circle: a little too much is then sent."""
+    to: list[str] = field(default_factory=list)
+    """The forms in it."""
 
-    def __init__(self, space: Space, skyline: Skyline, *, is_free: bool = False) -> None:
+    @property
+    def space(self) -> Space:
+        return self.setting.space
+
+    @property
+    def relation(self) -> Relation:
+        return self.setting.relations[self.base]
+
+    @property
+    def filters(self) -> Filters:
+        return tuple(number for number in range(len(self.space.sides)) if number != self.base)
+
+
+class SemijoinServer(JoinServer):
+    """Circles, whose rows are found where tables meet."""
+
+    def __init__(self, catalog: Catalog, skyline: Skyline, *, is_free: bool = False) -> None:
         """`is_free`: tables may be filtered by several neighbours or by none, where that pays."""
-        self.space = space
+        super().__init__(catalog)
         self._skyline = skyline
-        self.relations = [Relation(space, number) for number in range(len(space.sides))]
-        self.junctions = {sides: Junction(space, sides, columns) for sides, columns in space.junctions.items()}
-        self.audience = Audience(space)
-        neighbours = [self._neighbours(number) for number in range(len(space.sides))]
-        self.filters: list[Filters] = [(min(around),) for around in neighbours]
-        """The neighbours by which each side is filtered."""
-        self._choices = [combinations_of(some) if is_free else [(one,) for one in some] for some in neighbours]
-        self._changes = [0.0] * len(space.sides)
-        """Of each side, those long ago counted less."""
+        self._is_free = is_free
+        self.circles: dict[str, Circle] = {}
+        self._audiences: dict[Shape, Audience] = {}
+        self._hearing: dict[str, dict[Shape, int]] = {}
+        """For each form, in how many circles it is with each audience."""
+        self._changes: dict[Wanted, float] = {}
+        """Of each relation, those long ago counted less."""
         self._reconsider_after = _RECONSIDER_AFTER
-        self._is_filled = False
 
-    def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
-        number = self.space.side_of(changes.table)
-        moves = self.relations[number].change(changes)
-        steps = {
-            sides: self._step(j.end(number), changes, moves) for sides, j in self.junctions.items() if number in sides
-        }
-        if len(self.audience):
-            yield from self._messages(number, changes, moves, steps)
-
-    def stretch(self, changes: Sequence[TableChanges]) -> Iterable[MessageBatch]:
-        for batch in interleaved(self.space, list(self.junctions.values()), changes) if len(changes) > 1 else changes:
-            yield from self.change(batch)
-
-    def _messages(
-        self, number: int, changes: TableChanges, moves: Moves, steps: dict[tuple[int, int], Step]
-    ) -> Iterator[MessageBatch]:
-        self._changes[number] += len(changes)
-        yield from self._base(number, changes, moves)
-        for other in self._neighbours(number):
-            if number in self.filters[other]:
-                yield from self._exposed(other, number, changes.seq, moves, steps[_pair(number, other)])
+    def _messages(self, arrival: Arrival) -> Iterator[MessageBatch]:
+        wanted = arrival.relation.side.rows
+        self._changes[wanted] = self._changes.get(wanted, 0.0) + len(arrival.changes)
+        for circle in list(self.circles.values()):
+            if not any(map(self.roster.count, circle.to)):
+                continue
+            if circle.relation is arrival.relation:
+                yield from self._base(circle, arrival)
+            for by in circle.filters:
+                if circle.setting.relations[by] is arrival.relation:
+                    yield from self._exposed(circle, by, arrival)
 
     def decide(self) -> Any:
-        """Which sides are to be filtered otherwise, because it has become much cheaper."""
-        if sum(self._changes) < self._reconsider_after or all(len(choices) == 1 for choices in self._choices):
+        """Which sides are to be filtered otherwise, by form, because it has become much cheaper."""
+        members = self.members.values()
+        has_choice = any(len(self._choices(m, number)) > 1 for m in members for number in range(len(m.space.sides)))
+        if sum(self._changes.values()) < self._reconsider_after or not has_choice:
             return None
-        estimate = self.estimate()
-        decided = {}
-        for number, (now, choices) in enumerate(zip(self.filters, self._choices, strict=True)):
-            best = cheapest(estimate, number, choices)
-            if estimate.cost(number, best) < _MUCH_CHEAPER * estimate.cost(number, now):
-                decided[str(number)] = list(best)
-        self._changes = [count / 2 for count in self._changes]
+        decided: dict[str, dict[str, list[int]]] = {}
+        for form, member in self.members.items():
+            best = self.choose(form, self.estimate(form))
+            for number, (now, by) in enumerate(zip(member.filters, best, strict=True)):
+                if by != now:
+                    decided.setdefault(form, {})[str(number)] = list(by)
+        self._changes = {wanted: count / 2 for wanted, count in self._changes.items()}
         # Looking costs something as well: where all is as it should be, the next time can wait.
         self._reconsider_after = _RECONSIDER_AFTER if decided else min(2 * self._reconsider_after, _RECONSIDER_AT_LAST)
         return decided or None
 
-    def follow(self, decision: Any, seq: int) -> Iterator[MessageBatch]:
-        for number, by in decision.items():
-            self.filters[int(number)] = tuple(by)
-            yield from self._again(int(number), seq)
+    def choose(self, form: str, estimate: Estimate) -> list[Filters]:
+        """What to filter the sides of a form by: the cheapest, where that is much cheaper than what they are filtered by."""
+        member = self.members[form]
+        found = []
+        for number, now in enumerate(member.filters):
+            best = cheapest(estimate, number, self._choices(member, number))
+            is_much = estimate.cost(number, best) < _MUCH_CHEAPER * estimate.cost(number, now)
+            found.append(best if is_much else now)
+        return found
 
-    def estimate(self) -> Estimate:
-        """What filters cost, as far as can be told now."""
-        sizes = [len(relation) for relation in self.relations]
+    def follow(self, decision: Any, seq: int) -> Iterator[MessageBatch]:
+        for form, sides in decision.items():
+            member = self.members[form]
+            for number, by in sides.items():
+                filters = list(member.filters)
+                filters[int(number)] = tuple(by)
+                self.refilter(member, filters)
+                yield from self._again(member, int(number), seq)
+
+    def estimate(self, form: str) -> Estimate:
+        """What filters cost a form, as far as can be told now."""
+        setting = self.members[form].setting
+        sizes = [len(relation) for relation in setting.relations]
         per_value = {
             (number, j.other(number)): sizes[number] / max(1, j.values)
-            for sides, j in self.junctions.items()
+            for sides, j in setting.junctions.items()
             for number in sides
         }
-        traffic = Traffic(tuple(self._changes), per_value)
-        some = self.audience.some(_SAMPLE)
+        changes = tuple(self._changes.get(relation.side.rows, 0.0) for relation in setting.relations)
+        traffic = Traffic(changes, per_value)
+        some = self.roster.some(form, setting.space.dims, _SAMPLE)
         if not len(some) or not all(sizes):
             return traffic
-        return Sample(self.space, traffic, self.relations, self.junctions, some)
+        return Sample(setting.space, traffic, setting.relations, setting.junctions, some)
 
-    def _again(self, number: int, seq: int) -> Iterator[MessageBatch]:
+    def _choices(self, member: Member, number: int) -> list[Filters]:
+        around = member.setting.neighbours(number)
+        return combinations_of(around) if self._is_free else [(one,) for one in around]
+
+    def _again(self, member: Member, number: int, seq: int) -> Iterator[MessageBatch]:
         """All rows of a side that has a new filter, to those who have a partner by it: some may have had none by the old."""
-        entries = self.relations[number].current()
-        owner, boxes = self._reached(number, entries, self.filters[number])
-        if len(owner):
-            yield self._placed(number, entries, np.full(len(entries), seq), owner, boxes)
+        form = member.space.key
+        circle = replace(self._circle(member, number), to=[form])
+        entries = circle.relation.current()
+        owner, boxes = self._reached(circle, entries, circle.filters)
+        if len(owner) and self.roster.count(form):
+            yield self._placed(circle, entries, np.full(len(entries), seq), owner, boxes)
 
     def _placed(
-        self, number: int, entries: Int64Array, seq: Int64Array, owner: Int64Array, boxes: Boxes
+        self, circle: Circle, entries: Int64Array, seq: Int64Array, owner: Int64Array, boxes: Boxes
     ) -> MessageBatch:
-        """A message for each row of a side, given by entries, that has any of the boxes; seq: by row."""
+        """A message for each row, given by entries, that has any of the boxes; seq: by row."""
         told, starts = np.unique(owner, return_index=True)
         tags = np.full(len(owner), PLACED, np.uint8)
         regions = Regions(boxes.lo, boxes.hi, tags, np.append(starts, len(owner)))
-        payload = carried(self.space, number, self.relations[number].rows(entries[told]))
-        return MessageBatch(self.space.key, seq[told], (), regions, payload)
+        return self._message(circle, seq[told], regions, circle.relation.rows(entries[told]))
 
-    def _neighbours(self, number: int) -> list[int]:
-        return [j.other(number) for sides, j in self.junctions.items() if number in sides]
+    def _message(self, circle: Circle, seq: Int64Array, regions: Regions, rows: pa.RecordBatch) -> MessageBatch:
+        return MessageBatch(circle.space.key, seq, (), regions, rows, None, tuple(circle.to))
 
-    def _junction(self, number: int, other: int) -> Junction:
-        return self.junctions[_pair(number, other)]
-
-    def _step(self, end: End, changes: TableChanges, moves: Moves) -> Step:
-        """Lets rows come and go at one end of a junction."""
-        is_new, is_old = moves.new != NONE, moves.old != NONE
-        value, cell = end.locate(changes.after, moves.new_codes, is_new)
-        end.put_values(moves.new[is_new], value[is_new])
-        _, old_cell = end.locate(changes.before, moves.old_codes, is_old)
-        # The new row comes before the old one goes: who has a partner in the one needs no other.
-        at = np.concatenate([np.flatnonzero(is_new), np.flatnonzero(is_old)])
-        is_present = np.arange(len(at)) < is_new.sum()
-        order = np.lexsort((~is_present, at))
-        at, is_present = at[order], is_present[order]
-        neighbours = end.change(
-            np.where(is_present, cell[at], old_cell[at]),
-            np.where(is_present, moves.new[at], moves.old[at]),
-            np.where(is_present[:, None], moves.new_codes[at], moves.old_codes[at]),
-            is_present,
-        )
-        gap = (neighbours.lo_from[is_present], neighbours.hi_to[is_present], neighbours.has_twin[is_present])
-        return Step(value, cell, at[is_present], Neighbours(*gap))
-
-    def _base(self, number: int, changes: TableChanges, moves: Moves) -> Iterator[MessageBatch]:
+    def _base(self, circle: Circle, arrival: Arrival) -> Iterator[MessageBatch]:
         """The changed rows themselves: to those who select and have a partner for the new, and to all who selected the old."""
+        changes, moves = arrival.changes, arrival.moves
         at = np.flatnonzero(moves.new != NONE)
-        owner, boxes = self._reached(number, moves.new[at], self.filters[number])
+        owner, boxes = self._reached(circle, moves.new[at], circle.filters)
         gone = np.flatnonzero(moves.old != NONE)
-        old_boxes = Boxes.all(self.space, len(gone)).hold(number, moves.old_codes[gone])
+        old_boxes = Boxes.all(circle.space, len(gone)).hold(circle.base, moves.old_codes[gone])
         owner = np.concatenate([at[owner], gone])
         if len(owner) == 0:
             return
@@ -176,121 +191,128 @@ class SemijoinServer(Server):
         regions = Regions(lo[order], hi[order], tags[order], np.append(starts, len(owner)))
         is_placed = np.zeros(len(changes), np.bool_)
         is_placed[owner[: len(boxes)]] = True
-        yield MessageBatch(
-            self.space.key, changes.seq[told], (), regions, self._payload(number, changes, told, is_placed)
-        )
+        yield self._message(circle, changes.seq[told], regions, _payload(circle, changes, told, is_placed))
 
-    def _reached(self, number: int, entries: Int64Array, filters: Filters) -> tuple[Int64Array, Boxes]:
-        """(row, box) for all who select rows of a side, given by entries, and have a partner for them in each filter."""
-        codes = self.relations[number].codes[entries]
+    def _reached(self, circle: Circle, entries: Int64Array, filters: Filters) -> tuple[Int64Array, Boxes]:
+        """(row, box) for all who select rows, given by entries, and have a partner for them in each filter."""
+        codes = circle.relation.codes[entries]
         found = None
         for by in filters:
-            junction = self._junction(number, by)
-            question = Question(self.space, self.audience, number, codes, by, junction.end(by))
-            part = self._skyline.draw(question, junction.end(number).value_of(entries))
+            junction = circle.setting.junction(circle.base, by)
+            question = Question(circle.space, circle.audience, circle.base, codes, by, junction.end(by))
+            part = self._skyline.draw(question, junction.end(circle.base).value_of(entries))
             found = part if found is None else both(found, part)
-        return (
-            (np.arange(len(codes)), Boxes.all(self.space, len(codes)).hold(number, codes)) if found is None else found
-        )
+        if found is None:
+            return np.arange(len(codes)), Boxes.all(circle.space, len(codes)).hold(circle.base, codes)
+        return found
 
-    def _payload(self, number: int, changes: TableChanges, told: Int64Array, is_placed: BoolArray) -> pa.RecordBatch:
-        """New rows where somebody gets them, else no more than the key."""
-        side = self.space.sides[number]
-        after = changes.after.select(side.payload)
-        if is_placed[told].all():
-            return carried(self.space, number, after.take(pa.array(told)))
-        rows = concat_batches([after, keys_of(side, changes.before.select(side.payload))])
-        return carried(self.space, number, rows.take(pa.array(np.where(is_placed[told], told, told + len(changes)))))
-
-    def _exposed(self, number: int, by: int, seq: Int64Array, moves: Moves, step: Step) -> Iterator[MessageBatch]:
-        """Rows of a side that have found their first partner, for some, in a row of the side that filters it."""
-        junction = self._junction(number, by)
-        exposure = Exposure(self.space, self.audience, number, by, junction, self.relations[by].codes)
+    def _exposed(self, circle: Circle, by: int, arrival: Arrival) -> Iterator[MessageBatch]:
+        """Rows that have found their first partner, for some, in a row of a side that filters them."""
+        junction = circle.setting.junction(circle.base, by)
+        step, moves = arrival.steps[junction.end(by)], arrival.moves
+        exposure = Exposure(circle.space, circle.audience, circle.base, by, junction, arrival.relation.codes)
         at, gaps = exposure.gaps(step.at, moves, step.gap, step.cell[step.at])
-        starts, entries = junction.end(number).entries_at(step.value[at])
-        for first, last in _portions(starts):
+        starts, entries = junction.end(circle.base).entries_at(step.value[at])
+        for first, last in portions(starts, _PAIRS_AT_ONCE):
             of = np.repeat(np.arange(first, last), np.diff(starts[first : last + 1]))
             found = entries[starts[first] : starts[last]]
-            row, boxes = self._wanted(
-                np.arange(len(found)), exposure.boxes(gaps, of, self.relations[number].codes[found])
-            )
-            others = tuple(one for one in self.filters[number] if one != by)
+            waiting = circle.relation.codes[found]
+            row, boxes = _wanted(circle, np.arange(len(found)), exposure.boxes(gaps, of, waiting))
+            others = tuple(one for one in circle.filters if one != by)
             if others and len(row):
                 # Only for those who have partners in all other filters as well.
-                has_others = self._reached(number, found[row], others)
-                narrowed, boxes = self._wanted(*both((np.arange(len(row)), boxes), has_others))
+                has_others = self._reached(circle, found[row], others)
+                narrowed, boxes = _wanted(circle, *both((np.arange(len(row)), boxes), has_others))
                 row = row[narrowed]
             if len(row):
-                yield self._placed(number, found, seq[at[of]], row, boxes)
+                yield self._placed(circle, found, arrival.changes.seq[at[of]], row, boxes)
 
-    def _wanted(self, row: Int64Array, boxes: Boxes) -> tuple[Int64Array, Boxes]:
-        """Those boxes with somebody in them."""
-        kept = np.flatnonzero(self.audience.any(boxes.lo, boxes.hi))
-        return row[kept], boxes.take(kept)
+    def _welcome(self, member: Member) -> None:
+        for number in range(len(member.space.sides)):
+            self._enter(member, number)
 
-    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
-        if not self._is_filled:
-            self._fill([tables[side.table.name].rows() for side in self.space.sides])
-        self.audience.add(points)
-        return Created(points, list(self._first_rows(points)) if wants_snapshots else [])
+    def refilter(self, member: Member, filters: list[Filters]) -> None:
+        changed = [number for number, by in enumerate(filters) if by != member.filters[number]]
+        for number in changed:
+            self._quit(member, number)
+        super().refilter(member, filters)
+        for number in changed:
+            self._enter(member, number)
 
-    def _first_rows(self, points: PointBatch) -> Iterator[SnapshotBatch]:
-        filtered = [[self._junction(number, by) for by in filters] for number, filters in enumerate(self.filters)]
-        return first_rows(self.space, points, self.relations, filtered)
+    def _enter(self, member: Member, number: int) -> None:
+        """Makes a form part of the circle of one of its sides."""
+        circle = self._circle(member, number)
+        circle.to.append(member.space.key)
+        hearing = self._hearing.setdefault(member.space.key, {})
+        among = _among(circle.space)
+        if among not in hearing:
+            slots = self.roster.slots(member.space.key)
+            circle.audience.add(slots, self._projected(member, slots, circle.audience))
+        hearing[among] = hearing.get(among, 0) + 1
 
-    def _fill(self, rows: Sequence[pa.RecordBatch]) -> None:
-        """Takes in the rows that came before the server did."""
-        self._is_filled = True
-        for side, present in zip(self.space.sides, rows, strict=True):
-            there = np.ones(present.num_rows, np.bool_)
-            seq = np.zeros(present.num_rows, np.int64)
-            changes = TableChanges(side.table.name, seq, ~there, null_rows(present), there, present)
-            # For its effect on what is known: nobody listens yet.
-            for _ in self.change(changes):
-                pass
+    def _quit(self, member: Member, number: int) -> None:
+        circle = self._circle(member, number)
+        circle.to.remove(member.space.key)
+        hearing, among = self._hearing[member.space.key], _among(circle.space)
+        hearing[among] -= 1
+        if not hearing[among]:
+            del hearing[among]
+            circle.audience.remove(self.roster.slots(member.space.key))
 
-    def drop(self, points: PointBatch) -> None:
-        self.audience.remove(points)
+    def _circle(self, member: Member, number: int) -> Circle:
+        form = circle_form(member.space, number, member.filters[number])
+        if form.key not in self.circles:
+            space = space_of(form, self._catalog)
+            among = _among(space)
+            if among not in self._audiences:
+                self._audiences[among] = Audience(space)
+            audience = self._audiences[among]
+            self.circles[form.key] = Circle(member.setting.within(space), base_of(form), audience)
+        return self.circles[form.key]
+
+    def _projected(self, member: Member, slots: Int64Array, audience: Audience) -> Int64Array:
+        coords = self.roster.coords(slots, member.space.dims)
+        return np.ascontiguousarray(coords[:, columns_of(audience.space, member.space)])
+
+    def _listen(self, member: Member, slots: Int64Array) -> None:
+        for among in self._hearing[member.space.key]:
+            audience = self._audiences[among]
+            audience.add(slots, self._projected(member, slots, audience))
+
+    def _leave(self, member: Member, slots: Int64Array) -> None:
+        for among in self._hearing[member.space.key]:
+            self._audiences[among].remove(slots)
+
+    def _first_rows(self, member: Member, points: PointBatch) -> Iterator[SnapshotBatch]:
+        setting = member.setting
+        filtered = [[setting.junction(number, by) for by in filters] for number, filters in enumerate(member.filters)]
+        return first_rows(setting.space, points, setting.relations, filtered)
 
     def dump(self) -> Any:
-        rows = [relation.rows(relation.current()) for relation in self.relations]
-        return {
-            "is_filled": self._is_filled,
-            "rows": rows,
-            "audience": self.audience.dump(()),
-            "filters": self.filters,
-            "changes": self._changes,
-        }
+        changes = [self._changes.get(wanted, 0.0) for wanted in self._meeting.relations]
+        return {**super().dump(), "changes": changes}
 
     def load(self, state: Any) -> None:
-        if state["is_filled"]:
-            self._fill(state["rows"])
-        self.filters, self._changes = [tuple(some) for some in state["filters"]], state["changes"]
-        self.audience.load(state["audience"])
+        super().load(state)
+        self._changes = dict(zip(self._meeting.relations, state["changes"], strict=True))
 
 
-class Step(NamedTuple):
-    """What happened at one end of a junction."""
-
-    value: Int64Array
-    """Number of the new row's join value, by change."""
-    cell: Int64Array
-    """Its cell."""
-    at: Int64Array
-    """Changes that bring a row."""
-    gap: Neighbours
-    """Where each of these found its neighbours."""
+def _among(space: Space) -> Shape:
+    """What circles must have in common to share an audience: their tables and predicates, and how they are joined."""
+    return replace(Form.from_key(space.key).shape, projection=None)
 
 
-def _pair(one: int, other: int) -> tuple[int, int]:
-    return (one, other) if one < other else (other, one)
+def _wanted(circle: Circle, row: Int64Array, boxes: Boxes) -> tuple[Int64Array, Boxes]:
+    """Those boxes with somebody in them."""
+    kept = np.flatnonzero(circle.audience.any(boxes.lo, boxes.hi))
+    return row[kept], boxes.take(kept)
 
 
-def _portions(starts: Int64Array) -> Iterator[tuple[int, int]]:
-    """Cuts of a list of lists, so that no portion is much too large."""
-    first = 0
-    while first < len(starts) - 1:
-        last = int(np.searchsorted(starts, starts[first] + _PAIRS_AT_ONCE, "right")) - 1
-        last = max(first + 1, last)
-        yield first, last
-        first = last
+def _payload(circle: Circle, changes: TableChanges, told: Int64Array, is_placed: BoolArray) -> pa.RecordBatch:
+    """New rows where somebody gets them, else no more than the key."""
+    side = circle.space.sides[circle.base]
+    after = changes.after.select(side.payload)
+    if is_placed[told].all():
+        return after.take(pa.array(told))
+    rows = concat_batches([after, keys_of(side, changes.before.select(side.payload))])
+    return rows.take(pa.array(np.where(is_placed[told], told, told + len(changes))))

@@ -10,50 +10,57 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidings.families.base import Server
-from tidings.families.join.relation import Moves
+from tidings.families.base import Form, Server
+from tidings.families.join.circle import heard
+from tidings.families.join.meeting import Arrival
 from tidings.families.join.relaxed import RelaxedServer
 from tidings.families.join.results import ResultServer
-from tidings.families.join.semijoin import SemijoinServer, Step
+from tidings.families.join.semijoin import SemijoinServer
 from tidings.families.join.skylines import Tuples, skyline_of
-from tidings.families.join.subscription import Space
-from tidings.model.change import TableChanges
+from tidings.model.catalog import Catalog
 from tidings.model.message import MessageBatch
 
 
-def server_of(space: Space, strategy: str) -> Server:
+def server_of(catalog: Catalog, strategy: str) -> Server:
     kind, _, skyline = strategy.partition(":")
     match kind:
         case "auto":
-            return SemijoinServer(space, skyline_of("clu+"), is_free=True)
+            return SemijoinServer(catalog, skyline_of("clu+"), is_free=True)
         case "ref-sj":
-            return SemijoinServer(space, skyline_of(skyline))
+            return SemijoinServer(catalog, skyline_of(skyline))
         case "enum-sj":
-            return EnumeratedSemijoins(space)
+            return EnumeratedSemijoins(catalog)
         case "ref-j" | "ref-j+":
-            return ResultServer(space, is_checked=kind == "ref-j+")
+            return ResultServer(catalog, is_checked=kind == "ref-j+")
         case "enum-j":
-            return EnumeratedResults(space)
-    return RelaxedServer(space)
+            return EnumeratedResults(catalog)
+    return RelaxedServer(catalog)
 
 
-class _Enumerated(SemijoinServer):
+class EnumeratedSemijoins(SemijoinServer):
     """One message per affected subscription, where there would be one to a region."""
 
-    def _messages(
-        self, number: int, changes: TableChanges, moves: Moves, steps: dict[tuple[int, int], Step]
-    ) -> Iterator[MessageBatch]:
-        for messages in super()._messages(number, changes, moves, steps):
-            addressed = self.audience.address(messages)
+    def __init__(self, catalog: Catalog) -> None:
+        super().__init__(catalog, Tuples())
+
+    def _messages(self, arrival: Arrival) -> Iterator[MessageBatch]:
+        for messages in super()._messages(arrival):
+            # There is but one form: servers that enumerate are not shared.
+            own = heard(Form.from_key(messages.to[0]), messages, self._catalog)
+            affected = self.circles[messages.form].audience.affected(messages.regions)
+            addressed = self.roster.address(own, affected)
             if addressed is not None:
                 yield addressed
 
 
-class EnumeratedSemijoins(_Enumerated):
-    def __init__(self, space: Space) -> None:
-        super().__init__(space, Tuples())
+class EnumeratedResults(ResultServer):
+    """One message per affected subscription, where there would be one to a region."""
 
+    def __init__(self, catalog: Catalog) -> None:
+        super().__init__(catalog, is_checked=False)
 
-class EnumeratedResults(_Enumerated, ResultServer):
-    def __init__(self, space: Space) -> None:
-        ResultServer.__init__(self, space, is_checked=False)
+    def _messages(self, arrival: Arrival) -> Iterator[MessageBatch]:
+        for messages in super()._messages(arrival):
+            addressed = self.roster.address(messages, self.audiences[messages.form].affected(messages.regions))
+            if addressed is not None:
+                yield addressed

@@ -6,6 +6,7 @@ of several tables. Equalities are therefore ranges of one value here, and a regi
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,6 +20,9 @@ from tidings.model.codes import CODE_MAX, CODE_MIN, code_of
 from tidings.model.points import Placement
 from tidings.sql.constants import Constants
 from tidings.sql.shape import ColumnRef, Shape
+
+Selection = tuple[str, tuple[str, ...], tuple[int, ...]]
+Wanted = tuple[str, tuple[str, ...], tuple[int, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,16 @@ class Side:
     @property
     def coords(self) -> slice:
         return slice(self.first, self.first + 2 * len(self.columns))
+
+    @property
+    def selection(self) -> Selection:
+        """What sides of several spaces have in common if the same rows can be selected by them."""
+        return self.table.name, tuple(column.name for column in self.columns), self.pinned
+
+    @property
+    def rows(self) -> Wanted:
+        """What they have in common if messages about a row are the same as well."""
+        return *self.selection, self.payload
 
 
 @dataclass(frozen=True)
@@ -156,6 +170,12 @@ def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
 @lru_cache(maxsize=4096)
 def _form(shape: Shape) -> Form:
     return Form("join", shape)
+
+
+def center_of(shape: Shape) -> str:
+    """The table that most others are joined to: forms with the same are likely to send rows of the same tables."""
+    counts = Counter(table for edge in shape.joins for table in (edge.left, edge.right))
+    return min(shape.tables, key=lambda table: (-counts[table], table))
 
 
 def common_columns(shape: Shape) -> dict[str, tuple[str, ...]]:

@@ -231,8 +231,10 @@ class _SideParts:
         self._links: list[list[ChannelKey] | None] = []
         for edge in space.edges:
             names = [names for at, names in zip(edge.sides, edge.columns, strict=True) if at == number]
-            columns = [channel_column(table.column(n).type, column_of[n])[0] for n in (names[0] if names else ())]
-            self._links.append(channel_keys(columns, count) if names else None)
+            columns = [channel_column(table.column(n).type, column_of[n]) for n in (names[0] if names else ())]
+            # Null joins nothing, and is no component of a channel.
+            parts = [pa.array(components.to_pylist(), mask=~valid) for components, valid in columns]
+            self._links.append(channel_keys(parts, count) if names else None)
         shown = [(name, column) for name, (at, column) in zip(space.names, space.shown, strict=True) if at == number]
         self._cells, self._same = [], []
         for name, column in shown:

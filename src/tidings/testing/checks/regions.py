@@ -11,6 +11,7 @@ from itertools import product
 
 import numpy as np
 
+from tidings.families.registry import heard
 from tidings.model.channel import ChannelKey, channel_keys
 from tidings.model.points import Event, PointBatch
 from tidings.sql import Statement
@@ -84,7 +85,7 @@ def check_regions(case: Case) -> None:
     walk(case.workload, altered)
     for strategy in case.family.strategies:
         steps = run_steps(deploy(case.workload, case.strategy(strategy)), case.workload.change_lines(), case.sizes())
-        counts = _reached(steps, altered.points_at)
+        counts = _reached(case, steps, altered.points_at)
         reached = set(counts)
         twice = [place for place, count in counts.items() if count > 1]
         assert case.may_hear_twice or not twice, f"{strategy}: reached twice: {sorted(twice)}"
@@ -106,10 +107,11 @@ def _coords(steps: list[Step]) -> Coords:
     return placed
 
 
-def _reached(steps: list[Step], points_at: dict[int, list[_Point]]) -> Counter[Reached]:
+def _reached(case: Case, steps: list[Step], points_at: dict[int, list[_Point]]) -> Counter[Reached]:
     reached: Counter[Reached] = Counter()
     placed = _coords(steps)
-    for batch in (batch for step in steps for batch in step.messages):
+    sent = [messages for step in steps for messages in step.messages]
+    for batch in (own for messages in sent for own in heard(messages, case.workload.catalog)):
         channels = channel_keys(batch.channel, len(batch))
         targets = [None] * len(batch) if batch.target is None else batch.target.to_pylist()
         for at, (seq, channel, target) in enumerate(zip(batch.seq.tolist(), channels, targets, strict=True)):
