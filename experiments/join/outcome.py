@@ -15,7 +15,7 @@ from tidings.families.join.rows import PLACED, SIDE
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.region import Regions
-from tidings.model.wire import wire_sizes
+from tidings.network.wire import wire_sizes
 
 Say = Callable[[str], None]
 Rows = list[dict[str, Any]]

@@ -137,7 +137,7 @@ def test_what_is_not_told_still_happens() -> None:
     data = JoinData.make(500, SAMPLE.changes, 2, BinaryCase(r_size=60, s_size=200, join_values=10))
     run = Run(Crowd(data.catalog, [data.points()], R), data)
     few, all_of_them = (run.play(BEST, Sample(30, deletions)) for deletions in (3, 30))
-    assert few.inserted == all_of_them.inserted and few.deleted["messages"] == 3 < all_of_them.deleted["messages"]
+    assert few.inserted == all_of_them.inserted and 0 < few.deleted["messages"] <= 3 < all_of_them.deleted["messages"]
 
 
 def test_told_deletions_are_as_many_as_asked_for() -> None:

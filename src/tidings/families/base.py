@@ -144,6 +144,13 @@ class Server(ABC):
         """Does as decided, after a later change, whose seq this is; sends what that takes."""
         raise TypeError(f"{type(self).__name__} has decided something, but cannot follow")
 
+    def recover(self) -> None:
+        """For Partition.VALUE: changes have just been played again, summed up, and nothing sent: others once sent more.
+
+        A server that relies on what it has sent must not do so for what came before.
+        """
+        return
+
     @abstractmethod
     def dump(self) -> Any:
         """State as something `tidings.model.blob.pack` takes; `load` on a new server restores it."""

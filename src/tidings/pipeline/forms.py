@@ -162,6 +162,7 @@ class FormShard:
         """Beside decisions servers of this stage know no more than current rows: changes are summed up."""
         for _ in self._run(FormsWork(entry["changes"], entry["points"]), is_wanted=False):
             pass
+        self._host.recover()
         self._decisions = entry["decisions"]
 
     def dump(self) -> bytes:

@@ -95,6 +95,11 @@ class Host:
         for key, decision in decisions.items():
             yield from self._servers[key].follow(decision, seq)
 
+    def recover(self) -> None:
+        """Changes have been played again, to restore state."""
+        for server in self._servers.values():
+            server.recover()
+
     def settle(self) -> None:
         """The end of a micro-batch: those who have gone are forgotten by servers that were not to notice earlier."""
         for server, points in self._leaving:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tidings.families.join.departures import FEW, Departures
 from tidings.families.join.relation import NONE
 from tidings.families.join.subscription import Side
 from tidings.kernels.ladders import Ladders, Neighbours
@@ -56,6 +57,7 @@ class End:
         self._at_value: dict[int, list[int]] = {}
         self._pins = np.empty((0, len(side.pinned)), np.int64)
         self._value = np.empty(0, np.int64)
+        self.departures = Departures()
 
     @property
     def values(self) -> int:
@@ -127,6 +129,22 @@ class End:
         starts, cells = self.cells_at(values)
         inner, entries, _ = self.ladders.gather(cells)
         return inner[starts], entries
+
+    def counts_at(self, values: Int64Array) -> Int64Array:
+        """How many rows there are at each join value."""
+        distinct, of = np.unique(values, return_inverse=True)
+        starts, cells = self.cells_at(distinct)
+        sizes = np.concatenate([[0], np.cumsum(self.ladders.sizes(cells) if len(cells) else cells)])
+        counts: Int64Array = (sizes[starts[1:]] - sizes[starts[:-1]])[of]
+        return counts
+
+    def depart(self, entries: Int64Array, codes: Int64Array, clock: int) -> None:
+        """Notes rows that have just gone."""
+        values = self._value[entries]
+        gone = np.flatnonzero(values != NONE)
+        if len(gone):
+            values = values[gone]
+            self.departures.note(values, codes[gone], self.counts_at(values) < FEW, clock)
 
     def pins(self, cells: Int64Array) -> Int64Array:
         """Codes of the pinned columns of cells."""

@@ -84,6 +84,8 @@ class Meeting:
         self._relations: dict[Wanted, Relation] = {}
         self._ends: dict[Wanted, list[End]] = {}
         self._joints: dict[Joint, tuple[End, End]] = {}
+        self.clock = 0
+        """Goes forward with every batch of changes."""
 
     @property
     def relations(self) -> Mapping[Wanted, Relation]:
@@ -114,6 +116,7 @@ class Meeting:
         self._arrive(wanted, _inserts(wanted[0], rows))
 
     def change(self, changes: TableChanges) -> list[Arrival]:
+        self.clock += 1
         return [self._arrive(wanted, changes) for wanted in self._relations if wanted[0] == changes.table]
 
     def _joint(
@@ -138,12 +141,13 @@ class Meeting:
         if len(entries):
             codes = relation.codes[entries]
             moves = Moves(np.full(len(entries), NONE), entries, codes, codes)
-            _step(end, _inserts(relation.side.table.name, relation.rows(entries)), moves)
+            _step(end, _inserts(relation.side.table.name, relation.rows(entries)), moves, self.clock)
 
     def _arrive(self, wanted: Wanted, changes: TableChanges) -> Arrival:
         relation = self._relations[wanted]
-        moves = relation.change(changes)
-        return Arrival(relation, changes, moves, {end: _step(end, changes, moves) for end in self._ends[wanted]})
+        moves = relation.change(changes, self.clock)
+        steps = {end: _step(end, changes, moves, self.clock) for end in self._ends[wanted]}
+        return Arrival(relation, changes, moves, steps)
 
 
 def _inserts(table: str, rows: pa.RecordBatch) -> TableChanges:
@@ -151,7 +155,7 @@ def _inserts(table: str, rows: pa.RecordBatch) -> TableChanges:
     return TableChanges(table, np.zeros(rows.num_rows, np.int64), ~there, null_rows(rows), there, rows)
 
 
-def _step(end: End, changes: TableChanges, moves: Moves) -> Step:
+def _step(end: End, changes: TableChanges, moves: Moves, clock: int) -> Step:
     """Lets rows come and go at one end of a junction."""
     value, cell = end.locate(changes.after, moves.new_codes, moves.new != NONE)
     _, old_cell = end.locate(changes.before, moves.old_codes, moves.old != NONE)
@@ -168,6 +172,8 @@ def _step(end: End, changes: TableChanges, moves: Moves) -> Step:
         np.where(is_present[:, None], moves.new_codes[at], moves.old_codes[at]),
         is_present,
     )
+    gone = moves.old != NONE
+    end.depart(moves.old[gone], moves.old_codes[gone], clock)
     gap = (neighbours.lo_from[is_present], neighbours.hi_to[is_present], neighbours.has_twin[is_present])
     return Step(value, cell, at[is_present], Neighbours(*gap))
 

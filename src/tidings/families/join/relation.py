@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ from tidings.families.join.rows import codes_in
 from tidings.families.join.subscription import Side
 from tidings.model.change import TableChanges
 from tidings.model.channel import ChannelKey, channel_column, channel_keys
-from tidings.model.codes import Int64Array
+from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.rowlog import RowLog
 
 NONE = -1
@@ -41,32 +42,47 @@ class Relation:
         self._row = np.empty(0, np.int64)
         self.codes = np.empty((0, len(side.columns)), np.int64)
         """[entry, column with a predicate]"""
+        self.arrived = np.empty(0, np.int64)
+        """When each entry came, by the clock of the server."""
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def change(self, changes: TableChanges) -> Moves:
+    def change(self, changes: TableChanges, clock: int) -> Moves:
         self._free.extend(self._leaving)
         self._leaving.clear()
         self._sweep()
         before = codes_in(self.side, changes.before, changes.had)
         after = codes_in(self.side, changes.after, changes.has)
-        old = np.full(len(changes), NONE, np.int64)
-        new = np.full(len(changes), NONE, np.int64)
-        keys = self._keys(changes)
-        for i, (key, was, has) in enumerate(zip(keys, before.counts.tolist(), after.counts.tolist(), strict=True)):
-            if was:
-                old[i] = self._entries.pop(key)
-                self._leaving.append(int(old[i]))
-            if has:
-                new[i] = self._entries[key] = self._take()
+        old, new = self._moved(self._keys(changes), before.counts, after.counts)
         at = np.flatnonzero(new != NONE)
         first = len(self.log)
         self.log.append(changes.after.select(self.log.names).take(pa.array(at)))
         self._cover(int(new.max(initial=NONE)) + 1)
         self._row[new[at]] = first + np.arange(len(at))
         self.codes[new[at]] = after.codes[at]
+        self.arrived[new[at]] = clock
         return Moves(old, new, before.codes, after.codes)
+
+    def _moved(self, keys: list[ChannelKey], was: BoolArray, has: BoolArray) -> tuple[Int64Array, Int64Array]:
+        """(entry that ends, entry that begins) of changes of the rows with these keys; NONE where there is none."""
+        old, new = np.full(len(keys), NONE, np.int64), np.full(len(keys), NONE, np.int64)
+        if len(set(keys)) < len(keys):
+            for i, (key, is_old, is_new) in enumerate(zip(keys, was.tolist(), has.tolist(), strict=True)):
+                if is_old:
+                    old[i] = self._entries.pop(key)
+                    self._leaving.append(int(old[i]))
+                if is_new:
+                    (new[i],) = self._take(1)
+                    self._entries[key] = int(new[i])
+        else:
+            # All together, which is faster, for no row has two changes.
+            old[was] = list(map(self._entries.pop, compress(keys, was.tolist())))
+            self._leaving.extend(old[was].tolist())
+            entries = self._take(int(has.sum()))
+            new[has] = entries
+            self._entries.update(zip(compress(keys, has.tolist()), entries, strict=True))
+        return old, new
 
     def rows(self, entries: Int64Array) -> pa.RecordBatch:
         return self.log.take(self._row[entries])
@@ -82,13 +98,19 @@ class Relation:
             [channel_column(self._table.column(n).type, rows.column(n))[0] for n in names], len(changes)
         )
 
-    def _take(self) -> int:
-        return self._free.pop() if self._free else len(self._entries) + len(self._free) + len(self._leaving)
+    def _take(self, count: int) -> list[int]:
+        """Entries that nobody has."""
+        first = len(self._entries) + len(self._free) + len(self._leaving)
+        kept = max(0, len(self._free) - count)
+        reused = self._free[kept:]
+        del self._free[kept:]
+        return [*reused, *range(first, first + count - len(reused))]
 
     def _cover(self, size: int) -> None:
         if size > len(self._row):
             grown = max(size, 2 * len(self._row))
             self._row = np.resize(self._row, grown)
+            self.arrived = np.resize(self.arrived, grown)
             self.codes = np.resize(self.codes, (grown, self.codes.shape[1]))
 
     def _sweep(self) -> None:

@@ -23,6 +23,7 @@ from tidings.families.join.circle import base_of, circle_form, columns_of
 from tidings.families.join.decomposition import Estimate, Filters, Sample, Traffic, cheapest, combinations_of
 from tidings.families.join.exposure import Exposure
 from tidings.families.join.first import first_rows
+from tidings.families.join.holders import partners_had
 from tidings.families.join.meeting import Arrival, Setting, portions
 from tidings.families.join.relation import NONE, Relation
 from tidings.families.join.rows import GONE, PLACED, keys_of
@@ -175,22 +176,19 @@ class SemijoinServer(JoinServer):
         return MessageBatch(circle.space.key, seq, (), regions, rows, None, tuple(circle.to))
 
     def _base(self, circle: Circle, arrival: Arrival) -> Iterator[MessageBatch]:
-        """The changed rows themselves: to those who select and have a partner for the new, and to all who selected the old."""
+        """The changed rows themselves: to those who select and have a partner for the new, and to all who may have the old."""
         changes, moves = arrival.changes, arrival.moves
         at = np.flatnonzero(moves.new != NONE)
         owner, boxes = self._reached(circle, moves.new[at], circle.filters)
         gone = np.flatnonzero(moves.old != NONE)
-        old_boxes = Boxes.all(circle.space, len(gone)).hold(circle.base, moves.old_codes[gone])
-        owner = np.concatenate([at[owner], gone])
-        if len(owner) == 0:
+        place, old_boxes = self._holding(circle, moves.old[gone], moves.old_codes[gone])
+        gone = gone[place]
+        come = at[owner]
+        if len(come) + len(gone) == 0:
             return
-        order = np.argsort(owner, kind="stable")
-        tags = np.repeat(np.array([PLACED, GONE], np.uint8), [len(boxes), len(gone)])
-        lo, hi = np.concatenate([boxes.lo, old_boxes.lo]), np.concatenate([boxes.hi, old_boxes.hi])
-        told, starts = np.unique(owner[order], return_index=True)
-        regions = Regions(lo[order], hi[order], tags[order], np.append(starts, len(owner)))
+        told, regions = _merged(come, boxes, gone, old_boxes)
         is_placed = np.zeros(len(changes), np.bool_)
-        is_placed[owner[: len(boxes)]] = True
+        is_placed[come] = True
         yield self._message(circle, changes.seq[told], regions, _payload(circle, changes, told, is_placed))
 
     def _reached(self, circle: Circle, entries: Int64Array, filters: Filters) -> tuple[Int64Array, Boxes]:
@@ -204,6 +202,23 @@ class SemijoinServer(JoinServer):
             found = part if found is None else both(found, part)
         if found is None:
             return np.arange(len(codes)), Boxes.all(circle.space, len(codes)).hold(circle.base, codes)
+        return found
+
+    def _holding(self, circle: Circle, entries: Int64Array, codes: Int64Array) -> tuple[Int64Array, Boxes]:
+        """(row, box) for all who may hold rows that go: those who selected them and, if that is known, had a partner."""
+        found = np.arange(len(entries)), Boxes.all(circle.space, len(entries)).hold(circle.base, codes)
+        arrived = circle.relation.arrived[entries]
+        for by in circle.filters:
+            junction = circle.setting.junction(circle.base, by)
+            values, end = junction.end(circle.base).value_of(entries), junction.end(by)
+            is_sure = arrived > np.maximum(end.departures.known_since(values), self._sure_since)
+            if is_sure.any():
+                had = partners_had(end, circle.setting.relations[by].codes, values, is_sure, arrived)
+                boxes = Boxes.all(circle.space, len(had.row))
+                at = np.flatnonzero(had.is_known)
+                narrowed = boxes.take(at).hold(by, had.codes[at])
+                boxes.lo[at], boxes.hi[at] = narrowed.lo, narrowed.hi
+                found = both(found, (had.row, boxes))
         return found
 
     def _exposed(self, circle: Circle, by: int, arrival: Arrival) -> Iterator[MessageBatch]:
@@ -306,6 +321,22 @@ def _wanted(circle: Circle, row: Int64Array, boxes: Boxes) -> tuple[Int64Array, 
     """Those boxes with somebody in them."""
     kept = np.flatnonzero(circle.audience.any(boxes.lo, boxes.hi))
     return row[kept], boxes.take(kept)
+
+
+def _merged(come: Int64Array, boxes: Boxes, gone: Int64Array, old_boxes: Boxes) -> tuple[Int64Array, Regions]:
+    """(changes, the region of each) of boxes where rows come and where they go, both in the order of their changes."""
+    count = len(come) + len(gone)
+    places = (
+        np.arange(len(come)) + np.searchsorted(gone, come),
+        np.arange(len(gone)) + np.searchsorted(come, gone, "right"),
+    )
+    owner, tags = np.empty(count, np.int64), np.empty(count, np.uint8)
+    lo, hi = np.empty((2, count, boxes.space.dims), np.int64)
+    parts = ((come, boxes, PLACED), (gone, old_boxes, GONE))
+    for place, (changes, some, tag) in zip(places, parts, strict=True):
+        owner[place], lo[place], hi[place], tags[place] = changes, some.lo, some.hi, tag
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    return owner[starts], Regions(lo, hi, tags, np.append(starts, count))
 
 
 def _payload(circle: Circle, changes: TableChanges, told: Int64Array, is_placed: BoolArray) -> pa.RecordBatch:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tidings.families.base import Created, Form, Rows, Server
 from tidings.families.join.decomposition import Filters
+from tidings.families.join.departures import NEVER
 from tidings.families.join.interleave import interleaved
 from tidings.families.join.meeting import Arrival, Meeting, Setting
 from tidings.families.join.roster import Roster
@@ -43,6 +44,8 @@ class JoinServer(Server):
         self._meeting = Meeting()
         self.members: dict[str, Member] = {}
         self.roster = Roster()
+        self._sure_since = NEVER
+        """By the meeting's clock: of rows that came later, it is known to whom they have been sent."""
 
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
         for arrival in self._meeting.change(changes):
@@ -110,7 +113,13 @@ class JoinServer(Server):
             points = known["points"]
             slots = self.roster.add(known["form"], points["id"].to_pylist(), points["coords"])
             self._listen(self.members[known["form"]], slots)
+        self.recover()
+
+    def recover(self) -> None:
+        self._meeting.clock += 1
+        self._sure_since = self._meeting.clock
 
     def refilter(self, member: Member, filters: list[Filters]) -> None:
         """Filters the sides of a form otherwise from now on."""
         member.filters = filters
+        self.recover()
