@@ -229,14 +229,18 @@ def by_widths(rows: Rows) -> list[Rows]:
     """The rows of each width of ranges: the usual ones first."""
     groups: dict[tuple[Any, Any], Rows] = {}
     for row in rows:
-        groups.setdefault((row["width"], row.get("center_width", row.get("fact_width"))), []).append(row)
+        groups.setdefault((row["width"], _center_width(row)), []).append(row)
     return list(groups.values())
 
 
 def _of_widths(rows: Rows, texts: Iterable[str]) -> str:
     first, *others = texts
-    widths = [f"{group[0]['width']:,}" for group in by_widths(rows)][1:]
+    widths = [f"{group[0]['width']:,} and {_center_width(group[0]):,}" for group in by_widths(rows)][1:]
     return ", ".join([first, *(f"{text} with ranges {width} wide" for text, width in zip(others, widths, strict=True))])
+
+
+def _center_width(row: dict[str, Any]) -> Any:
+    return row.get("center_width", row.get("fact_width"))
 
 
 _CHECKS: dict[str, Callable[[Rows, Said], dict[str, Found]]] = {

@@ -20,9 +20,10 @@ Numbers are per insertion of a row, unless something else is said. Bytes are cou
 
 - *sent*: what leaves the server, every message once. This is the paper's stress at the server, had it but one neighbour.
 - *carried*: every message once to each of 1,000 brokers that has somebody for it; a *hop* is one such copy. No network is
-  simulated: one would carry this much at least, more where the way to a broker leads over others. Brokers have as many
-  subscriptions each, next to each other in space. This is compared with the paper's network traffic. Unicast messages, too,
-  count once.
+  simulated: one would carry this much at least, more where the way to a broker leads over others. A subscription has one
+  broker, the same for all strategies. Brokers have as many subscriptions each, next to each other by their ranges on R and S
+  (of four tables: on S and the one it is filtered by at first), cut where ranges are shortest for their spread. This is
+  compared with the paper's network traffic. Unicast messages, too, count once.
 - *delivered*: every message once to each subscription in its region: the last hop.
 
 All strategies see the same changes, few enough for the slowest. Time is that of the processor in the fastest of some batches;
@@ -38,14 +39,16 @@ What to keep in mind:
   such that with overlap fewer are affected and more selected, as its text says: that figure 19 goes the right way is no
   independent confirmation. Nor is the order of costs in figure 13: all tables change alike because that gives it. In the star
   94% of the changes are of facts, which is ours as well. The factors of figures 13 and 14 depend on widths: some are tried.
-  Of the star, widths of 20,000 and 20,000, 80,000 and 2,500, 4,000 and 80,000 were looked at as well: with none are all three
-  factors met. Its insertions are about a hundred, so that its numbers are good for one digit.
+  In the star ranges on dimensions are short and those on facts wide, as who asks about a star selects customers and products
+  rather than sales; with short ranges on facts, dimensions are exposed by almost every fact, and all three factors are lost.
+  Its insertions are about a hundred, so that its numbers are good for one digit.
+- The factors also depend on where subscriptions live. Here those of several signatures share brokers if they filter S alike.
+  With brokers for each signature, cut by all its tables, Ref-J would reach fewer of them.
 - About {share:.0%} of those who select an R row have a partner for it with the usual sizes, so that no exact scheme can have
   less than this share of Rel-Sel's deliveries, whatever the paper's factor.
-- A row that goes or changes is dropped, by its key, by everyone who selected it, partner or not; the paper has messages for
-  rows that lose their last partner instead. Deletions are therefore shown for themselves.
-- Every signature has a server of its own here: a row goes out once for each that joins its table. The paper sends it once for
-  all that filter it by the same neighbour.
+- A row that goes or changes is dropped, by its key, by everyone who may hold it: with few partners by those who have had one,
+  with many by all who selected it. The paper has messages for rows that lose their last partner instead. Deletions are
+  therefore shown for themselves.
 
 """
 

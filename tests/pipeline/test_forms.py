@@ -142,6 +142,12 @@ def test_joins_that_cannot_be_spread_meet_with_others_around_the_same_table():
     # With one shard there is nothing to spread, and all are together.
     assert len({group_of(form, 1) for form in (shops, items, both, owned)}) == 1
     assert len({group_of(form, 4) for form in (shops, items, both, owned)}) == 4
+    # Rows of all tables that are joined by shop meet, by shop.
+    assert group_of(door.place("SELECT * FROM owners JOIN shops USING (shop)").form, 4) == group_of(shops, 4)
+    assert group_of(door.place("SELECT * FROM owners JOIN shops ON owners.item = shops.shop").form, 4) not in (
+        group_of(shops, 4),
+        group_of(items, 4),
+    )
     turned = door.place("SELECT * FROM items JOIN sales USING (item) JOIN shops USING (shop)").form
     assert turned != both
     assert group_of(turned, 4) == group_of(both, 4)

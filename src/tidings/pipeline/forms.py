@@ -29,7 +29,7 @@ from tidings.pipeline.partition import shard_of_values
 from tidings.pipeline.store import TableStore
 
 GroupKey = str
-"""Canonical text of a group: its partition columns per table or, where there are none, what its forms have in common."""
+"""Canonical text of a group: what its forms have in common."""
 _BOXES_AT_ONCE = 262_144
 """So many boxes of messages are sent on without waiting for more."""
 _LATE_MAX = 131_072
@@ -37,7 +37,14 @@ _LATE_MAX = 131_072
 
 def group_of(form_key: str, shards: int) -> GroupKey:
     """The group of a form, where there are so many shards for each."""
-    return msgspec.json.encode((sorted(_spread(form_key, shards).items()), _gathered(form_key, shards))).decode()
+    family, form = family_of(form_key)
+    spread = _spread(form_key, shards)
+    if not spread:
+        return f"{family.name} in one shard: {family.gathers(form, is_spread=shards > 1)}"
+    if len(spread) > 1 and len(set(spread.values())) == 1:
+        # Whatever tables they have, rows with equal values in these columns meet in one shard.
+        return f"{family.name} by {msgspec.json.encode(next(iter(spread.values()))).decode()}"
+    return msgspec.json.encode(sorted(spread.items())).decode()
 
 
 def _spread(form_key: str, shards: int) -> dict[str, tuple[str, ...]]:
@@ -45,11 +52,6 @@ def _spread(form_key: str, shards: int) -> dict[str, tuple[str, ...]]:
     family, form = family_of(form_key)
     columns = family.partition_columns(form) if shards > 1 or len(form.shape.tables) == 1 else {}
     return columns if any(columns.values()) else {}
-
-
-def _gathered(form_key: str, shards: int) -> str:
-    family, form = family_of(form_key)
-    return "" if _spread(form_key, shards) else f"{family.name} {family.gathers(form, is_spread=shards > 1)}"
 
 
 def by_value(points: Iterable[PointBatch]) -> list[PointBatch]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tidings.families.base import Form
 from tidings.model.message import MessageBatch
-from tidings.model.wire import wire_size
+from tidings.network.wire import wire_size
 
 
 @dataclass

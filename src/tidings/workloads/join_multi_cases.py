@@ -12,7 +12,7 @@ import numpy as np
 
 from tidings.workloads.drift_walk import FloatArray, IntArray, TruncatedNormal
 from tidings.workloads.join_cases import A_VALUES, A_WIDTH, C_VALUES, C_WIDTH, SIGMA_A, SIGMA_C
-from tidings.workloads.join_draws import HotRanges, HotSpots, Values, below, generator
+from tidings.workloads.join_draws import HotRanges, HotSpots, Values, below, generator, widths
 from tidings.workloads.join_multi_scene import SIGNATURES, Images, MultiScene, S, Steps
 
 Four = tuple[int, int, int, int]
@@ -92,7 +92,8 @@ class StarCase:
     shares: FourShares = (2, 94, 2, 2)
     """Of the changes; an insertion with the deletion that follows counts once."""
     payloads: Four = (100, 0, 100, 100)
-    mix: Mix = Mix()
+    mix: Mix = Mix(width=widths(8_000.0), width_s=widths(80_000.0))
+    """Few ask for particular facts."""
 
     def sized(self, facts: int) -> StarCase:
         """The same with so many facts, and as many for a row of a dimension as before."""
