@@ -15,7 +15,7 @@ ALLOWED = {
     "kernels": {"kernels"},
     "sql": {"sql", "model"},
     "families": {"families", "model", "kernels", "sql.shape", "sql.constants", "sql.compiler"},
-    "network": {"network", "model"},
+    "network": {"network", "model", "kernels"},
     "pipeline": {"pipeline", "model", "families", "network", "sql", "kernels"},
     "engine": {"pipeline", "model", "families", "network", "sql", "kernels"},
     "workloads": {"workloads", "model", "sql"},

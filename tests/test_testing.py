@@ -6,7 +6,7 @@ import pytest
 
 from tidings.families.registry import family
 from tidings.families.select import strategies as select_strategies
-from tidings.model import wire
+from tidings.network import wire
 from tidings.network.zones import ZoneMap
 from tidings.pipeline.deliver import Gateway
 from tidings.testing import CHECKS, Case, Workload, oracle_lines, recompute, run_inline

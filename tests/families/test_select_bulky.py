@@ -12,7 +12,7 @@ from tidings.engine import Engine
 from tidings.families.registry import family, family_of
 from tidings.families.select.slim import LONG_BYTES_MIN, SLIM
 from tidings.families.select.subscription import space_of
-from tidings.model.wire import wire_size
+from tidings.network.wire import wire_size
 from tidings.pipeline.door import Door
 from tidings.sql import parse_catalog
 from tidings.testing import Workload, check_family, run_inline

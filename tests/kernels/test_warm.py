@@ -13,8 +13,21 @@ import numpy as np
 
 from tidings.families.drift import view
 from tidings.families.join import interleave
-from tidings.kernels import anchors, crowds, forest, gaps, holdings, ladders, rankings, rankings_net, shortlists, stabs
+from tidings.kernels import (
+    anchors,
+    crowds,
+    forest,
+    gaps,
+    holdings,
+    ladders,
+    meshes,
+    rankings,
+    rankings_net,
+    shortlists,
+    stabs,
+)
 from tidings.kernels.warm import ENTRY_KERNELS, is_compiled, warm
+from tidings.network import wire
 from tidings.pipeline import parcel
 
 
@@ -34,13 +47,15 @@ def test_read_only_arguments_compile_nothing_more() -> None:
 
 
 def test_every_kernel_called_by_classes_and_views_is_listed() -> None:
-    ours = (forest, anchors, crowds, gaps, holdings, ladders, rankings, rankings_net, shortlists, stabs)
+    ours = (forest, anchors, crowds, gaps, holdings, ladders, meshes, rankings, rankings_net, shortlists, stabs)
     sources = "".join(map(inspect.getsource, (*ours, view)))
     prefixes = "|".join(module.__name__.rpartition(".")[2] for module in ours)
     called = set(re.findall(rf"\b(?:{prefixes})_\w+\.(\w+)\(", sources))
-    imported = {"encode", "rounds"}
+    imported = {"encode", "rounds", "count_digits", "count_fresh"}
     imported.update(re.findall(r"from tidings.kernels.succession import (\w+), (\w+)", sources).pop())
     assert "from tidings.kernels.codebook import encode" in inspect.getsource(parcel)
+    assert "from tidings.kernels.digits import count_digits" in inspect.getsource(wire)
+    assert "from tidings.kernels.fresh_ends import count_fresh" in inspect.getsource(wire)
     assert "from tidings.kernels.rounds import NOTHING, rounds" in inspect.getsource(interleave)
     assert called | imported == {kernel.__name__ for kernel in ENTRY_KERNELS}
 

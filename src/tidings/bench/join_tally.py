@@ -18,7 +18,7 @@ from tidings.model.change import TableChanges
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.region import Regions
-from tidings.model.wire import wire_sizes
+from tidings.network.wire import wire_sizes
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pyarrow as pa
 
 from tidings.bench.topk_data import TopkData
 from tidings.families.topk.view import PLACED
@@ -10,7 +13,7 @@ from tidings.kernels.rankings import Sends
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.region import Regions
-from tidings.model.wire import wire_sizes
+from tidings.network.wire import wire_sizes
 
 PAPER_BOX, PAPER_UNICAST = 24, 16
 """The paper's messages: six numbers of four bytes (two ranges and an object) for a box; what it sends to one subscription
@@ -20,22 +23,27 @@ _SIZED_MAX = 10_000
 
 
 def region_bytes(data: TopkData, sends: Sends) -> Int64Array:
-    """Bytes of every send: one message with all its boxes."""
+    """Bytes of every send: one message with all its boxes. All count as of the change in the middle: seqs differ little."""
+    scene = data.scene
     tags = np.full(len(sends.box_lo), PLACED, np.uint8)
     regions = Regions(sends.box_lo, sends.box_hi, tags, sends.box_starts)
-    return _sizes(data, sends.entry, regions)
+    return wire_sizes(_messages(data, np.full(len(sends.entry), scene.changes // 2), sends.entry, regions))
 
 
 def unicast_bytes(data: TopkData) -> float:
-    """Mean bytes of a message to a single subscription, over the first subscriptions: hardly any two sizes differ."""
-    points = data.points().slice(0, min(data.size, _SIZED_MAX)).coords
-    tags = np.full(len(points), PLACED, np.uint8)
-    regions = Regions(points, points, tags, np.arange(len(points) + 1))
-    return float(_sizes(data, np.zeros(len(points), np.int64), regions, has_target=True).mean())
+    """Mean bytes of a message to a single subscription, over subscriptions and changes evenly taken from all."""
+    scene, count = data.scene, min(data.size, _SIZED_MAX)
+    some = np.arange(count) * data.size // max(1, count)
+    change = np.arange(count) * scene.changes // max(1, count)
+    points = data.points().coords[some]
+    regions = Regions(points, points, np.full(count, PLACED, np.uint8), np.arange(count + 1))
+    # A row that takes the place of another is not the changed one, but as likely to be any.
+    messages = _messages(data, change, scene.changed[change], regions)
+    return float(wire_sizes(replace(messages, target=data.ids.take(pa.array(some)))).mean())
 
 
-def _sizes(data: TopkData, row: Int64Array, regions: Regions, *, has_target: bool = False) -> Int64Array:
+def _messages(data: TopkData, change: Int64Array, row: Int64Array, regions: Regions) -> MessageBatch:
+    """Messages for these changes, counted from the first after the rows have come, that tell these rows."""
     # Which score a row has does not matter to its size.
-    rows = data.rows(row, data.scene.score[row]).select(list(data.space.payload))
-    target = data.ids.slice(0, len(row)) if has_target else None
-    return wire_sizes(MessageBatch(data.space.key, np.zeros(len(row), np.int64), (), regions, rows, target))
+    payload = data.rows(row, data.scene.score[row]).select(list(data.space.payload))
+    return MessageBatch(data.space.key, data.scene.rows + change + 1, (), regions, payload)

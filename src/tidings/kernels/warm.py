@@ -22,6 +22,7 @@ from tidings.kernels import (
     crowds_fill,
     crowds_query,
     crowds_remove,
+    digits,
     forest_any,
     forest_arrays,
     forest_build,
@@ -30,6 +31,7 @@ from tidings.kernels import (
     forest_plan,
     forest_query,
     forest_remove,
+    fresh_ends,
     gaps_change,
     gaps_query,
     holdings_best,
@@ -38,6 +40,9 @@ from tidings.kernels import (
     ladders_change,
     ladders_pack,
     ladders_read,
+    meshes_apply,
+    meshes_bulk,
+    meshes_tell,
     rankings_best,
     rankings_change,
     rankings_dump,
@@ -59,6 +64,7 @@ from tidings.kernels.forest_arrays import LEAF_MAX
 from tidings.kernels.gaps import Gaps
 from tidings.kernels.holdings import Holdings
 from tidings.kernels.ladders import Ladders
+from tidings.kernels.meshes import Meshes
 from tidings.kernels.rankings import Rankings
 from tidings.kernels.rankings_net import NetRankings
 from tidings.kernels.shortlists import Shortlists
@@ -81,6 +87,7 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     crowds_fill.group,
     crowds_query.snap_boxes,
     crowds_remove.remove,
+    digits.count_digits,
     forest_any.any_inside,
     forest_arrays.find_misfit,
     forest_build.build,
@@ -93,6 +100,7 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     forest_query.reorder,
     forest_query.stab,
     forest_remove.remove_points,
+    fresh_ends.count_fresh,
     gaps_change.add,
     gaps_change.dump,
     gaps_change.fill,
@@ -109,6 +117,12 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     ladders_read.distinct,
     ladders_read.gather,
     ladders_read.nearest,
+    meshes_apply.apply,
+    meshes_bulk.clear,
+    meshes_bulk.combine_all,
+    meshes_bulk.fill,
+    meshes_bulk.read,
+    meshes_tell.tell,
     rankings_best.best,
     rankings_change.change,
     rankings_change.change_among,
@@ -167,6 +181,8 @@ def _warm_steps() -> None:
     succession.number_kinds(one, one, succession.succeed(one.copy(), one, one), 1)
     rounds.rounds(one, one.reshape(1, 1), 1)
     codebook.encode(one.reshape(1, 1), one.reshape(1, 1), np.zeros(1, np.uint8), np.arange(2), one, 0)
+    fresh_ends.count_fresh(one.reshape(1, 1), one.reshape(1, 1), np.arange(2), one.reshape(1, 1))
+    digits.count_digits(np.zeros(1, np.uint64))
 
 
 def _warm_forest() -> None:
@@ -252,6 +268,18 @@ def _warm_ladders() -> None:
     ladders.nearest([0], [0])
 
 
+def _warm_meshes() -> None:
+    meshes = Meshes(2, [(0, 1)])
+    meshes.open([0])
+    for kind in (0, 1):
+        meshes.put_items([kind], kind, [kind], [kind], [[2]])
+    meshes.fill([0], [0, 1], [0])
+    for changed in meshes.apply([0, 1], [0], [1], [1]):
+        changed.differences([0], [0], [0])
+    meshes.combinations([0])
+    meshes.read([0])
+
+
 def _warm_intervals() -> None:
     many = np.arange(BULK_MIN)
     stabs, gaps = Stabs(), Gaps()
@@ -262,7 +290,7 @@ def _warm_intervals() -> None:
     gaps.meets([0], [0], [0])
 
 
-_SHORT = (_warm_shortlists, _warm_ladders, _warm_intervals, _warm_steps)
+_SHORT = (_warm_shortlists, _warm_meshes, _warm_ladders, _warm_intervals, _warm_steps)
 
 
 def is_compiled() -> bool:

@@ -57,8 +57,12 @@ def _filters(space: Space) -> str:
 
 def _semijoin(space: Space, skyline: str) -> str:
     if not any(side.ranged for side in space.sides):
-        return "1 message to those who select the row, if it has a partner; 1 per row that gets its first partner"
+        return (
+            "1 message, for all queries that filter the table alike, to those who select the row, if it has a partner; "
+            "1 per row that gets its first partner"
+        )
     return (
-        f"1 message to those who select the row and have a partner for it, told by {_SKYLINES[skyline]}; "
+        "1 message, for all queries that filter the table alike, to those who select the row and have a partner for it, "
+        f"told by {_SKYLINES[skyline]}; "
         "1 per row that gets its first partner for somebody"
     )

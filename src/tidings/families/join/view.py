@@ -1,32 +1,30 @@
 """Join views: each subscription holds rows of every table and is told how their join changes.
 
 Messages may bring rows that find no partner, and rows that only nearly satisfy the predicates (text is compared by its first
-bytes on the way): the view looks again, and tells only what changes in the joined rows.
+bytes on the way): the view looks again, and tells only what changes in the joined rows. Views are sets of numbers of rows;
+those whose answers change in the same way share one line.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
 from tidings.families.base import FirstRows, Pairs, Told, Views
-from tidings.families.join.held import Held, Joined, Row, orders_of
 from tidings.families.join.rows import ALL_SIDES, PLACED, SIDE
-from tidings.families.join.subscription import Predicate, Side, Space
-from tidings.model.channel import ChannelKey, channel_column, channel_keys
-from tidings.model.codes import Int64Array
+from tidings.families.join.subscription import Space
+from tidings.families.join.versions import Versions
+from tidings.families.join.view_checks import Checks
+from tidings.families.join.view_rows import SideRows
+from tidings.kernels.meshes import NONE, Changed, Differences, Meshes, Numbers
+from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.notification import change_tail, delete_change, insert_change, update_change
 from tidings.model.points import PointBatch
-from tidings.model.render import comparable_rows, render_rows
-
-Results = dict[tuple[ChannelKey, ...], Joined]
-"""Joined rows by the keys of their parts."""
 
 
 class JoinViews(Views):
@@ -35,244 +33,186 @@ class JoinViews(Views):
 
     def __init__(self, space: Space) -> None:
         self._space = space
-        self._orders = orders_of(space)
-        self._held: dict[int, Held] = {}
-        self._predicates: dict[int, list[Predicate | None]] = {}
-        self._decoder = msgspec.msgpack.Decoder(list[Predicate | None])
+        self._sides = [SideRows(space, number) for number in range(len(space.sides))]
+        self._count = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._meshes = Meshes(len(self._sides), [edge.sides for edge in self._space.edges])
+        self._versions = Versions(self._space, self._sides, self._meshes)
+        self._checks = Checks(self._space, self._sides)
 
     def create(self, slots: Int64Array, points: PointBatch) -> None:
-        for slot, details in zip(slots.tolist(), points.details.to_pylist(), strict=True):
-            self._held[slot] = Held(self._orders)
-            if details:
-                self._predicates[slot] = self._decoder.decode(details)
+        self._meshes.open(slots)
+        self._checks.create(slots, points.details)
+        self._count += len(slots)
 
     def drop(self, slots: Int64Array) -> None:
-        for slot in slots.tolist():
-            del self._held[slot]
-            self._predicates.pop(slot, None)
+        self._meshes.clear(slots)
+        self._checks.drop(slots)
+        self._versions.sweep()
+        self._count -= len(slots)
+        if not self._count:
+            self._clear()
 
     def snapshots(self, first: FirstRows) -> list[str]:
+        """Views that hold rows already, as after a gap, start anew."""
         if first.rows is None:
-            return first.tails([])
-        parts = _Parts(self._space, first.rows)
-        texts: list[list[str]] = []
-        cuts = first.starts.tolist()
-        for slot, start, stop in zip(first.slot.tolist(), cuts[:-1], cuts[1:], strict=True):
-            held = self._held[slot] = Held(self._orders)
-            for at in range(start, stop):
-                if self._satisfies(slot, parts, at):
-                    if parts.is_whole(at):
-                        held.whole[parts.keys(at)] = parts.joined(at)
-                    else:
-                        held.put(parts.row(at))
-            texts.append([self._text(joined) for joined in held.every()])
-        shown = np.cumsum([0, *map(len, texts)])
-        return FirstRows(first.slot, first.seq, shown, None).tails([text for part in texts for text in part])
+            self._meshes.fill(first.slot, first.starts, [])
+        else:
+            versions, is_held = self._number_first(first, first.rows)
+            ends = np.append(0, np.cumsum(is_held))
+            self._meshes.fill(first.slot, ends[first.starts], versions[is_held])
+        starts, found, combinations = self._meshes.combinations(first.slot)
+        texts = self._versions.render(combinations)
+        shown = _sorted_in_parts(texts, starts, found)
+        self._versions.sweep()
+        return FirstRows(first.slot, first.seq, starts, None).tails(shown)
 
     def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
         """What counts is the join before and after all messages of a seq, in whatever order they come."""
-        parts = _Parts(self._space, messages.payload)
-        seqs = messages.seq[pairs.message]
-        order = np.lexsort((pairs.slot, seqs))
+        is_placed = (pairs.tags & PLACED) != 0
+        name, version = self._number(messages, pairs, is_placed)
+        side = _sides_of(messages.payload)
+        is_placed[is_placed] = self._checks.passing(
+            pairs.slot[is_placed], messages.payload, side, pairs.message[is_placed]
+        )
+        moment = np.cumsum(np.diff(messages.seq, prepend=messages.seq[:1]) != 0)
+        order, starts = _groups(moment[pairs.message], pairs)
+        message, slot = pairs.message[order], pairs.slot[order]
+        wanted = np.where(is_placed[order], version[message], NONE)
+        seqs, slots = messages.seq[message[starts[:-1]]], slot[starts[:-1]]
         told = _Lines()
-        for run in np.split(order, np.flatnonzero(np.diff(seqs[order]) | np.diff(pairs.slot[order])) + 1):
-            if len(run):
-                slot, seq = int(pairs.slot[run[0]]), int(seqs[run[0]])
-                changes = self._change(slot, parts, pairs.message[run].tolist(), pairs.tags[run].tolist())
-                if changes:
-                    told.add(seq, slot, changes)
+        for changed in self._meshes.apply(starts, slot, name[message], wanted):
+            combinations = changed.combinations
+            found = changed.differences(seqs, self._versions.places(combinations), self._versions.looks(combinations))
+            told.add(seqs, slots, found, self._tails(changed, found))
+        self._versions.sweep()
         return told.told()
 
-    def _change(self, slot: int, parts: _Parts, messages: list[int], tags: list[int]) -> str:
-        held = self._held[slot]
-        rows: dict[tuple[int, ChannelKey], Row | None] = {}
-        whole: dict[tuple[ChannelKey, ...], Joined | None] = {}
-        for at, tag in zip(messages, tags, strict=True):
-            is_placed = bool(tag & PLACED) and self._satisfies(slot, parts, at)
-            # A row that moves between shards is gone from one and placed by the other, in any order.
-            if parts.is_whole(at):
-                if is_placed or parts.keys(at) not in whole:
-                    whole[parts.keys(at)] = parts.joined(at) if is_placed else None
-            elif is_placed or parts.place(at) not in rows:
-                rows[parts.place(at)] = parts.row(at) if is_placed else None
-        # Most of what comes is known already, or is to be dropped and was never held.
-        rows = {place: row for place, row in rows.items() if held.rows[place[0]].get(place[1]) != row}
-        if not rows and not whole:
-            return ""
-        before = _results(held, rows, whole)
-        for (side, key), row in rows.items():
-            if row is None:
-                held.remove(side, key)
-            else:
-                held.put(row)
-        for keys, joined in whole.items():
-            held.whole.pop(keys, None)
-            if joined is not None:
-                held.whole[keys] = joined
-        return self._difference(before, _results(held, rows, whole))
+    def _tails(self, changed: Changed, found: Differences) -> list[str]:
+        """The line's tail of each kind of difference."""
+        texts = self._versions.render(changed.combinations)
+        inserts, insert_at = _rendered(insert_change, texts, found.new[found.old == NONE])
+        deletes, delete_at = _rendered(delete_change, texts, found.old[found.new == NONE])
+        is_update = (found.old != NONE) & (found.new != NONE)
+        both, update_at = np.unique(
+            found.old[is_update].astype(np.int64) * len(texts) + found.new[is_update], return_inverse=True
+        )
+        updates = [update_change(texts[pair // len(texts)], texts[pair % len(texts)]) for pair in both.tolist()]
+        at = np.where(found.old == NONE, insert_at[found.new], delete_at[found.old] + len(inserts))
+        at[is_update] = update_at + len(inserts) + len(deletes)
+        rendered = [*inserts, *deletes, *updates]
+        changes = [rendered[i] for i in at.tolist()]
+        parts = zip(found.batch.tolist(), pairwise(found.starts.tolist()), strict=True)
+        return [change_tail(seq, ", ".join(changes[start:stop])) for seq, (start, stop) in parts]
 
-    def _satisfies(self, slot: int, parts: _Parts, at: int) -> bool:
-        predicates = self._predicates.get(slot)
-        return predicates is None or parts.satisfies(at, predicates)
+    def _number(self, messages: MessageBatch, pairs: Pairs, is_placed: BoolArray) -> tuple[Int64Array, Int64Array]:
+        """Name and version of the row of each message; those dropped by all who hear of them need no version."""
+        rows, side = messages.payload, _sides_of(messages.payload)
+        name, version = np.full((2, len(messages)), NONE, np.int64)
+        is_reached, is_wanted = np.zeros((2, len(messages)), np.bool_)
+        is_reached[pairs.message] = True
+        is_wanted[pairs.message[is_placed]] = True
+        for kind, number in self._kinds():
+            wanted = np.flatnonzero(is_wanted & (side == number))
+            if len(wanted):
+                name[wanted], version[wanted] = self._versions.number(kind, rows, wanted)
+        for kind, number in self._kinds():
+            others = np.flatnonzero(is_reached & ~is_wanted & (side == number))
+            if len(others):
+                name[others] = self._versions.known(kind, rows, others)
+        return name, version
 
-    def _difference(self, old: Results, new: Results) -> str:
-        """Changes from one answer to the other as multisets of what is shown; empty if there are none."""
-        if not old and not new:
-            return ""
-        gone, come = Counter(map(self._same, old.values())), Counter(map(self._same, new.values()))
-        gone, come = gone - come, come - gone
-        changes = []
-        for key in sorted(old.keys() & new.keys()):
-            before, after = self._same(old[key]), self._same(new[key])
-            if gone[before] > 0 and come[after] > 0:
-                gone[before] -= 1
-                come[after] -= 1
-                changes.append(update_change(self._text(old[key]), self._text(new[key])))
-        for results, left, change in ((old, gone, delete_change), (new, come, insert_change)):
-            for key in sorted(results):
-                same = self._same(results[key])
-                if left[same] > 0:
-                    left[same] -= 1
-                    changes.append(change(self._text(results[key])))
-        return ", ".join(changes)
+    def _number_first(self, first: FirstRows, rows: pa.RecordBatch) -> tuple[Int64Array, BoolArray]:
+        """Versions of first rows, and whether their views want them.
 
-    def _text(self, joined: Joined) -> str:
-        return "{" + ", ".join(self._cells(joined, [row.cells for row in joined])) + "}"
+        A row is the same for all who come after the same seq: it is read once for them.
+        """
+        side = _sides_of(rows)
+        _, moment = np.unique(first.seq, return_inverse=True)
+        sizes = np.diff(first.starts)
+        moment, slot = np.repeat(moment, sizes), np.repeat(first.slot, sizes)
+        versions, example = np.empty((2, len(side)), np.int64)
+        for kind, number in self._kinds():
+            at = np.flatnonzero(side == number)
+            if len(at):
+                same = _numbered(moment[at])
+                for part in self._sides if kind == len(self._sides) else [self._sides[kind]]:
+                    group = part.group(rows, at)
+                    same = _numbered(same * (int(group.max()) + 1) + group)
+                chosen = np.empty(int(same.max()) + 1, np.int64)
+                chosen[same] = at
+                versions[at] = self._versions.number(kind, rows, chosen)[1][same]
+                example[at] = chosen[same]
+        return versions, self._checks.passing(slot, rows, side, example)
 
-    def _same(self, joined: Joined) -> tuple[str, ...]:
-        return tuple(self._cells(joined, [row.same for row in joined]))
-
-    def _cells(self, joined: Joined, cells: list[tuple[str, ...]]) -> list[str]:
-        taken = [iter(part) for part in cells]
-        return [next(taken[side]) for side, _ in self._space.shown]
+    def _kinds(self) -> Iterator[tuple[int, int]]:
+        """(kind of item, number in payloads) of the rows of each side, and of whole joined rows."""
+        yield from ((number, number) for number in range(len(self._sides)))
+        yield len(self._sides), ALL_SIDES
 
     def dump(self, slots: Int64Array) -> Any:
-        return [
-            [
-                [_plain(row) for side in held.rows for row in side.values()],
-                [[_plain(row) for row in joined] for joined in held.whole.values()],
-            ]
-            for held in (self._held[slot] for slot in slots.tolist())
-        ]
+        starts, held = self._meshes.read(slots)
+        rows, numbers = self._versions.dump(held)
+        return {"sizes": np.diff(starts).astype(np.int32), "held": numbers, "rows": rows}
 
     def load(self, slots: Int64Array, state: Any) -> None:
-        for slot, (rows, whole) in zip(slots.tolist(), state, strict=True):
-            held = self._held[slot] = Held(self._orders)
-            for row in rows:
-                held.put(_read(row))
-            for parts in whole:
-                joined = tuple(map(_read, parts))
-                held.whole[tuple(row.key for row in joined)] = joined
-
-
-def _plain(row: Row) -> list[Any]:
-    return [row.side, list(row.key), [None if link is None else list(link) for link in row.links], row.cells, row.same]
-
-
-def _read(plain: list[Any]) -> Row:
-    side, key, links, cells, same = plain
-    linked = tuple(None if link is None else tuple(link) for link in links)
-    return Row(side, tuple(key), linked, tuple(cells), tuple(same))
-
-
-def _results(held: Held, places: Iterable[tuple[int, ChannelKey]], whole: Iterable[tuple[ChannelKey, ...]]) -> Results:
-    """All joined rows with one of these in them, and those that came whole."""
-    found = {tuple(row.key for row in joined): joined for place in places for joined in held.joined(*place)}
-    found.update((keys, held.whole[keys]) for keys in whole if keys in held.whole)
-    return found
-
-
-class _Parts:
-    """Rows of a payload, as views hold them."""
-
-    def __init__(self, space: Space, rows: pa.RecordBatch) -> None:
-        self._space = space
-        self._side: list[int] = rows.column(SIDE).to_pylist()
-        self._of = [_SideParts(space, number, side, rows) for number, side in enumerate(space.sides)]
-        self._first = np.concatenate([[0], np.cumsum([len(side.columns) for side in space.sides])]).tolist()
-
-    def place(self, at: int) -> tuple[int, ChannelKey]:
-        return self._side[at], self._of[self._side[at]].keys[at]
-
-    def row(self, at: int) -> Row:
-        return self._of[self._side[at]].row(at)
-
-    def is_whole(self, at: int) -> bool:
-        return self._side[at] == ALL_SIDES
-
-    def keys(self, at: int) -> tuple[ChannelKey, ...]:
-        """Keys of the parts of a joined row."""
-        return tuple(side.keys[at] for side in self._of)
-
-    def joined(self, at: int) -> Joined:
-        return tuple(side.row(at) for side in self._of)
-
-    def satisfies(self, at: int, predicates: Sequence[Predicate | None]) -> bool:
-        """Whether the values of a row satisfy what a point does not say of its predicates."""
-        sides = range(len(self._of)) if self.is_whole(at) else [self._side[at]]
-        return all(
-            predicate is None or _satisfies(predicate, column[at])
-            for side in sides
-            for predicate, column in zip(
-                predicates[self._first[side] : self._first[side + 1]], self._of[side].values, strict=True
-            )
-        )
-
-
-class _SideParts:
-    """The rows of one side of a payload; those of other sides are null."""
-
-    def __init__(self, space: Space, number: int, side: Side, rows: pa.RecordBatch) -> None:
-        count = rows.num_rows
-        column_of = {name: rows.column(f"{number}.{name}") for name in side.payload}
-        table = side.table
-        self._number = number
-        self.keys = channel_keys([channel_column(table.column(n).type, column_of[n])[0] for n in table.key], count)
-        self._links: list[list[ChannelKey] | None] = []
-        for edge in space.edges:
-            names = [names for at, names in zip(edge.sides, edge.columns, strict=True) if at == number]
-            columns = [channel_column(table.column(n).type, column_of[n]) for n in (names[0] if names else ())]
-            # Null joins nothing, and is no component of a channel.
-            parts = [pa.array(components.to_pylist(), mask=~valid) for components, valid in columns]
-            self._links.append(channel_keys(parts, count) if names else None)
-        shown = [(name, column) for name, (at, column) in zip(space.names, space.shown, strict=True) if at == number]
-        self._cells, self._same = [], []
-        for name, column in shown:
-            texts = render_rows([name], [column_of[column]], count)
-            self._cells.append([text[1:-1] for text in texts])
-            self._same.append([text[1:-1] for text in comparable_rows([name], [column_of[column]], texts)])
-        self.values = [channel_column(column.type, column_of[column.name])[0].to_pylist() for column in side.columns]
-
-    def row(self, at: int) -> Row:
-        links = tuple(None if links is None else links[at] for links in self._links)
-        cells, same = tuple(texts[at] for texts in self._cells), tuple(texts[at] for texts in self._same)
-        return Row(self._number, self.keys[at], links, cells, same)
-
-
-def _satisfies(predicate: Predicate, value: Any) -> bool:
-    if predicate.values is not None:
-        return value in predicate.values
-    if predicate.lo is not None and (value < predicate.lo or (value == predicate.lo and not predicate.lo_closed)):
-        return False
-    return not (
-        predicate.hi is not None and (value > predicate.hi or (value == predicate.hi and not predicate.hi_closed))
-    )
+        versions = self._versions.load(state["rows"])
+        self._meshes.fill(slots, np.append(0, np.cumsum(state["sizes"])), versions[state["held"]])
 
 
 class _Lines:
-    """Notifications gathered one by one; equal ones at one seq share their text."""
+    """Notifications gathered in portions."""
 
     def __init__(self) -> None:
-        self._seq: list[int] = []
-        self._slot: list[int] = []
-        self._tail: list[int] = []
-        self._numbers: dict[str, int] = {}
+        self._parts: list[tuple[Int64Array, Int64Array, Int64Array]] = [(np.empty(0, np.int64),) * 3]
+        self._tails: list[str] = []
 
-    def add(self, seq: int, slot: int, changes: str) -> None:
-        self._seq.append(seq)
-        self._slot.append(slot)
-        self._tail.append(self._numbers.setdefault(change_tail(seq, changes), len(self._numbers)))
+    def add(self, seqs: Int64Array, slots: Int64Array, found: Differences, tails: list[str]) -> None:
+        self._parts.append((seqs[found.group], slots[found.group], found.kind + len(self._tails)))
+        self._tails.extend(tails)
 
     def told(self) -> Told:
-        seq, slot, tail = (np.array(part, np.int64) for part in (self._seq, self._slot, self._tail))
-        return Told(seq, slot, tail, list(self._numbers))
+        seq, slot, tail = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        return Told(seq, slot, tail, self._tails)
+
+
+def _rendered(change: Callable[[str], str], texts: list[str], chosen: Numbers) -> tuple[list[str], Int64Array]:
+    """The changes of some texts, each made once, and where among them each text's is."""
+    is_chosen = np.zeros(len(texts) + 1, np.bool_)
+    is_chosen[chosen] = True
+    return [change(texts[at]) for at in np.flatnonzero(is_chosen).tolist()], np.cumsum(is_chosen) - 1
+
+
+def _groups(moment: Int64Array, pairs: Pairs) -> tuple[Int64Array, Int64Array]:
+    """Deliveries, which come in the order of their messages, in groups of a moment and a slot: (order, starts)."""
+    group = moment * (int(pairs.slot.max(initial=0)) + 1) + pairs.slot
+    order = np.arange(len(group))
+    # A message reaches nobody twice, so only moments with several need sorting.
+    is_several = np.zeros(int(moment.max(initial=0)) + 1, np.bool_)
+    is_several[moment[1:][(np.diff(pairs.message) != 0) & (np.diff(moment) == 0)]] = True
+    several = np.flatnonzero(is_several[moment])
+    order[several] = several[np.argsort(group[several], kind="stable")]
+    return order, np.append(np.flatnonzero(np.diff(group[order], prepend=NONE)), len(order))
+
+
+def _sides_of(rows: pa.RecordBatch) -> Int64Array:
+    side: Int64Array = rows.column(SIDE).to_numpy().astype(np.int64)
+    return side
+
+
+def _numbered(values: Int64Array) -> Int64Array:
+    """Small numbers that equal values have in common."""
+    numbers: Int64Array = np.asarray(pa.array(values).dictionary_encode().indices).astype(np.int64)
+    return numbers
+
+
+def _sorted_in_parts(texts: list[str], starts: Int64Array, found: Numbers) -> list[str]:
+    """texts[found[i]], those of each part sorted; the distinct ones are sorted once for all parts."""
+    order = np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)
+    rank = np.empty(len(texts), np.int64)
+    rank[order] = np.arange(len(texts))
+    part = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    ranked = np.sort(part * len(texts) + rank[found]) - part * len(texts)
+    return [texts[at] for at in order[ranked].tolist()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidings.model.wire import encode_message, wire_size, wire_sizes
+from tidings.network.wire import encode_message, wire_size, wire_sizes
 from tidings.testing.checks.case import Case
 from tidings.testing.deployment import deploy, run_steps
 

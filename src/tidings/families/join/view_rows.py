@@ -1,0 +1,96 @@
+"""Rows of one side of a join as its views know them: by key, by what they are joined by, and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.families.join.subscription import Space
+from tidings.model.channel import ChannelKey, channel_column, channel_keys, group_channels
+from tidings.model.codes import Int64Array
+from tidings.model.render import comparable_rows, render_rows
+
+Texts = tuple[str, ...]
+"""What a row contributes to a joined row: the pieces of `pieces_of` that are of its side."""
+
+
+def pieces_of(space: Space) -> list[tuple[int, list[int]]]:
+    """The columns of a joined row in runs of one side each: (side, columns)."""
+    runs = groupby(range(len(space.shown)), key=lambda column: space.shown[column][0])
+    return [(side, list(columns)) for side, columns in runs]
+
+
+class SideRows:
+    """Reads rows of one side out of payloads, where the columns of other sides are null."""
+
+    def __init__(self, space: Space, number: int) -> None:
+        side = space.sides[number]
+        self._number, self._table = number, side.table
+        self.edges: list[int] = []
+        """Edges of this side."""
+        self._joined: list[tuple[str, ...]] = []
+        for at, edge in enumerate(space.edges):
+            if number in edge.sides:
+                self.edges.append(at)
+                self._joined.append(edge.columns[edge.sides.index(number)])
+        self._pieces = [
+            [(space.names[i], space.shown[i][1]) for i in columns]
+            for owner, columns in pieces_of(space)
+            if owner == number
+        ]
+        self._predicated = [column.name for column in side.columns]
+
+    def keys(self, rows: pa.RecordBatch, at: Int64Array) -> list[ChannelKey]:
+        """Primary keys of the rows at some places of a payload."""
+        return channel_keys([self._components(rows, at, name)[0] for name in self._table.key], len(at))
+
+    def group(self, rows: pa.RecordBatch, at: Int64Array) -> Int64Array:
+        """Small numbers that rows with equal keys have in common."""
+        return group_channels([self._column(rows, at, name) for name in self._table.key], len(at))[0]
+
+    def links(self, rows: pa.RecordBatch, at: Int64Array) -> list[list[ChannelKey | None]]:
+        """By edge of this side: what each row is joined by. Null is equal to nothing: None."""
+        found: list[list[ChannelKey | None]] = []
+        for names in self._joined:
+            columns = [self._components(rows, at, name) for name in names]
+            keys = channel_keys([column for column, _ in columns], len(at))
+            valid = np.logical_and.reduce([valid for _, valid in columns])
+            found.append([*keys] if valid.all() else [k if ok else None for k, ok in zip(keys, valid, strict=True)])
+        return found
+
+    def texts(self, rows: pa.RecordBatch, at: Int64Array) -> tuple[list[Texts], list[Texts]]:
+        """What each row contributes to a joined row, and the same to compare by."""
+        shown, same = [], []
+        for piece in self._pieces:
+            names, columns = [name for name, _ in piece], [self._column(rows, at, column) for _, column in piece]
+            texts = render_rows(names, columns, len(at))
+            comparable = comparable_rows(names, columns, texts)
+            shown.append([text[1:-1] for text in texts])
+            same.append(shown[-1] if comparable is texts else [text[1:-1] for text in comparable])
+        parts = _transposed(shown, len(at))
+        is_same = all(a is b for a, b in zip(shown, same, strict=True))
+        return parts, parts if is_same else _transposed(same, len(at))
+
+    def values(self, rows: pa.RecordBatch, at: Int64Array) -> list[list[Any]]:
+        """Values of the columns with a predicate, as channels have them; None for null."""
+        found = []
+        for name in self._predicated:
+            column, valid = self._components(rows, at, name)
+            values = column.to_pylist()
+            found.append(values if valid.all() else [v if ok else None for v, ok in zip(values, valid, strict=True)])
+        return found
+
+    def _components(self, rows: pa.RecordBatch, at: Int64Array, name: str) -> tuple[pa.Array, Any]:
+        return channel_column(self._table.column(name).type, self._column(rows, at, name))
+
+    def _column(self, rows: pa.RecordBatch, at: Int64Array, name: str) -> pa.Array:
+        column = rows.column(f"{self._number}.{name}")
+        return column if len(at) == len(column) else column.take(pa.array(at))
+
+
+def _transposed(columns: Sequence[list[str]], count: int) -> list[Texts]:
+    return list(zip(*columns, strict=True)) if columns else [()] * count
