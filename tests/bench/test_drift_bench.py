@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +10,16 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tidings.bench import BENCHES, Options, drift, drift_index, drift_verify
+from tidings.bench import BENCHES, Options, drift, drift_index, drift_verify, peers
 from tidings.bench.drift_baselines import BASELINES, Baseline
 from tidings.bench.drift_cases import CASES
 from tidings.bench.drift_data import DriftData
-from tidings.bench.drift_peers import NumpyThresholds, Peers, Postgres
+from tidings.bench.drift_peers import NumpyThresholds, Peer, Postgres
 from tidings.bench.drift_player import Player
 from tidings.bench.drift_timeline import Timeline
 from tidings.bench.drift_wire import region_bytes, unicast_bytes
 from tidings.bench.lines import json_lines
+from tidings.bench.peers import Peers, Way
 from tidings.bench.postgres import find_server, server
 from tidings.cli import bench as command
 from tidings.engine import Engine
@@ -110,10 +110,12 @@ def test_points_and_changes_are_what_the_contract_says() -> None:
 
 
 def test_bytes_are_those_of_the_engine() -> None:
-    timeline = CASES["radii"].make(300, 1_000, 4)
+    timeline = CASES["radii"].make(1_000, 1_000, 4)
     data = DriftData(timeline)
     player = Player(timeline)
-    members = player.members()
+    # The first move tells everybody.
+    player.settle()
+    first, members = player.at, player.members()
     played = player.play(timeline.moves)
     told = int(player.told(played, members).sum())
     expected = {"region": int(region_bytes(data, played).sum()), "unicast": unicast_bytes(data) * told}
@@ -121,20 +123,22 @@ def test_bytes_are_those_of_the_engine() -> None:
         engine = Engine(data.catalog, {"drift": strategy})
         for i in range(timeline.size):
             engine.door.create(f"s{i}", timeline.sql(i), 0)
-        engine.feed_changes([data.batch(0, timeline.moves)])
-        assert engine.stats.message_bytes["drift"] == pytest.approx(size, rel=0.01), strategy
+        engine.feed_changes([data.batch(0, first)])
+        before = engine.stats.message_bytes["drift"]
+        engine.feed_changes([data.batch(first, timeline.moves)])
+        assert engine.stats.message_bytes["drift"] - before == pytest.approx(size, rel=0.01), strategy
 
 
 def test_peers_tell_the_same() -> None:
     timeline = CASES["radii"].make(2_000, 100, 5)
     expected = _told(timeline)[1:]
-    first, values = float(timeline.move_value[0]), timeline.move_value[1:]
-    assert NumpyThresholds(timeline.member_reach, first).move(values).tolist() == expected
+    values = timeline.move_value[1:]
+    assert NumpyThresholds(timeline).move(values).tolist() == expected
     programs = find_server()
     if programs is None:
         pytest.skip("no PostgreSQL server here")
     with server(programs) as session:
-        peer = Postgres(timeline.member_reach, first, session)
+        peer = Postgres(timeline, session)
         assert peer.move(values).tolist() == expected
         peer.close()
 
@@ -151,16 +155,16 @@ def test_a_wrong_index_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(drift, "_PEER_BUDGET_S", 0.01)
+    monkeypatch.setattr(peers, "BUDGET_S", 0.01)
     monkeypatch.setattr(drift, "_VERIFIED", 1)
     monkeypatch.setattr(drift_index, "BASELINE_BUDGET_S", 0.01)
     monkeypatch.setattr(drift_index, "_AGE", 1)
 
-    def without_server(self: Peers, stack: ExitStack, say: object) -> None:
-        self.ways = [("numpy", "peer: numpy", 10, NumpyThresholds)]
-        self.missing = ["PostgreSQL"]
+    def without_server(given: Peers[Timeline, Peer]) -> None:
+        given.ways = [Way("numpy", "peer: numpy", 10, NumpyThresholds)]
+        given.missing = ["PostgreSQL"]
 
-    monkeypatch.setattr(Peers, "_start", without_server)
+    monkeypatch.setattr(drift.DriftBench, "add_peers", without_server)
     app = typer.Typer()
     command.add_to(app)
     path = tmp_path / "drift.json"

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tidings.bench import BENCHES, Options, churn, join, join_data, join_index, join_inline, join_verify
+from tidings.bench import BENCHES, Options, churn, join, join_data, join_index, join_inline, join_verify, peers
 from tidings.bench.join_data import JoinData
 from tidings.bench.join_inline import JoinRun
-from tidings.bench.join_peers import NumpyScan, Peers, Way
+from tidings.bench.join_peers import NumpyScan, Peer
 from tidings.bench.join_peers_sql import DuckDbExists
 from tidings.bench.join_player import BaseSide, Player, portions
 from tidings.bench.join_tally import Crowd, Tally, head
 from tidings.bench.lines import json_lines
+from tidings.bench.peers import Peers, Way
 from tidings.engine import Engine
 from tidings.families.join import semijoin
 from tidings.families.join.choice import NAMES
@@ -31,6 +31,7 @@ from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.store import TableStore
 from tidings.workloads.join_cases import BinaryCase
 from tidings.workloads.join_draws import widths
+from tidings.workloads.join_scene import BinaryScene
 
 CASE = BinaryCase(r_size=150, s_size=100, join_values=10, width_a=widths(15_000.0), width_c=widths(10_000.0))
 CHANGES = 120
@@ -185,14 +186,15 @@ def test_peers_find_the_same_people(make: type[NumpyScan], data: JoinData) -> No
 
 
 def test_a_peer_that_differs_is_noticed(data: JoinData, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join, "_PEER_BUDGET_S", 0.01)
-    expected = join_index.sample(data, 20)
-    narrower = replace(data.scene, ranges=data.scene.ranges + np.array([3_000.0, 0.0, 0.0, 0.0]))
-    way = Way("numpy", "peer: numpy", 10, 1_000, NumpyScan)
+    monkeypatch.setattr(peers, "BUDGET_S", 0.01)
     monkeypatch.setattr(join, "SAMPLE", 20)
-    assert join._peer_rate(way, data.scene, expected) > 0
+    bench = join.JoinBench(Options((data.size,)), data.size, lambda _: None)
+    bench.data = data
+    narrower = replace(data.scene, ranges=data.scene.ranges + np.array([3_000.0, 0.0, 0.0, 0.0]))
+    way: Way[BinaryScene, Peer] = Way("numpy", "peer: numpy", 10, NumpyScan)
+    assert bench.rate(NumpyScan(data.scene), way) > 0
     with pytest.raises(AssertionError, match="20 insertions are not ours"):
-        join._peer_rate(way, narrower, expected)
+        bench.rate(NumpyScan(narrower), way)
 
 
 def test_everybody_has_the_right_answer_by_every_strategy() -> None:
@@ -231,7 +233,7 @@ def test_what_is_told_for_nothing_is_noticed() -> None:
 
 
 def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join, "_PEER_BUDGET_S", 0.01)
+    monkeypatch.setattr(peers, "BUDGET_S", 0.01)
     monkeypatch.setattr(join_index, "BUDGET_S", 0.01)
     monkeypatch.setattr(join_inline, "TOLD_BUDGET_S", 0.01)
     monkeypatch.setattr(join_inline, "VIEWS_MAX", 1_200)
@@ -242,11 +244,11 @@ def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join_data, "BinaryCase", lambda: CASE)
     monkeypatch.setattr(join, "NAMES", ("auto", "ref-sj:clu"))
 
-    def without_servers(self: Peers, stack: ExitStack, say: object) -> None:
-        self.ways = [Way("numpy", "peer: numpy", 10, 1_000, NumpyScan)]
-        self.missing = ["pyspark"]
+    def without_servers(given: Peers[BinaryScene, Peer]) -> None:
+        given.ways = [Way("numpy", "peer: numpy", 10, NumpyScan, 1_000)]
+        given.missing = ["pyspark"]
 
-    monkeypatch.setattr(Peers, "_start", without_servers)
+    monkeypatch.setattr(join.JoinBench, "add_peers", without_servers)
     report = join.run(Options((1_000, 1_500), 1_500, ("verify", "index", "inline")), lambda _: None)
     figures = {line["key"]: line["values"] for line in report.as_json()["figures"]}
     assert {"index.base.changes_per_s", "index.clu.affected", "index.ratio.bytes.enum-j.clu"} <= set(figures)

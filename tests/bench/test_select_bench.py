@@ -11,12 +11,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tidings.bench import BENCHES, Options, find, select
+from tidings.bench import BENCHES, Options, find, peers, select
 from tidings.bench.lines import json_lines
+from tidings.bench.peers import Peers, Way
 from tidings.bench.report import Figure, Report, short, shown
 from tidings.bench.select_data import SelectData, kind_numbers
 from tidings.bench.select_inline import SAMPLE, measure
-from tidings.bench.select_peers import DuckDbJoin, NumpyByKind, NumpyScan, Peers
+from tidings.bench.select_peers import DuckDbJoin, NumpyByKind, NumpyScan, Peer
 from tidings.cli import bench as command
 from tidings.model.errors import UsageError
 from tidings.pipeline.door import Door
@@ -83,12 +84,12 @@ def test_matches_agree_with_brute_force(data: SelectData) -> None:
 
 
 def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(select, "_PEER_BUDGET_S", 0.01)
+    monkeypatch.setattr(peers, "BUDGET_S", 0.01)
 
-    def without_spark(self: Peers, stack: object, say: object) -> None:
-        self.ways = [("numpy.scan", "numpy", 10, NumpyScan), ("duckdb.10k", "DuckDB", 10_000, DuckDbJoin)]
+    def without_spark(given: Peers[SelectData, Peer]) -> None:
+        given.ways = [Way("numpy.scan", "numpy", 10, NumpyScan), Way("duckdb.10k", "DuckDB", 10_000, DuckDbJoin)]
 
-    monkeypatch.setattr(Peers, "_start", without_spark)
+    monkeypatch.setattr(select.SelectBench, "add_peers", without_spark)
     app = typer.Typer()
     command.add_to(app)
     path = tmp_path / "select.json"

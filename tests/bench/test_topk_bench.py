@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
 import numpy as np
 import pytest
 
-from tidings.bench import BENCHES, Options, topk, topk_data, topk_index, topk_verify
+from tidings.bench import BENCHES, Options, peers, topk, topk_data, topk_index, topk_verify
 from tidings.bench.lines import json_lines
+from tidings.bench.peers import Peers, Way
 from tidings.bench.topk_audience import Audience
 from tidings.bench.topk_baselines import BASELINES
 from tidings.bench.topk_data import TopkData
 from tidings.bench.topk_inline import TopkRun
-from tidings.bench.topk_peers import NumpyHeld, Peers, Way
+from tidings.bench.topk_peers import NumpyHeld, Peer
 from tidings.bench.topk_peers_sql import DuckDbAffected, DuckDbWindow
 from tidings.bench.topk_player import Player, crowds_of, points_of
 from tidings.bench.topk_wire import region_bytes, unicast_bytes
@@ -209,7 +208,7 @@ def test_people_told_for_nothing_are_noticed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topk, "_PEER_BUDGET_S", 0.01)
+    monkeypatch.setattr(peers, "BUDGET_S", 0.01)
     monkeypatch.setattr(topk_index, "BASELINE_BUDGET_S", 0.01)
     monkeypatch.setattr(topk_index, "ROWS", (1_000,))
     monkeypatch.setattr(topk_index, "KS", (1,))
@@ -217,11 +216,11 @@ def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (topk_data, topk_index):
         monkeypatch.setattr(module, "BATCH", 500)
 
-    def without_servers(self: Peers, stack: ExitStack, say: object) -> None:
-        self.ways = [Way("numpy", "peer: numpy", 10, 1_000, NumpyHeld)]
-        self.missing = ["pyspark"]
+    def without_servers(given: Peers[Scene, Peer]) -> None:
+        given.ways = [Way("numpy", "peer: numpy", 10, NumpyHeld, 1_000)]
+        given.missing = ["pyspark"]
 
-    monkeypatch.setattr(Peers, "_start", without_servers)
+    monkeypatch.setattr(topk.TopkBench, "add_peers", without_servers)
     report = topk.run(Options((1_000, 1_500), 1_500, ("verify", "index", "inline")), lambda _: None)
     figures = {line["key"]: line["values"] for line in report.as_json()["figures"]}
     assert {"index.sparse.changes_per_s", "index.unicast.dense.ratio", "sent.k20.sparse.ratio"} <= set(figures)

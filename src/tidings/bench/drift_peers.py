@@ -6,35 +6,31 @@ touches, and set their thresholds anew.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from abc import abstractmethod
 
 import numpy as np
 
-from tidings.bench import Say
-from tidings.bench.drift_timeline import FloatArray
-from tidings.bench.postgres import Psql, find_server, server
+from tidings.bench.drift_timeline import FloatArray, Timeline
+from tidings.bench.peers import AnyPeer, Peers, Way
+from tidings.bench.postgres import Psql
 from tidings.model.codes import Int64Array
 
 _ROWS_AT_A_TIME = 5_000
 
 
-class Peer(ABC):
-    """One way, loaded with the members of one size, all last told the same value."""
+class Peer(AnyPeer):
+    """One way, loaded with the members of a timeline, all last told its first value."""
 
     @abstractmethod
     def move(self, values: FloatArray) -> Int64Array:
         """Makes the moves; gives how many members each touched."""
 
-    def close(self) -> None:  # noqa: B027
-        """Frees what the peer holds; most hold nothing."""
-
 
 class NumpyThresholds(Peer):
     """Compares every move with both thresholds of every member."""
 
-    def __init__(self, reach: FloatArray, value: float) -> None:
+    def __init__(self, timeline: Timeline) -> None:
+        reach, value = timeline.member_reach, timeline.move_value[0]
         self._reach = reach
         self._low, self._high = value - reach, value + reach
 
@@ -54,11 +50,12 @@ class Postgres(Peer):
     entries of rows that have been moved since.
     """
 
-    def __init__(self, reach: FloatArray, value: float, session: Psql) -> None:
+    def __init__(self, timeline: Timeline, session: Psql) -> None:
         self._session = session
+        value = float(timeline.move_value[0])
         columns = "id int, reach float8, low float8, high float8"
         session.run([f"CREATE UNLOGGED TABLE members ({columns})"])
-        texts = reach.tolist()
+        texts = timeline.member_reach.tolist()
         for start in range(0, len(texts), _ROWS_AT_A_TIME):
             rows = ",".join(f"({id},{r!r})" for id, r in enumerate(texts[start : start + _ROWS_AT_A_TIME], start))
             thresholds = f"{value!r}::float8 - r::float8, {value!r}::float8 + r::float8"
@@ -80,30 +77,8 @@ class Postgres(Peer):
         self._session.run(["DROP TABLE members"])
 
 
-class Peers:
-    """The peers that are installed here. `ways`: (key, label, moves at a time, how to load)."""
-
-    def __init__(self) -> None:
-        self.ways: list[tuple[str, str, int, Callable[[FloatArray, float], Peer]]] = []
-        self.missing: list[str] = []
-
-    @staticmethod
-    @contextmanager
-    def start(is_wanted: bool, say: Say) -> Iterator[Peers]:
-        """Starts what must run for all sizes (PostgreSQL), and stops it at the end."""
-        peers = Peers()
-        with ExitStack() as stack:
-            if is_wanted:
-                peers._start(stack, say)
-            yield peers
-
-    def _start(self, stack: ExitStack, say: Say) -> None:
-        self.ways.append(("numpy", "peer: numpy, arrays of thresholds", 10, NumpyThresholds))
-        programs = find_server()
-        if programs is None:
-            self.missing.append("PostgreSQL")
-            return
-        say("starting PostgreSQL")
-        session = stack.enter_context(server(programs))
+def add_to(peers: Peers[Timeline, Peer]) -> None:
+    peers.ways.append(Way("numpy", "peer: numpy, arrays of thresholds", 10, NumpyThresholds))
+    if session := peers.postgres():
         label = "peer: PostgreSQL, an index on each threshold"
-        self.ways.append(("postgres", label, 10, lambda reach, value: Postgres(reach, value, session)))
+        peers.ways.append(Way("postgres", label, 10, lambda timeline: Postgres(timeline, session)))

@@ -26,7 +26,7 @@ from tidings.pipeline.tables import TablesWork
 STRATEGIES = NAMES[0], "ref-sj:clu"
 """The default is measured with views, where there are any."""
 VIEWS_MAX = 10_000
-"""With more subscriptions nobody is told: views of joins hold rows one by one, some hundred for everybody."""
+"""With more subscriptions nobody is told: the first rows of all at once, some hundred for each, would take gigabytes."""
 _NEW = 1_000
 """Subscriptions that come at once; each is given its first rows."""
 _JSON_BATCHES = 3

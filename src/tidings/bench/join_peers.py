@@ -6,22 +6,17 @@ changes. That is less than what we do, since they do not keep R and do not know 
 
 from __future__ import annotations
 
-import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from importlib.util import find_spec
+from abc import abstractmethod
 
 import numpy as np
 
-from tidings.bench import Say
+from tidings.bench.peers import AnyPeer, Peers, Way
 from tidings.model.codes import Int64Array
 from tidings.workloads.drift_walk import FloatArray, IntArray
 from tidings.workloads.join_scene import BinaryScene
 
 
-class Peer(ABC):
+class Peer(AnyPeer):
     """One way, loaded with the ranges and the partners of one scene."""
 
     @abstractmethod
@@ -31,9 +26,6 @@ class Peer(ABC):
     @abstractmethod
     def found(self) -> list[Int64Array]:
         """Whom each of the rows given last affects, in ascending order."""
-
-    def close(self) -> None:  # noqa: B027
-        """Frees what the peer holds; most hold nothing."""
 
 
 class NumpyScan(Peer):
@@ -63,55 +55,15 @@ class NumpyScan(Peer):
         return select[first < last]
 
 
-@dataclass(frozen=True)
-class Way:
-    key: str
-    label: str
-    at_a_time: int
-    """Changes."""
-    size_max: int
-    """With more subscriptions it takes minutes."""
-    load: Callable[[BinaryScene], Peer]
+def add_to(peers: Peers[BinaryScene, Peer]) -> None:
+    from tidings.bench.join_peers_sql import DuckDbExists, SparkExists
 
-
-class Peers:
-    """The peers that are installed here."""
-
-    def __init__(self) -> None:
-        self.ways: list[Way] = []
-        self.missing: list[str] = []
-
-    @staticmethod
-    @contextmanager
-    def start(is_wanted: bool, say: Say) -> Iterator[Peers]:
-        """Starts what must run for all sizes (Spark), and stops it at the end."""
-        peers = Peers()
-        with ExitStack() as stack:
-            if is_wanted:
-                peers._start(stack, say)
-            yield peers
-
-    def _start(self, stack: ExitStack, say: Say) -> None:
-        from tidings.bench.join_peers_sql import DuckDbExists, SparkExists
-
-        self.ways.append(
-            Way("numpy", "peer: numpy, all ranges against a row and its partners", 10, 1_000_000, NumpyScan)
-        )
-        if find_spec("duckdb"):
-            self.ways.append(Way("duckdb", "peer: DuckDB, EXISTS for one row", 1, 1_000_000, DuckDbExists))
-            label = "peer: DuckDB, EXISTS for 1,000 rows at once"
-            self.ways.append(Way("duckdb.batch", label, 1_000, 100_000, DuckDbExists))
-        else:
-            self.missing.append("duckdb")
-        if find_spec("pyspark"):
-            from tidings.spark.session import spark_session
-
-            say("starting Spark")
-            settings = {"spark.sql.adaptive.enabled": "true"}
-            session = stack.enter_context(
-                spark_session("tidings bench", f"local[{os.cpu_count() or 1}]", config=settings)
-            )
-            label = "peer: Spark SQL, EXISTS for 1,000 rows at once"
-            self.ways.append(Way("spark", label, 1_000, 100_000, lambda scene: SparkExists(scene, session)))
-        else:
-            self.missing.append("pyspark")
+    label = "peer: numpy, all ranges against a row and its partners"
+    peers.ways.append(Way("numpy", label, 10, NumpyScan, 1_000_000))
+    if peers.has("duckdb"):
+        peers.ways.append(Way("duckdb", "peer: DuckDB, EXISTS for one row", 1, DuckDbExists, 1_000_000))
+        label = "peer: DuckDB, EXISTS for 1,000 rows at once"
+        peers.ways.append(Way("duckdb.batch", label, 1_000, DuckDbExists, 100_000))
+    if session := peers.spark():
+        label = "peer: Spark SQL, EXISTS for 1,000 rows at once"
+        peers.ways.append(Way("spark", label, 1_000, lambda scene: SparkExists(scene, session), 100_000))

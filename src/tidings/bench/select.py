@@ -2,96 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Self
 
 import pyarrow as pa
 
-from tidings.bench import Options, Say, inline_path, select_inline, spark_path
-from tidings.bench.report import Figure, Report, short, shown
+from tidings.bench import Say, inline_path, peers, select_inline, select_peers, spark_path
+from tidings.bench.frame import Bench, Engine, Ratio, run_bench
+from tidings.bench.peers import Way
+from tidings.bench.report import Figure
 from tidings.bench.select_data import SelectData
-from tidings.bench.select_inline import SAMPLE, Measured
-from tidings.bench.select_peers import Peers
-from tidings.bench.stamp import describe, load_average, stamp
+from tidings.bench.select_inline import SAMPLE
+from tidings.bench.select_peers import Peer
 from tidings.bench.timing import within
 from tidings.model.codes import Int64Array
-from tidings.model.errors import UsageError
-
-Measure = Callable[[SelectData, Say], Measured]
-
-ENGINES: dict[str, Measure] = {
-    "inline": select_inline.measure,
-    "spark": lambda data, say: Measured(spark_path.measure(data, say)),
-}
-
-_RATIOS = (
-    ("inline.match.changes_per_s", "ratio.match", "new rows to ids: index alone over the best peer"),
-    ("inline.ids.changes_per_s", "ratio.ids", "changes to ids: inline with tables and old rows over the best peer"),
-)
-"""Peers keep no table and look for the new row only, as does the first of these; the second is what users get."""
-_PEER_BUDGET_S = 8.0
 
 
-def run(options: Options, say: Say) -> Report:
-    engines = options.engines or tuple(ENGINES)
-    for name in engines:
-        if name not in ENGINES:
-            raise UsageError(f"unknown engine {name!r}; there are: {', '.join(ENGINES)}")
-    report = Report("select: kind = ? AND a BETWEEN ? AND ? AND b BETWEEN ? AND ?", options.sizes, stamp(options.seed))
-    say("warming up: kernels are compiled on their first use")
-    tiny = SelectData.make(1_000, 30_000, options.seed, rows=2_000)
-    for name in engines:
-        ENGINES[name](tiny, lambda _: None)
-    sizes = [SelectData.make(size, options.changes, options.seed) for size in options.sizes]
-    if "inline" in engines and len(sizes) > 1:
-        say("inline: all sizes in turn")
-        for size, figure in inline_path.in_turn(sizes).items():
-            report.add(size, [figure])
-    with Peers.start(options.has_peers, say) as peers:
-        for data in sizes:
-            _measure(report, data, engines, peers, say)
-    report.stamp["load_average_end"] = load_average()
-    report.notes.append(describe(report.stamp))
-    if peers.missing:
-        report.notes.append(f"peers left out because they are not installed: {', '.join(peers.missing)}")
-    return report
+class SelectBench(Bench[SelectData, Peer]):
+    title = "select: kind = ? AND a BETWEEN ? AND ? AND b BETWEEN ? AND ?"
+    ratios = (
+        # Peers keep no table and look for the new row only, as does the first of these; the second is what users get.
+        Ratio("inline.match.changes_per_s", "ratio.match", "new rows to ids: index alone over the best peer"),
+        Ratio(
+            "inline.ids.changes_per_s",
+            "ratio.ids",
+            "changes to ids: inline with tables and old rows over the best peer",
+        ),
+    )
+    add_peers = staticmethod(select_peers.add_to)
+    _sample: Int64Array | None = None
+    """How many subscriptions match each of the first changes, once the inline engine has seen them."""
 
+    @cached_property
+    def given(self) -> SelectData:
+        return SelectData.make(self.size, self.options.changes, self.options.seed)
 
-def _measure(report: Report, data: SelectData, engines: tuple[str, ...], peers: Peers, say: Say) -> None:
-    sample: Int64Array | None = None
-    for name in engines:
-        measured = ENGINES[name](data, lambda text, name=name: say(f"{short(data.size)}: {name}: {text}"))  # type: ignore[misc]
-        report.add(data.size, measured.figures)
-        sample = measured.sample_counts if sample is None else sample
-    rates: dict[str, float] = {}
-    for figure in _measure_peers(data, sample, peers, say):
-        report.add(data.size, [figure])
-        rates[figure.label] = figure.value
-    if not rates:
-        return
-    best = max(rates, key=lambda label: rates[label])
-    checked = f"matches of {len(sample):,} changes agree with ours" if sample is not None else "matches not compared"
-    report.notes.append(f"{short(data.size)}: best {best} ({shown(rates[best])} changes/s); all peers: {checked}")
-    for ours, key, label in _RATIOS:
-        rate = report.value(ours, data.size)
-        if rate is not None:
-            report.add(data.size, [Figure(key, label, "ratio", rate / rates[best])])
+    def engines(self) -> Mapping[str, Engine]:
+        return {"inline": self._inline, "spark": self._spark}
 
+    def _inline(self) -> list[Figure]:
+        measured = select_inline.measure(self.given, self.say)
+        self._sample = measured.sample_counts
+        return measured.figures
 
-def _measure_peers(data: SelectData, sample: Int64Array | None, peers: Peers, say: Say) -> Iterator[Figure]:
-    for key, label, batch, load in peers.ways:
-        say(f"{short(data.size)}: {label}")
-        peer = load(data)
-        try:
-            first = next(data.updates()).rows
-            counts = peer.counts(first.slice(0, SAMPLE))
-            if sample is not None and counts.tolist() != sample.tolist():
-                raise AssertionError(f"{label}: {counts.sum()} matches, but ours are {sample.sum()}")
-            # Once for the warm-up, because the first join of a kind is planned and compiled.
-            peer.match(first.slice(0, batch))
-            taken = within(_PEER_BUDGET_S, peer.match, _slices(data, batch))
-        finally:
-            peer.close()
-        yield Figure(f"peer.{key}.changes_per_s", label, "changes/s", min(batch, data.changes) / taken)
+    def _spark(self) -> list[Figure]:
+        return spark_path.measure(self.given, self.say)
+
+    @classmethod
+    def in_turn(cls, benches: Sequence[Self], say: Say) -> Iterator[Mapping[int, Figure]]:
+        say("all sizes in turn")
+        yield inline_path.in_turn([bench.given for bench in benches])
+
+    @property
+    def compared(self) -> str:
+        ours = self._sample
+        return "matches not compared" if ours is None else f"matches of {len(ours):,} changes agree with ours"
+
+    def rate(self, peer: Peer, way: Way[SelectData, Peer]) -> float:
+        first, ours = next(self.given.updates()).rows, self._sample
+        counts = peer.counts(first.slice(0, SAMPLE))
+        if ours is not None and counts.tolist() != ours.tolist():
+            raise AssertionError(f"{way.label}: {counts.sum()} matches, but ours are {ours.sum()}")
+        # Once for the warm-up, because the first join of a kind is planned and compiled.
+        peer.match(first.slice(0, way.at_a_time))
+        taken = within(peers.BUDGET_S, peer.match, _slices(self.given, way.at_a_time))
+        return min(way.at_a_time, self.given.changes) / taken
 
 
 def _slices(data: SelectData, size: int) -> Iterator[pa.RecordBatch]:
@@ -101,3 +77,6 @@ def _slices(data: SelectData, size: int) -> Iterator[pa.RecordBatch]:
             yield changes.rows.slice(start, size)
         if len(changes) < size:
             yield changes.rows
+
+
+run = partial(run_bench, SelectBench)

@@ -7,23 +7,20 @@ that match. That is less than Tidings does, which also looks for those that matc
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tidings.bench import Say
+from tidings.bench.peers import AnyPeer, Peers, Way
 from tidings.bench.select_data import KINDS, SelectData, kind_numbers
 from tidings.model.codes import Int64Array
 
 _RANGES = "c.a BETWEEN s.a_lo AND s.a_hi AND c.b BETWEEN s.b_lo AND s.b_hi"
 
 
-class Peer(ABC):
+class Peer(AnyPeer):
     """One way, loaded with the subscriptions of one size."""
 
     @abstractmethod
@@ -33,9 +30,6 @@ class Peer(ABC):
     @abstractmethod
     def counts(self, rows: pa.RecordBatch) -> Int64Array:
         """How many subscriptions match each row."""
-
-    def close(self) -> None:  # noqa: B027
-        """Frees what the peer holds; most hold nothing."""
 
 
 class NumpyScan(Peer):
@@ -135,43 +129,15 @@ class SparkJoin(Peer):
         return self._session.sql(f"SELECT /*+ BROADCAST(c) */ c.row, s.id FROM {joined}")
 
 
-class Peers:
-    """The peers that are installed here. `ways`: (key, label, changes at a time, how to load)."""
-
-    def __init__(self) -> None:
-        self.ways: list[tuple[str, str, int, Callable[[SelectData], Peer]]] = []
-        self.missing: list[str] = []
-
-    @staticmethod
-    @contextmanager
-    def start(is_wanted: bool, say: Say) -> Iterator[Peers]:
-        """Starts what must run for all sizes (Spark), and stops it at the end."""
-        peers = Peers()
-        with ExitStack() as stack:
-            if is_wanted:
-                peers._start(stack, say)
-            yield peers
-
-    def _start(self, stack: ExitStack, say: Say) -> None:
-        self.ways.append(("numpy.scan", "peer: numpy, scan", 10, NumpyScan))
-        self.ways.append(("numpy.by_kind", "peer: numpy, scan within the kind", 1_000, NumpyByKind))
-        if find_spec("duckdb"):
-            self.ways.append(("duckdb.10k", "peer: DuckDB, join 10k changes at a time", 10_000, DuckDbJoin))
-        else:
-            self.missing.append("duckdb")
-        if find_spec("pyspark"):
-            from tidings.spark.session import spark_session
-
-            say("starting Spark")
-            settings = {"spark.sql.adaptive.enabled": "true"}
-            session = stack.enter_context(
-                spark_session("tidings bench", f"local[{os.cpu_count() or 1}]", config=settings)
-            )
-            for key, label, batch in (("10k", "10k changes", 10_000), ("100", "100 changes", 100)):
-                label = f"peer: Spark SQL, join {label} at a time"
-                self.ways.append((f"spark.{key}", label, batch, lambda data: SparkJoin(data, session)))
-        else:
-            self.missing.append("pyspark")
+def add_to(peers: Peers[SelectData, Peer]) -> None:
+    peers.ways.append(Way("numpy.scan", "peer: numpy, scan", 10, NumpyScan))
+    peers.ways.append(Way("numpy.by_kind", "peer: numpy, scan within the kind", 1_000, NumpyByKind))
+    if peers.has("duckdb"):
+        peers.ways.append(Way("duckdb.10k", "peer: DuckDB, join 10k changes at a time", 10_000, DuckDbJoin))
+    if session := peers.spark():
+        for key, batch in (("10k", 10_000), ("100", 100)):
+            label = f"peer: Spark SQL, join {key} changes at a time"
+            peers.ways.append(Way(f"spark.{key}", label, batch, lambda data: SparkJoin(data, session)))
 
 
 def _table(data: SelectData) -> pa.Table:

@@ -6,22 +6,17 @@ each of them or, where it works in batches, after each batch.
 
 from __future__ import annotations
 
-import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from importlib.util import find_spec
+from abc import abstractmethod
 
 import numpy as np
 
-from tidings.bench import Say
+from tidings.bench.peers import AnyPeer, Peers, Way
 from tidings.model.codes import Int64Array
 from tidings.workloads.drift_walk import FloatArray
 from tidings.workloads.topk_scene import Scene
 
 
-class Peer(ABC):
+class Peer(AnyPeer):
     """One way, loaded with the rows and ranges of one scene."""
 
     @abstractmethod
@@ -31,9 +26,6 @@ class Peer(ABC):
     @abstractmethod
     def answers(self) -> Int64Array:
         """The rows everybody has now, best first, one subscription after the other."""
-
-    def close(self) -> None:  # noqa: B027
-        """Frees what the peer holds; most hold nothing."""
 
 
 class NumpyHeld(Peer):
@@ -89,53 +81,14 @@ class NumpyHeld(Peer):
         self._held[member, : len(best)], self._held_score[member, : len(best)] = start + best, scores[best]
 
 
-@dataclass(frozen=True)
-class Way:
-    key: str
-    label: str
-    at_a_time: int
-    """Changes."""
-    size_max: int
-    """With more subscriptions it takes minutes."""
-    load: Callable[[Scene], Peer]
+def add_to(peers: Peers[Scene, Peer]) -> None:
+    from tidings.bench.topk_peers_sql import DuckDbAffected, DuckDbWindow, SparkWindow
 
-
-class Peers:
-    """The peers that are installed here."""
-
-    def __init__(self) -> None:
-        self.ways: list[Way] = []
-        self.missing: list[str] = []
-
-    @staticmethod
-    @contextmanager
-    def start(is_wanted: bool, say: Say) -> Iterator[Peers]:
-        """Starts what must run for all sizes (Spark), and stops it at the end."""
-        peers = Peers()
-        with ExitStack() as stack:
-            if is_wanted:
-                peers._start(stack, say)
-            yield peers
-
-    def _start(self, stack: ExitStack, say: Say) -> None:
-        from tidings.bench.topk_peers_sql import DuckDbAffected, DuckDbWindow, SparkWindow
-
-        self.ways.append(Way("numpy", "peer: numpy, everybody's rows as a matrix", 10, 100_000, NumpyHeld))
-        if find_spec("duckdb"):
-            self.ways.append(Way("duckdb", "peer: DuckDB, the affected anew", 10, 10_000, DuckDbAffected))
-            label = "peer: DuckDB, all answers anew after 1,000 changes"
-            self.ways.append(Way("duckdb.window", label, 1_000, 10_000, DuckDbWindow))
-        else:
-            self.missing.append("duckdb")
-        if find_spec("pyspark"):
-            from tidings.spark.session import spark_session
-
-            say("starting Spark")
-            settings = {"spark.sql.adaptive.enabled": "true"}
-            session = stack.enter_context(
-                spark_session("tidings bench", f"local[{os.cpu_count() or 1}]", config=settings)
-            )
-            label = "peer: Spark SQL, all answers anew after 1,000 changes"
-            self.ways.append(Way("spark.window", label, 1_000, 1_000, lambda scene: SparkWindow(scene, session)))
-        else:
-            self.missing.append("pyspark")
+    peers.ways.append(Way("numpy", "peer: numpy, everybody's rows as a matrix", 10, NumpyHeld, 100_000))
+    if peers.has("duckdb"):
+        peers.ways.append(Way("duckdb", "peer: DuckDB, the affected anew", 10, DuckDbAffected, 10_000))
+        label = "peer: DuckDB, all answers anew after 1,000 changes"
+        peers.ways.append(Way("duckdb.window", label, 1_000, DuckDbWindow, 10_000))
+    if session := peers.spark():
+        label = "peer: Spark SQL, all answers anew after 1,000 changes"
+        peers.ways.append(Way("spark.window", label, 1_000, lambda scene: SparkWindow(scene, session), 1_000))
