@@ -55,6 +55,12 @@ def compare(forest: PointForest, reference: Reference, asked: list[tuple[int, li
     found = forest.any([channel for channel, _ in single], lo, hi)
     assert found.dtype == np.bool_
     assert found.tolist() == [bool(reference.stab(channel, [box])) for channel, box in single]
+    for most in (1, 3, 100):
+        sizes, some = forest.some([channel for channel, _ in single], lo, hi, most)
+        for (channel, box), size, slots in zip(single, sizes.tolist(), some.tolist(), strict=True):
+            expected = set(reference.stab(channel, [box]))
+            assert size == min(len(expected), most + 1)
+            assert set(slots[:size]) == expected if size <= most else set(slots) < expected
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

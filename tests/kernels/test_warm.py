@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from tidings.families.drift import view
-from tidings.families.join import interleave
+from tidings.families.join import exposure, interleave
 from tidings.kernels import (
     anchors,
     crowds,
@@ -51,11 +51,12 @@ def test_every_kernel_called_by_classes_and_views_is_listed() -> None:
     sources = "".join(map(inspect.getsource, (*ours, view)))
     prefixes = "|".join(module.__name__.rpartition(".")[2] for module in ours)
     called = set(re.findall(rf"\b(?:{prefixes})_\w+\.(\w+)\(", sources))
-    imported = {"encode", "rounds", "count_digits", "count_fresh"}
+    imported = {"encode", "rounds", "count_digits", "count_fresh", "covered"}
     imported.update(re.findall(r"from tidings.kernels.succession import (\w+), (\w+)", sources).pop())
     assert "from tidings.kernels.codebook import encode" in inspect.getsource(parcel)
     assert "from tidings.kernels.digits import count_digits" in inspect.getsource(wire)
     assert "from tidings.kernels.fresh_ends import count_fresh" in inspect.getsource(wire)
+    assert "from tidings.kernels.coverage import covered" in inspect.getsource(exposure)
     assert "from tidings.kernels.rounds import NOTHING, rounds" in inspect.getsource(interleave)
     assert called | imported == {kernel.__name__ for kernel in ENTRY_KERNELS}
 

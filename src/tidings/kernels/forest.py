@@ -17,6 +17,7 @@ from tidings.kernels import (
     forest_plan,
     forest_query,
     forest_remove,
+    forest_some,
 )
 from tidings.kernels.arguments import as_argument
 from tidings.kernels.forest_arrays import (
@@ -149,7 +150,7 @@ class PointForest:
         if len(tags) != len(lo):
             raise ValueError(f"{len(tags)} tags for {len(lo)} boxes")
         a = self._arrays
-        order = np.argsort(query_channels)
+        order = np.argsort(query_channels, kind="stable")
         sizes, found, found_tags = forest_query.stab(
             a.channels, a.nodes, a.bounds, a.pool, a.pool_slot, order, query_channels, lo, hi, tags, starts
         )
@@ -160,7 +161,7 @@ class PointForest:
         """Numbers int64[q] of points that `stab` would report."""
         query_channels, lo, hi, starts = self._queries(channels, box_lo, box_hi, box_starts)
         a = self._arrays
-        order = np.argsort(query_channels)
+        order = np.argsort(query_channels, kind="stable")
         found: I64 = forest_count.count(a.channels, a.nodes, a.bounds, a.pool, order, query_channels, lo, hi, starts)
         return found
 
@@ -174,9 +175,25 @@ class PointForest:
         if len(lo) != len(query_channels):
             raise ValueError(f"{len(lo)} boxes for {len(query_channels)} queries")
         a = self._arrays
-        order = np.argsort(query_channels)
+        order = np.argsort(query_channels, kind="stable")
         found: NDArray[np.bool_] = forest_any.any_inside(
             a.channels, a.nodes, a.bounds, a.pool, order, query_channels, lo, hi
+        )
+        return found
+
+    def some(self, channels: ArrayLike, box_lo: ArrayLike, box_hi: ArrayLike, most: int) -> tuple[I64, I32]:
+        """Points of channels[i] in the closed box from box_lo[i] to box_hi[i], if they are not many.
+
+        Returns counts int64[q] and slots int32[q, most]: the points of query i are slots[i, :counts[i]]; where there are
+        more than `most`, the count is one more than that.
+        """
+        starts = np.arange(np.size(channels) + 1)
+        query_channels, lo, hi, _ = self._queries(channels, box_lo, box_hi, starts)
+        if len(lo) != len(query_channels):
+            raise ValueError(f"{len(lo)} boxes for {len(query_channels)} queries")
+        a = self._arrays
+        found: tuple[I64, I32] = forest_some.some_inside(
+            a.channels, a.nodes, a.bounds, a.pool, a.pool_slot, query_channels, lo, hi, most
         )
         return found
 

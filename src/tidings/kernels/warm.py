@@ -18,6 +18,7 @@ from tidings.kernels import (
     anchors_move,
     anchors_remove,
     codebook,
+    coverage,
     crowds_add,
     crowds_fill,
     crowds_query,
@@ -31,6 +32,7 @@ from tidings.kernels import (
     forest_plan,
     forest_query,
     forest_remove,
+    forest_some,
     fresh_ends,
     gaps_change,
     gaps_query,
@@ -80,6 +82,7 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     anchors_move.move,
     anchors_remove.remove,
     codebook.encode,
+    coverage.covered,
     crowds_add.add,
     crowds_fill.clear,
     crowds_fill.dump,
@@ -100,6 +103,7 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     forest_query.reorder,
     forest_query.stab,
     forest_remove.remove_points,
+    forest_some.some_inside,
     fresh_ends.count_fresh,
     gaps_change.add,
     gaps_change.dump,
@@ -183,6 +187,7 @@ def _warm_steps() -> None:
     codebook.encode(one.reshape(1, 1), one.reshape(1, 1), np.zeros(1, np.uint8), np.arange(2), one, 0)
     fresh_ends.count_fresh(one.reshape(1, 1), one.reshape(1, 1), np.arange(2), one.reshape(1, 1))
     digits.count_digits(np.zeros(1, np.uint64))
+    coverage.covered(np.arange(2), one, np.arange(2), one, one)
 
 
 def _warm_forest() -> None:
@@ -193,6 +198,7 @@ def _warm_forest() -> None:
     forest.stab([0], [[0]], [[1]], [1], [0, 1])
     forest.count([0], [[0]], [[1]], [0, 1])
     forest.any([0], [[0]], [[1]])
+    forest.some([0], [[0]], [[1]], 1)
     forest.points()
     forest._close_gaps(0)
     forest.remove_many(slots)

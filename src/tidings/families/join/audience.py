@@ -49,6 +49,11 @@ class Audience:
         """Whether anybody lies in each of the boxes."""
         return self._forest.any(np.zeros(len(lo), np.int64), lo, hi)
 
+    def few(self, lo: Int64Array, hi: Int64Array, most: int) -> tuple[Int64Array, Int64Array]:
+        """(how many lie in each of the boxes, their slots [box, most]); the number is one too many where they are more."""
+        counts, slots = self._forest.some(np.zeros(len(lo), np.int64), lo, hi, most)
+        return counts, slots.astype(np.int64)
+
     def found(self, lo: Int64Array, hi: Int64Array) -> tuple[Int64Array, Int64Array]:
         """(starts, slots) of those who lie in each of the boxes."""
         count = len(lo)

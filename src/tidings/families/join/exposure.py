@@ -16,8 +16,12 @@ from tidings.families.join.envelope import envelope, sees_only
 from tidings.families.join.junction import Junction
 from tidings.families.join.relation import Moves
 from tidings.families.join.subscription import Space
+from tidings.kernels.coverage import covered
 from tidings.kernels.ladders import Neighbours
 from tidings.model.codes import CODE_MAX, CODE_MIN, BoolArray, Int64Array
+
+_FEW = 64
+"""Subscriptions."""
 
 
 class Gaps(NamedTuple):
@@ -85,7 +89,37 @@ class Exposure:
 
     def boxes(self, gaps: Gaps, of: Int64Array, waiting: Int64Array) -> Boxes:
         """All who select waiting rows, given by their codes, and have no partner for them but gaps[of]."""
-        boxes = Boxes.all(self._space, len(of)).hold(self._by, gaps.codes[of]).hold(self._number, waiting)
+        return self._within(gaps, of).hold(self._number, waiting)
+
+    def _within(self, gaps: Gaps, of: Int64Array) -> Boxes:
+        boxes = Boxes.all(self._space, len(of)).hold(self._by, gaps.codes[of])
         for i, column in enumerate(self._side.ranged):
             boxes.within(self._by, column, gaps.lo_from[of, i], gaps.hi_to[of, i])
         return boxes
+
+    def wanted(self, gaps: Gaps, of: Int64Array, starts: Int64Array, codes: Int64Array) -> tuple[Int64Array, Boxes]:
+        """(place, box) of the waiting rows that somebody wants because of new ones: rows starts[i] .. wait for gaps[of[i]].
+
+        `codes`: of the waiting rows. Where those who have no other partner are few, which they mostly are, it is faster to look
+        at each of them than at each of the rows.
+        """
+        side = self._space.sides[self._number]
+        owner = np.repeat(of, np.diff(starts))
+        if side.pinned or len(side.ranged) != 1:
+            boxes = self.boxes(gaps, owner, codes)
+            kept = np.flatnonzero(self._audience.any(boxes.lo, boxes.hi))
+            return kept, boxes.take(kept)
+        around = self._within(gaps, of)
+        counts, slots = self._audience.few(around.lo, around.hi, _FEW)
+        is_few = counts <= _FEW
+        has = np.arange(_FEW) < np.where(is_few, counts, 0)[:, None]
+        ends = self._audience.coords(slots[has])[:, side.coords]
+        first = np.concatenate([[0], np.cumsum(has.sum(axis=1))])
+        is_wanted = covered(starts, codes[:, 0].copy(), first, ends[:, 0].copy(), ends[:, 1].copy())
+        is_sure = np.repeat(is_few, np.diff(starts))
+        kept = np.flatnonzero(is_wanted | ~is_sure)
+        boxes = self.boxes(gaps, owner[kept], codes[kept])
+        unsure = np.flatnonzero(~is_sure[kept])
+        is_wanted[kept[unsure]] = self._audience.any(boxes.lo[unsure], boxes.hi[unsure])
+        still = np.flatnonzero(is_wanted[kept])
+        return kept[still], boxes.take(still)

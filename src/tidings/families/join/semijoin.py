@@ -184,12 +184,15 @@ class SemijoinServer(JoinServer):
         place, old_boxes = self._holding(circle, moves.old[gone], moves.old_codes[gone])
         gone = gone[place]
         come = at[owner]
-        if len(come) + len(gone) == 0:
-            return
-        told, regions = _merged(come, boxes, gone, old_boxes)
         is_placed = np.zeros(len(changes), np.bool_)
         is_placed[come] = True
-        yield self._message(circle, changes.seq[told], regions, _payload(circle, changes, told, is_placed))
+        parts = [_merged(come, boxes, gone, old_boxes)] if is_placed[gone].any() else []
+        if not parts:
+            # No change has boxes of both kinds: nothing need be put between the others.
+            parts = [_regions(come, boxes, PLACED), _regions(gone, old_boxes, GONE)]
+        for told, regions in parts:
+            if len(told):
+                yield self._message(circle, changes.seq[told], regions, _payload(circle, changes, told, is_placed))
 
     def _reached(self, circle: Circle, entries: Int64Array, filters: Filters) -> tuple[Int64Array, Boxes]:
         """(row, box) for all who select rows, given by entries, and have a partner for them in each filter."""
@@ -229,10 +232,10 @@ class SemijoinServer(JoinServer):
         at, gaps = exposure.gaps(step.at, moves, step.gap, step.cell[step.at])
         starts, entries = junction.end(circle.base).entries_at(step.value[at])
         for first, last in portions(starts, _PAIRS_AT_ONCE):
-            of = np.repeat(np.arange(first, last), np.diff(starts[first : last + 1]))
+            cuts, of = starts[first : last + 1] - starts[first], np.arange(first, last)
             found = entries[starts[first] : starts[last]]
-            waiting = circle.relation.codes[found]
-            row, boxes = _wanted(circle, np.arange(len(found)), exposure.boxes(gaps, of, waiting))
+            row, boxes = exposure.wanted(gaps, of, cuts, circle.relation.codes[found])
+            of = np.repeat(of, np.diff(cuts))
             others = tuple(one for one in circle.filters if one != by)
             if others and len(row):
                 # Only for those who have partners in all other filters as well.
@@ -323,6 +326,13 @@ def _wanted(circle: Circle, row: Int64Array, boxes: Boxes) -> tuple[Int64Array, 
     return row[kept], boxes.take(kept)
 
 
+def _regions(owner: Int64Array, boxes: Boxes, tag: int) -> tuple[Int64Array, Regions]:
+    """(changes, the region of each) of boxes in the order of their changes."""
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    tags = np.full(len(owner), tag, np.uint8)
+    return owner[starts], Regions(boxes.lo, boxes.hi, tags, np.append(starts, len(owner)))
+
+
 def _merged(come: Int64Array, boxes: Boxes, gone: Int64Array, old_boxes: Boxes) -> tuple[Int64Array, Regions]:
     """(changes, the region of each) of boxes where rows come and where they go, both in the order of their changes."""
     count = len(come) + len(gone)
@@ -345,5 +355,7 @@ def _payload(circle: Circle, changes: TableChanges, told: Int64Array, is_placed:
     after = changes.after.select(side.payload)
     if is_placed[told].all():
         return after.take(pa.array(told))
+    if not is_placed[told].any():
+        return keys_of(side, changes.before.select(side.payload).take(pa.array(told)))
     rows = concat_batches([after, keys_of(side, changes.before.select(side.payload))])
     return rows.take(pa.array(np.where(is_placed[told], told, told + len(changes))))
