@@ -30,7 +30,9 @@ class Audience:
     def add(self, slots: Int64Array, coords: Int64Array) -> None:
         top = int(slots.max(initial=-1)) + 1
         if top > len(self._coords):
-            self._coords = np.resize(self._coords, (max(top, 2 * len(self._coords)), self.space.dims))
+            grown = np.empty((max(top, 2 * len(self._coords)), self.space.dims), np.int64)
+            grown[: len(self._coords)] = self._coords
+            self._coords = grown
         self._coords[slots] = coords
         self._count += len(slots)
         self._forest.add_many(np.zeros(len(slots), np.int64), slots, coords)
