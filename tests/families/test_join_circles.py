@@ -10,6 +10,7 @@ from tidings.families.join.choice import NAMES, is_shared
 from tidings.families.join.family import JoinFamily
 from tidings.sql import parse_catalog
 from tidings.testing import CHECKS, Workload, check_family
+from tidings.testing.deployment import deploy, run_steps
 
 STAR = """
 CREATE TABLE sales (id BIGINT PRIMARY KEY, shop BIGINT, item BIGINT, price DOUBLE);
@@ -81,6 +82,33 @@ def test_forms_may_leave_a_circle(check, monkeypatch):
     monkeypatch.setattr(JoinFamily, "strategies", ("auto", "ref-sj:clu"))
     inexact = {"has_exact_regions": lambda *_: False, "may_hear_twice": True}
     check_family("join", star_workloads(), checks=[check], examples=8, **inexact)
+
+
+def test_a_server_is_restored_from_changes_that_come_to_nothing():
+    rows = [
+        {"seq": seq, "table": table, "op": op, "row": {key: 1}}
+        for seq, (table, op, key) in enumerate(
+            [
+                ("sales", "upsert", "id"),
+                ("shops", "upsert", "shop"),
+                ("sales", "delete", "id"),
+                ("shops", "delete", "shop"),
+            ],
+            1,
+        )
+    ]
+    full = {"sales": {"shop": 1, "item": 1, "price": 1}, "shops": {"size": 1}}
+    for record in rows:
+        record["row"] = full[record["table"]] | record["row"]
+    workload = Workload(STAR, [{"id": "s", "sql": sql_of(SHOPS, [(0, 3)] * 3), "after": 0}], rows)
+    deployment = deploy(workload, {"join": "auto"})
+    lines = [line for step in run_steps(deployment, workload.change_lines(), [len(rows)]) for line in step.lines]
+    told = [json.loads(line)["seq"] for line in lines]
+    assert told == [0, 2, 3]
+    for stage in deployment.stages:
+        stage.crash()
+    assert deployment.feed([json.dumps({**rows[0], "seq": 5}).encode()]).lines == []
+    assert len(deployment.feed([json.dumps({**rows[1], "seq": 6}).encode()]).lines) == 1
 
 
 def played(strategy, sources, records):

@@ -202,7 +202,9 @@ class FormShard:
         if not stretch:
             return
         if not is_wanted:
-            stretch = [net_of(changes, self._catalog.table(changes.table).key) for changes in stretch]
+            # Some may come to nothing: what is inserted and deleted again.
+            netted = (net_of(changes, self._catalog.table(changes.table).key) for changes in stretch)
+            stretch = [changes for changes in netted if len(changes)]
         for changes in stretch:
             late = self._late.setdefault(changes.table, [])
             late.append(changes)
