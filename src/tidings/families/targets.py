@@ -18,6 +18,19 @@ from tidings.model.region import Regions, TagArray
 NO_CHANNEL = -1
 
 
+def one_each(
+    messages: MessageBatch, message: Int64Array, points: Int64Array, ids: Sequence[str], tags: TagArray
+) -> MessageBatch | None:
+    """Messages, one for every point affected: message[i] to the subscription ids[i] at points[i]; None if there are none."""
+    if len(message) == 0:
+        return None
+    chosen = pa.array(message)
+    regions = Regions(points, points, tags, np.arange(len(message) + 1))
+    channels = tuple(column.take(chosen) for column in messages.channel)
+    target = pa.array(ids, pa.string())
+    return MessageBatch(messages.form, messages.seq[message], channels, regions, messages.payload.take(chosen), target)
+
+
 class Targets:
     """Names and places of points, each in a slot, and which of them lie in regions: found by looking at every one."""
 
@@ -43,16 +56,7 @@ class Targets:
         group, keys = group_channels(messages.channel, len(messages))
         channel = np.array([self._channels.get(key, NO_CHANNEL) for key in keys], np.int64)[group]
         message, slot, tags = self.affected(channel, messages.regions)
-        if len(message) == 0:
-            return None
-        chosen = pa.array(message)
-        point = self._coords[slot]
-        regions = Regions(point, point, tags, np.arange(len(message) + 1))
-        target = pa.array([self._ids[at] for at in slot.tolist()], pa.string())
-        channels = tuple(column.take(chosen) for column in messages.channel)
-        return MessageBatch(
-            messages.form, messages.seq[message], channels, regions, messages.payload.take(chosen), target
-        )
+        return one_each(messages, message, self._coords[slot], [self._ids[at] for at in slot.tolist()], tags)
 
     def affected(self, channel: Int64Array, regions: Regions) -> tuple[Int64Array, Int64Array, TagArray]:
         """(message, slot, tags) of every point in the regions."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -176,13 +176,3 @@ def _step(end: End, changes: TableChanges, moves: Moves, clock: int) -> Step:
     end.depart(moves.old[gone], moves.old_codes[gone], clock)
     gap = (neighbours.lo_from[is_present], neighbours.hi_to[is_present], neighbours.has_twin[is_present])
     return Step(value, cell, at[is_present], Neighbours(*gap))
-
-
-def portions(starts: Int64Array, size: int) -> Iterator[tuple[int, int]]:
-    """Cuts of a list of lists, so that no portion has many more members than this."""
-    first = 0
-    while first < len(starts) - 1:
-        last = int(np.searchsorted(starts, starts[first] + size, "right")) - 1
-        last = max(first + 1, last)
-        yield first, last
-        first = last

@@ -12,10 +12,10 @@ import pyarrow as pa
 from tidings.families.base import Created, Form, Rows, Server
 from tidings.families.join.boxes import Boxes
 from tidings.families.join.circle import circle_form
-from tidings.families.join.rows import GONE, PLACED, carried, codes_in, fits, keys_of
+from tidings.families.join.rows import GONE, PLACED, carried, codes_in, fits, told_rows
 from tidings.families.join.subscription import Space, space_of
 from tidings.model.catalog import Catalog
-from tidings.model.change import TableChanges, concat_batches
+from tidings.model.change import TableChanges
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
@@ -58,10 +58,7 @@ class RelaxedServer(Server):
         boxes = Boxes.all(circle, len(codes)).hold(0, codes)
         tags = np.broadcast_to(np.array([PLACED, GONE], np.uint8), is_box.shape)[is_box]
         starts = np.concatenate([[0], np.cumsum(is_box.sum(axis=1))])
-        # Who only drops a row needs no more than its key.
-        after, before = (rows.select(side.payload) for rows in (changes.after, changes.before))
-        rows = concat_batches([after, keys_of(side, before)])
-        rows = rows.take(pa.array(np.where(new.counts[at], at, at + len(changes))))
+        rows = told_rows(side, changes, at, new.counts)
         regions = Regions(boxes.lo, boxes.hi, tags, starts)
         yield MessageBatch(circle.key, changes.seq[at], (), regions, rows, None, tuple(to))
 

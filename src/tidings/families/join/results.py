@@ -20,7 +20,7 @@ from tidings.families.join.relation import NONE
 from tidings.families.join.rows import GONE, PLACED, carried_whole, fits, keys_of
 from tidings.families.join.server import JoinServer, Member
 from tidings.model.catalog import Catalog
-from tidings.model.change import TableChanges
+from tidings.model.change import TableChanges, concat_batches
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
@@ -128,7 +128,7 @@ def _whole(member: Member, number: int, changes: TableChanges, some: Combined, i
             after = before = member.setting.relations[side].rows(some.entries[side])
         if not is_placed.all():
             count = len(some)
-            both = pa.Table.from_batches([after, keys_of(known, before)]).combine_chunks().to_batches()[0]
+            both = concat_batches([after, keys_of(known, before)])
             after = both.take(pa.array(np.where(is_placed, 0, count) + np.arange(count)))
         parts.append(after)
     return carried_whole(member.space, parts)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidings.families.targets import one_each
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
-from tidings.model.region import Regions, TagArray
+from tidings.model.region import TagArray
 
 
 class Roster:
@@ -73,17 +74,8 @@ class Roster:
     def address(self, messages: MessageBatch, affected: tuple[Int64Array, Int64Array, TagArray]) -> MessageBatch | None:
         """Messages of a form, one for every point they affect; None where there is nobody."""
         message, slot, tags = affected
-        if len(message) == 0:
-            return None
-        point = self.coords(slot, messages.regions.dims)
-        return MessageBatch(
-            messages.form,
-            messages.seq[message],
-            (),
-            Regions(point, point, tags, np.arange(len(message) + 1)),
-            messages.payload.take(pa.array(message)),
-            pa.array([self._ids[at] for at in slot.tolist()], pa.string()),
-        )
+        points = self.coords(slot, messages.regions.dims)
+        return one_each(messages, message, points, [self._ids[at] for at in slot.tolist()], tags)
 
     def dump(self, form: str, dims: int) -> Any:
         ids = pa.array(list(self._slots.get(form, ())), pa.string())

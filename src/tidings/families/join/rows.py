@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.join.subscription import Side, Space
+from tidings.model.change import TableChanges, concat_batches
 from tidings.model.codes import BoolArray, Int64Array, codes_of
 
 SIDE = "side"
@@ -58,6 +59,17 @@ def keys_of(side: Side, rows: pa.RecordBatch) -> pa.RecordBatch:
         for name in rows.schema.names
     ]
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def told_rows(side: Side, changes: TableChanges, told: Int64Array, is_placed: BoolArray) -> pa.RecordBatch:
+    """What those changes that are told carry: the new row where somebody gets it, else no more than the old one's key."""
+    after, before = (rows.select(side.payload) for rows in (changes.after, changes.before))
+    if is_placed[told].all():
+        return after.take(pa.array(told))
+    if not is_placed[told].any():
+        return keys_of(side, before.take(pa.array(told)))
+    rows = concat_batches([after, keys_of(side, before)])
+    return rows.take(pa.array(np.where(is_placed[told], told, told + len(changes))))
 
 
 @dataclass(frozen=True)

@@ -24,15 +24,14 @@ from tidings.families.join.decomposition import Estimate, Filters, Sample, Traff
 from tidings.families.join.exposure import Exposure
 from tidings.families.join.first import first_rows
 from tidings.families.join.holders import partners_had
-from tidings.families.join.meeting import Arrival, Setting, portions
+from tidings.families.join.meeting import Arrival, Setting
 from tidings.families.join.relation import NONE, Relation
-from tidings.families.join.rows import GONE, PLACED, keys_of
+from tidings.families.join.rows import GONE, PLACED, told_rows
 from tidings.families.join.server import JoinServer, Member
 from tidings.families.join.skylines import Question, Skyline
 from tidings.families.join.subscription import Space, Wanted, space_of
 from tidings.model.catalog import Catalog
-from tidings.model.change import TableChanges, concat_batches
-from tidings.model.codes import BoolArray, Int64Array
+from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
@@ -167,9 +166,7 @@ class SemijoinServer(JoinServer):
         self, circle: Circle, entries: Int64Array, seq: Int64Array, owner: Int64Array, boxes: Boxes
     ) -> MessageBatch:
         """A message for each row, given by entries, that has any of the boxes; seq: by row."""
-        told, starts = np.unique(owner, return_index=True)
-        tags = np.full(len(owner), PLACED, np.uint8)
-        regions = Regions(boxes.lo, boxes.hi, tags, np.append(starts, len(owner)))
+        told, regions = _regions(owner, boxes, PLACED)
         return self._message(circle, seq[told], regions, circle.relation.rows(entries[told]))
 
     def _message(self, circle: Circle, seq: Int64Array, regions: Regions, rows: pa.RecordBatch) -> MessageBatch:
@@ -192,7 +189,8 @@ class SemijoinServer(JoinServer):
             parts = [_regions(come, boxes, PLACED), _regions(gone, old_boxes, GONE)]
         for told, regions in parts:
             if len(told):
-                yield self._message(circle, changes.seq[told], regions, _payload(circle, changes, told, is_placed))
+                rows = told_rows(circle.relation.side, changes, told, is_placed)
+                yield self._message(circle, changes.seq[told], regions, rows)
 
     def _reached(self, circle: Circle, entries: Int64Array, filters: Filters) -> tuple[Int64Array, Boxes]:
         """(row, box) for all who select rows, given by entries, and have a partner for them in each filter."""
@@ -231,7 +229,7 @@ class SemijoinServer(JoinServer):
         exposure = Exposure(circle.space, circle.audience, circle.base, by, junction, arrival.relation.codes)
         at, gaps = exposure.gaps(step.at, moves, step.gap, step.cell[step.at])
         starts, entries = junction.end(circle.base).entries_at(step.value[at])
-        for first, last in portions(starts, _PAIRS_AT_ONCE):
+        for first, last in _portions(starts):
             cuts, of = starts[first : last + 1] - starts[first], np.arange(first, last)
             found = entries[starts[first] : starts[last]]
             row, boxes = exposure.wanted(gaps, of, cuts, circle.relation.codes[found])
@@ -349,13 +347,11 @@ def _merged(come: Int64Array, boxes: Boxes, gone: Int64Array, old_boxes: Boxes) 
     return owner[starts], Regions(lo, hi, tags, np.append(starts, count))
 
 
-def _payload(circle: Circle, changes: TableChanges, told: Int64Array, is_placed: BoolArray) -> pa.RecordBatch:
-    """New rows where somebody gets them, else no more than the key."""
-    side = circle.space.sides[circle.base]
-    after = changes.after.select(side.payload)
-    if is_placed[told].all():
-        return after.take(pa.array(told))
-    if not is_placed[told].any():
-        return keys_of(side, changes.before.select(side.payload).take(pa.array(told)))
-    rows = concat_batches([after, keys_of(side, changes.before.select(side.payload))])
-    return rows.take(pa.array(np.where(is_placed[told], told, told + len(changes))))
+def _portions(starts: Int64Array) -> Iterator[tuple[int, int]]:
+    """Cuts of a list of lists, so that no portion is much too large."""
+    first = 0
+    while first < len(starts) - 1:
+        last = int(np.searchsorted(starts, starts[first] + _PAIRS_AT_ONCE, "right")) - 1
+        last = max(first + 1, last)
+        yield first, last
+        first = last
