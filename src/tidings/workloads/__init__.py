@@ -34,6 +34,14 @@ WORKLOADS: Mapping[str, Entry] = {
         "stocks, reviews and analysts with skewed popularity; screens, alerts and watchlists as subscriptions",
         "tidings.workloads.market:market",
     ),
+    "auctions": Entry(
+        "people, auctions and bids that all change; searches, IN lists, joins of two and three tables and leaderboards",
+        "tidings.workloads.auctions:auctions",
+    ),
+    "shapes": Entry(
+        "homes on one table, and saved searches of a thousand different shapes",
+        "tidings.workloads.shapes:shapes",
+    ),
     "drift-radii": Entry(
         "a value that walks, and subscriptions that all have different radii",
         "tidings.workloads.drift_radii:drift_radii",

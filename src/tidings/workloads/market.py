@@ -7,8 +7,10 @@ subscriptions look where the data is.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from tidings.workloads.churn import coming_and_going, create, drop, steady
 from tidings.workloads.workload import Workload
 
 if TYPE_CHECKING:
@@ -29,10 +31,38 @@ _DROPPED = 10
 """One subscription in so many is dropped again."""
 
 
-def market(*, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000) -> Workload:
-    """The whole workload: `rows` stocks, subscriptions that come and go, changes from the first insert on."""
+class Churn(StrEnum):
+    """How subscriptions come and go."""
+
+    none = "none"
+    blocks = "blocks"
+    """A fifth comes later and a tenth goes, many at a time."""
+    single = "single"
+    """A tenth comes later and a tenth goes, each at a moment of its own once the tables are filled."""
+
+
+def market(
+    *,
+    seed: int = 0,
+    rows: int = 0,
+    subscriptions: int = 100_000,
+    changes: int = 100_000,
+    churn: Churn = Churn.blocks,
+    is_select_only: bool = False,
+) -> Workload:
+    """The whole workload: `rows` stocks, subscriptions that come and go, changes from the first insert on.
+
+    With `is_select_only` none of the subscriptions is a join, a leaderboard or an alert on movement.
+    """
     feed = MarketFeed(seed, rows or max(20, min(_SYMBOLS_MAX, changes // 20)))
-    return Workload(CATALOG_SQL, _with_churn(feed.queries(), subscriptions, changes), feed.stream(changes))
+    queries = filter(_is_select, feed.queries()) if is_select_only else feed.queries()
+    if churn is Churn.none:
+        lines = steady(queries, subscriptions)
+    elif churn is Churn.single:
+        lines = coming_and_going(queries, subscriptions, range(feed.filling, changes), seed)
+    else:
+        lines = _in_blocks(queries, subscriptions, changes)
+    return Workload(CATALOG_SQL, lines, feed.stream(changes))
 
 
 class MarketFeed:
@@ -50,6 +80,12 @@ class MarketFeed:
         self._ready: list[bytes] = []
         self._given = 0
 
+    @property
+    def filling(self) -> int:
+        """How many of the first changes fill the tables."""
+        stocks = len(self._listing)
+        return stocks + len(self._listing.analysts) + stocks // 2
+
     def queries(self) -> Iterator[str]:
         """SQL of subscriptions, without end."""
         from tidings.workloads.market_queries import queries
@@ -58,8 +94,7 @@ class MarketFeed:
 
     def subscriptions(self, n: int) -> Iterator[bytes]:
         """Lines of `n` subscriptions that exist from the start."""
-        for number, sql in zip(range(1, n + 1), self.queries(), strict=False):
-            yield _create(number, sql, 0)
+        return steady(self.queries(), n)
 
     def changes(self, n: int) -> list[bytes]:
         """The next `n` changes: first every table is filled, then it lives."""
@@ -75,7 +110,11 @@ class MarketFeed:
             yield from self.changes(min(1_000, n - start))
 
 
-def _with_churn(queries: Iterator[str], subscriptions: int, changes: int) -> Iterator[bytes]:
+def _is_select(sql: str) -> bool:
+    return not any(word in sql for word in (" JOIN ", " ORDER BY ", " moved"))
+
+
+def _in_blocks(queries: Iterator[str], subscriptions: int, changes: int) -> Iterator[bytes]:
     """Lines in order of `after`: most subscriptions exist from the start, some come later, some go.
 
     Of every `_DROPPED` subscriptions one goes, earlier ones sooner. Churn comes in moments, not after every change.
@@ -92,19 +131,13 @@ def _with_churn(queries: Iterator[str], subscriptions: int, changes: int) -> Ite
         after = 0 if number <= early else moment((number - early) / (subscriptions - early))
         while dropped < drops and moment((dropped + 1) / drops) < after:
             dropped += 1
-            yield _drop(dropped, moment(dropped / drops))
-        yield _create(number, sql, after)
+            yield drop(_leaver(dropped), moment(dropped / drops))
+        yield create(number, sql, after)
     while dropped < drops:
         dropped += 1
-        yield _drop(dropped, moment(dropped / drops))
+        yield drop(_leaver(dropped), moment(dropped / drops))
 
 
-def _create(number: int, sql: str, after: int) -> bytes:
-    # Nothing in these queries needs escaping in JSON.
-    return f'{{"id": "s{number}", "sql": "{sql}", "after": {after}}}'.encode()
-
-
-def _drop(block: int, after: int) -> bytes:
-    """The drop of one subscription of a block of `_DROPPED`; which one looks random but is the same every time."""
-    number = (block - 1) * _DROPPED + 1 + (block * 7919) % _DROPPED
-    return f'{{"id": "s{number}", "drop": true, "after": {after}}}'.encode()
+def _leaver(block: int) -> int:
+    """Who goes of a block of `_DROPPED` subscriptions; it looks random but is the same every time."""
+    return (block - 1) * _DROPPED + 1 + (block * 7919) % _DROPPED

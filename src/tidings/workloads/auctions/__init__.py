@@ -1,0 +1,43 @@
+"""The auctions workload: people sell and bid, auctions open and close, and others follow what they may want.
+
+Everything changes in all three tables, and few things change alone: a bid moves its auction's price, an auction that closes
+takes its bids with it, somebody who leaves takes their auctions. Some auctions are far more popular than others, up to a
+bound. Subscriptions are selections, IN lists, joins of two and three tables and the first k rows.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from tidings.workloads.auctions.changes import House
+from tidings.workloads.auctions.queries import queries
+from tidings.workloads.auctions.scene import Scene
+from tidings.workloads.churn import coming_and_going, steady
+from tidings.workloads.workload import Workload
+
+__all__ = ["CATALOG_SQL", "auctions"]
+
+CATALOG_SQL = """\
+CREATE TABLE people (id BIGINT PRIMARY KEY, name TEXT, city TEXT, state TEXT, rating DOUBLE);
+CREATE TABLE auctions (id BIGINT PRIMARY KEY, seller BIGINT, item TEXT, category TEXT,\
+ price DOUBLE, reserve DOUBLE, ends TIMESTAMP);
+CREATE TABLE bids (id BIGINT PRIMARY KEY, auction BIGINT, bidder BIGINT, amount DOUBLE);
+"""
+
+_ROWS_MIN, _ROWS_MAX = 40, 40_000
+
+
+def auctions(
+    *, seed: int = 0, rows: int = 0, subscriptions: int = 20_000, changes: int = 20_000, has_churn: bool = True
+) -> Workload:
+    """The whole workload: `rows` bids, half as many auctions and a quarter as many people at the start.
+
+    With churn a tenth of the subscriptions comes later and a tenth goes, each after a change of its own.
+    """
+    scene = Scene.make(seed, rows or max(_ROWS_MIN, min(_ROWS_MAX, changes // 5)))
+    asked = queries(scene, seed)
+    if has_churn:
+        lines = coming_and_going(asked, subscriptions, range(scene.filling, changes), seed)
+    else:
+        lines = steady(asked, subscriptions)
+    return Workload(CATALOG_SQL, lines, islice(House(scene, seed).changes(), changes))
