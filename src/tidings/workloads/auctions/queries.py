@@ -19,7 +19,7 @@ _QUERIES: tuple[tuple[float, str], ...] = (
     (8, "SELECT id, item, price FROM auctions WHERE id = {auction} AND price >= {above}"),
     (5, "SELECT * FROM bids WHERE auction = {auction} AND amount >= {above}"),
     (4, "SELECT id, auction, amount FROM bids WHERE bidder = {person}"),
-    (3, "SELECT id, item, ends FROM auctions WHERE seller = {seller} AND ends < '{time}'"),
+    (3, "SELECT id, item, ends FROM auctions WHERE seller = {seller} AND ends <= '{time}'"),
     # searches
     (8, "SELECT * FROM auctions WHERE category = '{category}' AND price BETWEEN {price}"),
     (6, "SELECT id, item, price FROM auctions WHERE item = '{item}' AND price <= {cheap}"),
