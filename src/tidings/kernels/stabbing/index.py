@@ -1,0 +1,207 @@
+"""The index of boxes: owns the arrays, grows them, and turns what callers have into what kernels take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tidings.kernels.rows import I64, NONE, U8
+from tidings.kernels.stabbing.change import DONE, add_boxes, rehash, remove_boxes
+from tidings.kernels.stabbing.layout import (
+    BOX_FREE,
+    BOX_TOP,
+    BUCKETS,
+    CELL_FREE,
+    CELL_TOP,
+    HEAD_FIELDS,
+    LIVE,
+    SETS_STOP,
+    TEXT_COLUMNS,
+    TOP,
+    VECTOR_FIELDS,
+    WANTED,
+    Boxes,
+)
+from tidings.kernels.stabbing.query import STACK_WORDS
+
+TextEnds = tuple[bytes | None, bytes | None, bool, bool]
+"""Exact ends of a text range as canonical JSON texts: lo, hi, whether each belongs to the range."""
+
+_DOUBLED_WORDS_MAX = 1 << 22
+_NO_TEXT = np.zeros(0, np.uint8)
+
+
+class BoxShape(NamedTuple):
+    """Which axes the boxes restrict: by equality, by a range, and which ranges have lossy codes."""
+
+    equal_axes: tuple[int, ...]
+    range_axes: tuple[int, ...]
+    text_axes: tuple[int, ...]
+
+
+class StabbingIndex:
+    """Which boxes hold a vector? Boxes are conjunctions of equalities and closed ranges, of few shapes or many."""
+
+    def __init__(self, axes: int) -> None:
+        self._sets: dict[tuple[int, ...], int] = {}
+        self._shapes: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        self._vector = np.zeros((1, axes, VECTOR_FIELDS), np.int64)
+        head = np.zeros(HEAD_FIELDS, np.int64)
+        head[TOP], head[BOX_FREE], head[CELL_FREE] = 1, NONE, NONE
+        arena = np.zeros(256, np.int64)
+        work = np.zeros(2 * axes + STACK_WORDS, np.int64)
+        small = [np.zeros(16, np.int64) for _ in range(4)]
+        self._boxes = Boxes(head, *small, arena, arena.view(np.uint8), work)
+
+    @property
+    def boxes(self) -> Boxes:
+        """The arrays, for kernels; replaced by `add` and `remove`."""
+        return self._boxes
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self._boxes) - self._boxes.bytes.nbytes
+
+    def __len__(self) -> int:
+        return int(self._boxes.head[LIVE])
+
+    def add(
+        self,
+        shape: BoxShape,
+        owner: I64,
+        equal: I64,
+        equal_text: Sequence[Sequence[bytes | None]],
+        ends: I64,
+        watch: I64,
+        text_ends: Sequence[Sequence[TextEnds]] | None = None,
+    ) -> I64:
+        """Adds boxes of one shape; their numbers, which stay theirs until they are removed.
+
+        equal: [n, equality axes] equality codes; equal_text[i][j]: canonical JSON text of a TEXT constant, None for exact types.
+        ends: [n, 2 * range axes] lo, hi, lo, hi ..; watch: [n] mask, bit (axis & 63), of axes shown. text_ends[i][j]: exact
+        ends of the j-th of the text axes.
+        """
+        n = len(owner)
+        taken = np.empty(n, np.int64)
+        if n == 0:
+            return taken
+        of, number = self._set(shape.equal_axes), self._shape(shape.range_axes, shape.text_axes)
+        texts, text = _join_texts(n, shape, equal_text, text_ends)
+        masks = np.asarray(watch, np.int64) | _mask((*shape.equal_axes, *shape.range_axes))
+        boxes = self._boxes
+        if boxes.head[BOX_TOP] + n > len(boxes.places):
+            self._boxes = boxes = boxes._replace(places=_grown(boxes.places, int(boxes.head[BOX_TOP]) + n))
+        progress = np.zeros(2, np.int64)
+        arrays = (
+            np.ascontiguousarray(owner, np.int64),
+            np.ascontiguousarray(equal, np.int64).reshape(n, len(shape.equal_axes)),
+            np.ascontiguousarray(ends, np.int64).reshape(n, 2 * len(shape.range_axes)),
+        )
+        while progress[0] != DONE:
+            if not add_boxes(self._boxes, of, number, self._vector, *arrays, masks, texts, text, taken, progress):
+                self._grow()
+        return taken
+
+    def remove(self, boxes: I64) -> None:
+        """Forgets boxes; those that are not there are passed over."""
+        gone = np.ascontiguousarray(boxes, np.int64)
+        start = remove_boxes(self._boxes, gone, 0)
+        while start < len(gone):
+            self._grow()
+            start = remove_boxes(self._boxes, gone, start)
+
+    def _grow(self) -> None:
+        """Makes room where a kernel lacked some."""
+        boxes = self._boxes
+        head = boxes.head
+        wanted = int(head[TOP] + head[WANTED])
+        if wanted > len(boxes.arena):
+            arena = _grown(boxes.arena, wanted)
+            boxes = boxes._replace(arena=arena, bytes=arena.view(np.uint8))
+        if head[CELL_TOP] >= len(boxes.cells):
+            boxes = boxes._replace(cells=_grown(boxes.cells, len(boxes.cells) + 1))
+        if 4 * (head[BUCKETS] + 1) > len(boxes.table):
+            table = np.zeros(2 * len(boxes.table), np.int64)
+            rehash(boxes.table, table)
+            boxes = boxes._replace(table=table)
+        self._boxes = boxes
+
+    def _set(self, axes: tuple[int, ...]) -> int:
+        """Where the record of a set of equality axes is."""
+        found = self._sets.get(axes)
+        if found is None:
+            boxes = self._boxes
+            found = self._sets[axes] = int(boxes.head[SETS_STOP])
+            record = np.array([len(axes), 0, _mask(axes), 0, *axes], np.int64)
+            stop = found + len(record)
+            if stop > len(boxes.sets):
+                self._boxes = boxes = boxes._replace(sets=_grown(boxes.sets, stop))
+            boxes.sets[found:stop] = record
+            boxes.head[SETS_STOP] = stop
+        return found
+
+    def _shape(self, axes: tuple[int, ...], text_axes: tuple[int, ...]) -> int:
+        """Where the record of a shape of ranges is."""
+        found = self._shapes.get((axes, text_axes))
+        if found is None:
+            boxes = self._boxes
+            found = self._shapes[axes, text_axes] = int(boxes.head[TOP])
+            places = [axes.index(axis) for axis in text_axes]
+            record = np.array([len(axes), len(text_axes), _mask(axes), *axes, *places], np.int64)
+            stop = found + len(record)
+            if stop > len(boxes.arena):
+                arena = _grown(boxes.arena, stop)
+                self._boxes = boxes = boxes._replace(arena=arena, bytes=arena.view(np.uint8))
+            boxes.arena[found:stop] = record
+            boxes.head[TOP] = stop
+        return found
+
+
+def _mask(axes: Sequence[int]) -> np.int64:
+    mask = 0
+    for axis in axes:
+        mask |= 1 << (axis & 63)
+    return np.uint64(mask).astype(np.int64)
+
+
+def _grown(array: I64, wanted: int) -> I64:
+    """A copy with room for so many words, and for a good many more."""
+    size = len(array)
+    size += size if size < _DOUBLED_WORDS_MAX else size >> 2
+    grown = np.empty(max(size, wanted + (wanted >> 3)), np.int64)
+    grown[: len(array)] = array
+    return grown
+
+
+def _join_texts(
+    n: int,
+    shape: BoxShape,
+    equal_text: Sequence[Sequence[bytes | None]],
+    text_ends: Sequence[Sequence[TextEnds]] | None,
+) -> tuple[I64, U8]:
+    """([n, ..] where each text lies, the texts): (start, stop) of constants, then (start << 1 | is closed, stop) of ends."""
+    equals = len(shape.equal_axes)
+    places = np.full((n, 2 * equals + TEXT_COLUMNS * len(shape.text_axes)), NONE, np.int64)
+    parts: list[bytes] = []
+    at = 0
+    for j in range(equals):
+        column = [row[j] for row in equal_text]
+        if column[0] is not None:
+            known = [text for text in column if text is not None]
+            stops = at + np.cumsum(np.fromiter(map(len, known), np.int64, n))
+            places[1:, 2 * j], places[0, 2 * j], places[:, 2 * j + 1] = stops[:-1], at, stops
+            parts += known
+            at = int(stops[-1])
+    for j in range(len(shape.text_axes)):
+        for i, row in enumerate(text_ends or ()):
+            for end in range(2):
+                text = row[j][end]
+                if text is not None:
+                    column_at = 2 * equals + TEXT_COLUMNS * j + 2 * end
+                    places[i, column_at] = at << 1 | bool(row[j][2 + end])
+                    at += len(text)
+                    places[i, column_at + 1] = at
+                    parts.append(text)
+    return places, np.frombuffer(bytearray(b"".join(parts)), np.uint8) if parts else _NO_TEXT

@@ -1,0 +1,190 @@
+"""Where the boxes of a stabbing index lie in memory: sets of equality axes, buckets, cells, and the arena they live in.
+
+    sets      one record per distinct set of equality axes
+    table     open addressing: hash of (set, equality codes) -> bucket
+    bucket    set | hash | codes and texts of the constants | cells side by side, one per shape of ranges
+    cell      up to 64 boxes, or a packed tree of them and a tail of newcomers; data column by column:
+              lo, hi of each range axis | owner | box | mask of axes that matter | ends of text ranges
+
+Buckets, data, trees and texts are extents of one arena of int64 words. Sizes of extents go up in steps of an eighth to a
+quarter, and freed extents are chained by size. A kernel that runs out of room returns, and is called again with more.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from tidings.kernels.rows import I64, U8, Int, mix, same_bytes
+
+OLD, NEW = 1, 2
+"""Which of the two vectors a box holds."""
+VALID, CODE, EQUAL, TEXT_START, TEXT_STOP, VECTOR_FIELDS = range(6)
+"""Fields of a vector's axis."""
+
+CODE_MIN, CODE_MAX = -(2**63), 2**63 - 1
+NOWHERE = 0
+"""No extent begins here."""
+
+LEAF_BITS, FAN_BITS = 6, 4
+LEAF, FAN = 1 << LEAF_BITS, 1 << FAN_BITS
+"""Boxes in a leaf of a tree, and children of a node."""
+
+# Fields of `head`: the end of the arena in use, words a kernel lacked; the end and the first free number of boxes and cells;
+# buckets in the table; the end of `sets`; how many boxes there are. Then a chain of free extents per size.
+TOP, WANTED, BOX_TOP, BOX_FREE, CELL_TOP, CELL_FREE, BUCKETS, SETS_STOP, LIVE, FREE_LISTS = range(10)
+SIZES = 160
+HEAD_FIELDS = FREE_LISTS + SIZES
+
+# Fields of a set: how many axes, buckets it has, masks of its axes and of all axes that matter to a box of it; then axes.
+SET_AXES, SET_BUCKETS, SET_MASK, SET_WATCH, SET_FIELDS = range(5)
+
+# Fields of a bucket; then codes, (start, stop) of the texts in bytes of the arena (start NONE for exact types), and cells.
+BUCKET_SET, BUCKET_HASH, BUCKET_CELLS, BUCKET_WORDS, BUCKET_FIELDS = range(5)
+
+# Fields of a cell: mask of axes that matter to some box, shape, data and room for boxes in it, boxes in the tree, all
+# positions in use, the tree, dead positions in the tree, the cell's number, boxes about to be added, words from the start of
+# its bucket.
+MASK, SHAPE, DATA, ROOM, PACKED, USED, TREE, DEAD, NUMBER, COMING, OFFSET, CELL_FIELDS = range(12)
+
+# Fields of a shape: range axes, text axes among them, mask of range axes; then the axes, then places of the text axes.
+DIMS, TEXTS, SHAPE_MASK, SHAPE_FIELDS = range(4)
+
+# Columns of a cell's data behind its ends, and columns of one text range: start << 1 | is closed, and stop, of lo and hi.
+OWNER, BOX, BOX_MASK, EXTRA_COLUMNS = range(4)
+TEXT_COLUMNS = 4
+
+# A tree: number of levels, then (start, entries) of each from the leaves up, then bounds column by column.
+TREE_LEVELS, TREE_FIELDS = range(2)
+LEVELS_MAX = 16
+
+
+class Boxes(NamedTuple):
+    """All boxes of an index, for kernels. Arrays are replaced when they grow: ask the index anew for every call."""
+
+    head: I64
+    sets: I64
+    """Records of sets, one after the other."""
+    table: I64
+    """[2 * slots]: hash and bucket."""
+    cells: I64
+    """[cells]: where a cell's record is in the arena; free numbers are chained as -2 - next."""
+    places: I64
+    """[boxes]: cell number << 32 | position; free numbers are chained as -2 - next."""
+    arena: I64
+    bytes: U8
+    """The arena, as bytes."""
+    work: I64
+    """Scratch: values of two vectors, and the stack of a walk."""
+
+
+@njit(cache=True)
+def size_class(words: Int) -> Int:
+    """The smallest size of extents that has room for so many words."""
+    octave = 0
+    while (words >> octave) >= 8:
+        octave += 1
+    return max(4 * octave + ((words + (1 << octave) - 1) >> octave) - 4, 0)
+
+
+@njit(cache=True)
+def class_words(size: Int) -> Int:
+    return (4 + (size & 3)) << (size >> 2)
+
+
+@njit(cache=True)
+def has_room(boxes: Boxes, words: Int) -> bool:
+    """Whether so many words can be allocated, in at most four extents, whatever is chained."""
+    wanted = words + (words >> 2) + 32
+    boxes.head[WANTED] = wanted
+    return bool(boxes.head[TOP] + wanted <= boxes.arena.shape[0])
+
+
+@njit(cache=True)
+def allocate(boxes: Boxes, words: Int) -> Int:
+    """An extent of at least so many words; the caller has seen to it that there is room."""
+    size = size_class(words)
+    at = boxes.head[FREE_LISTS + size]
+    if at != NOWHERE:
+        boxes.head[FREE_LISTS + size] = boxes.arena[at]
+        return at
+    at = boxes.head[TOP]
+    boxes.head[TOP] = at + class_words(size)
+    if boxes.head[TOP] > boxes.arena.shape[0]:
+        raise MemoryError
+    return at
+
+
+@njit(cache=True)
+def release(boxes: Boxes, at: Int, words: Int) -> None:
+    """Gives an extent back; `words` are as they were asked for, or all that its size has."""
+    size = size_class(words)
+    boxes.arena[at] = boxes.head[FREE_LISTS + size]
+    boxes.head[FREE_LISTS + size] = at
+
+
+@njit(cache=True)
+def keep_text(boxes: Boxes, text: U8, start: Int, stop: Int) -> Int:
+    """Copies a text into the arena; where it begins, in bytes."""
+    at = allocate(boxes, (stop - start + 7) >> 3) << 3
+    boxes.bytes[at : at + stop - start] = text[start:stop]
+    return at
+
+
+@njit(cache=True)
+def drop_text(boxes: Boxes, start: Int, stop: Int) -> None:
+    release(boxes, start >> 3, (stop - start + 7) >> 3)
+
+
+@njit(cache=True)
+def columns_of(boxes: Boxes, shape: Int) -> Int:
+    """Columns of the data of cells of a shape."""
+    return 2 * boxes.arena[shape + DIMS] + EXTRA_COLUMNS + TEXT_COLUMNS * boxes.arena[shape + TEXTS]
+
+
+@njit(cache=True)
+def first_cell(boxes: Boxes, bucket: Int) -> Int:
+    """Where the records of a bucket's cells begin."""
+    return bucket + BUCKET_FIELDS + 3 * boxes.sets[boxes.arena[bucket + BUCKET_SET] + SET_AXES]
+
+
+@njit(cache=True)
+def find_bucket(boxes: Boxes, of: Int, text: U8, x: I64, side: Int) -> Int:
+    """The bucket of a set in which boxes that hold vector `side` lie, or NOWHERE."""
+    n = boxes.sets[of + SET_AXES]
+    hashed = np.int64(of)
+    for i in range(n):
+        axis = boxes.sets[of + SET_FIELDS + i]
+        if x[side, axis, VALID] == 0:
+            return NOWHERE
+        hashed = mix(hashed, x[side, axis, EQUAL])
+    last = (boxes.table.shape[0] >> 1) - 1
+    slot = hashed & last
+    while True:
+        bucket = boxes.table[2 * slot + 1]
+        if bucket == NOWHERE:
+            return NOWHERE
+        if boxes.table[2 * slot] == hashed and boxes.arena[bucket + BUCKET_SET] == of:
+            is_same = True
+            for i in range(n):
+                axis = boxes.sets[of + SET_FIELDS + i]
+                if boxes.arena[bucket + BUCKET_FIELDS + i] != x[side, axis, EQUAL]:
+                    is_same = False
+                    break
+                at = bucket + BUCKET_FIELDS + n + 2 * i
+                start = boxes.arena[at]
+                if start >= 0 and not same_bytes(
+                    boxes.bytes,
+                    start,
+                    boxes.arena[at + 1],
+                    text,
+                    x[side, axis, TEXT_START],
+                    x[side, axis, TEXT_STOP],
+                ):
+                    is_same = False
+                    break
+            if is_same:
+                return bucket
+        slot = (slot + 1) & last
