@@ -215,7 +215,7 @@ def test_hits_are_those_of_comparing_with_every_box(data: st.DataObject) -> None
     if space.axes > 64:
         low = st.lists(space.values(0), min_size=4, max_size=4)
         fill = tuple(data.draw(low))
-        vectors = space.vectors() if data.draw(st.booleans()) else st.just((fill * 18)[:68] + ("a", "b"))
+        vectors = space.vectors() if data.draw(st.booleans()) else st.just((*(fill * 18)[:68], "a", "b"))
     else:
         vectors = space.vectors()
     model = Model(space)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tidings.kernels.rows import I64, NONE, U8, Int
+from tidings.kernels.rows import I64, NONE, U8, Int, mix
 from tidings.kernels.stabbing.layout import (
     BOX,
     BOX_FREE,
@@ -61,7 +61,6 @@ from tidings.kernels.stabbing.layout import (
     first_cell,
     has_room,
     keep_text,
-    mix,
     release,
     size_class,
 )

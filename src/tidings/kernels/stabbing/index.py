@@ -52,8 +52,8 @@ class StabbingIndex:
         head[TOP], head[BOX_FREE], head[CELL_FREE] = 1, NONE, NONE
         arena = np.zeros(256, np.int64)
         work = np.zeros(2 * axes + STACK_WORDS, np.int64)
-        small = [np.zeros(16, np.int64) for _ in range(4)]
-        self._boxes = Boxes(head, *small, arena, arena.view(np.uint8), work)
+        sets, table, cells, places = (np.zeros(16, np.int64) for _ in range(4))
+        self._boxes = Boxes(head, sets, table, cells, places, arena, arena.view(np.uint8), work)
 
     @property
     def boxes(self) -> Boxes:
@@ -79,7 +79,7 @@ class StabbingIndex:
     ) -> I64:
         """Adds boxes of one shape; their numbers, which stay theirs until they are removed.
 
-        equal: [n, equality axes] equality codes; equal_text[i][j]: canonical JSON text of a TEXT constant, None for exact types.
+        equal: [n, equality axes] equality codes; equal_text[i][j]: canonical JSON text of a TEXT constant, else None.
         ends: [n, 2 * range axes] lo, hi, lo, hi ..; watch: [n] mask, bit (axis & 63), of axes shown. text_ends[i][j]: exact
         ends of the j-th of the text axes.
         """
@@ -196,12 +196,13 @@ def _join_texts(
             at = int(stops[-1])
     for j in range(len(shape.text_axes)):
         for i, row in enumerate(text_ends or ()):
-            for end in range(2):
-                text = row[j][end]
+            lo, hi, lo_closed, hi_closed = row[j]
+            column_at = 2 * equals + TEXT_COLUMNS * j
+            for text, is_closed in ((lo, lo_closed), (hi, hi_closed)):
                 if text is not None:
-                    column_at = 2 * equals + TEXT_COLUMNS * j + 2 * end
-                    places[i, column_at] = at << 1 | bool(row[j][2 + end])
+                    places[i, column_at] = at << 1 | bool(is_closed)
                     at += len(text)
                     places[i, column_at + 1] = at
                     parts.append(text)
+                column_at += 2
     return places, np.frombuffer(bytearray(b"".join(parts)), np.uint8) if parts else _NO_TEXT
