@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from contextlib import contextmanager
+from itertools import chain
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -15,7 +17,7 @@ from tidings.families.base import Family
 from tidings.families.registry import classify, family_of
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX
-from tidings.model.channel import ChannelKey, channel_columns
+from tidings.model.channel import channel_columns
 from tidings.model.errors import RecordError, TidingsError
 from tidings.model.points import Event, Placement, PointBatch
 from tidings.model.quarantine import Quarantined, raw_text
@@ -23,28 +25,16 @@ from tidings.sql.compiler import Compiler
 from tidings.sql.shape import Shape
 
 ID_CHARACTERS_MAX = 1_000
+_FIELDS = 8
+_OBJECTS_PER_COLLECTION = 100_000
 
 
-class _Record(msgspec.Struct, forbid_unknown_fields=True):
+class _Record(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     id: Annotated[str, msgspec.Meta(min_length=1, max_length=ID_CHARACTERS_MAX)]
     sql: str | None = None
     after: Annotated[int, msgspec.Meta(ge=0, le=SEQ_MAX)] = 0
     drop: bool = False
     option: Literal["net"] | None = None
-
-
-@dataclass
-class _Columns:
-    """Events of one form, gathered before they become a batch."""
-
-    event: list[int] = field(default_factory=list)
-    after: list[int] = field(default_factory=list)
-    order: list[int] = field(default_factory=list)
-    id: list[str] = field(default_factory=list)
-    channel: list[ChannelKey] = field(default_factory=list)
-    coords: list[tuple[int, ...]] = field(default_factory=list)
-    home: list[bool] = field(default_factory=list)
-    details: list[bytes] = field(default_factory=list)
 
 
 class Door:
@@ -56,7 +46,8 @@ class Door:
         self._families: dict[Shape, Family] = {}
         self._live: dict[str, Placement] = {}
         self._latest: dict[str, int] = {}
-        self._gathered: dict[str, _Columns] = {}
+        self._gathered: dict[str, list[Any]] = {}
+        """Per form a flat list with _FIELDS entries a row: rows of their own would be objects to make and to trace."""
         self._order = 0
 
     def __len__(self) -> int:
@@ -64,6 +55,10 @@ class Door:
 
     def read(self, lines: Iterable[bytes], on_progress: Callable[[int], None] | None = None) -> list[Quarantined]:
         """Takes all lines of a `subscriptions.jsonl`, in order of `after`; gives those refused."""
+        with _rare_collections():
+            return self._read(lines, on_progress)
+
+    def _read(self, lines: Iterable[bytes], on_progress: Callable[[int], None] | None) -> list[Quarantined]:
         decoder = msgspec.json.Decoder(_Record)
         refused: list[Quarantined] = []
         records: list[tuple[int, int, _Record, bytes]] = []
@@ -125,42 +120,41 @@ class Door:
     def take(self) -> list[PointBatch]:
         """The events gathered since the last call, one batch per form."""
         gathered, self._gathered = self._gathered, {}
-        return [self._batch(form, columns) for form, columns in gathered.items()]
+        return [self._batch(form, entries) for form, entries in gathered.items()]
 
     def _gather(self, event: Event, id: str, after: int, placement: Placement) -> None:
         # Events of one id happen in the order they came in: none before the one before it.
-        after = max(after, self._latest.get(id, 0))
-        if after:
+        latest = self._latest.get(id, 0)
+        if after > latest:
             self._latest[id] = after
-        columns = self._gathered.setdefault(placement.form, _Columns())
-        channels = placement.channels or (None,)
-        for i, channel in enumerate(channels):
-            columns.event.append(event)
-            columns.after.append(after)
-            columns.order.append(self._order)
-            columns.id.append(id)
-            columns.channel.append(channel)  # type: ignore[arg-type]
-            columns.coords.append(placement.coords)
-            columns.home.append(i == 0)
-            columns.details.append(placement.details)
+        else:
+            after = latest
+        form, channels, coords, details = placement
+        gathered = self._gathered.get(form)
+        if gathered is None:
+            gathered = self._gathered[form] = []
+        is_home = True
+        for channel in channels or (None,):
+            gathered += (event, after, self._order, id, channel, coords, is_home, details)
+            is_home = False
         self._order += 1
 
-    def _batch(self, form_key: str, columns: _Columns) -> PointBatch:
+    def _batch(self, form_key: str, gathered: list[Any]) -> PointBatch:
         family, form = family_of(form_key)
         types = family.channel_types(form, self._catalog)
+        event, after, order, id, channel, coords, home, details = (gathered[i::_FIELDS] for i in range(_FIELDS))
         # No channel at all (a contradictory IN): nulls, which no message ever matches.
-        keys = [channel if channel is not None else (None,) * len(types) for channel in columns.channel]
-        dims = family.dims(form)
+        nowhere: Any = (None,) * len(types)
         return PointBatch(
             form_key,
-            np.array(columns.event, np.int8),
-            np.array(columns.after, np.int64),
-            np.array(columns.order, np.int64),
-            pa.array(columns.id, pa.string()),
-            tuple(channel_columns(types, keys)),
-            np.array(columns.coords, np.int64).reshape(len(columns.id), dims),
-            np.array(columns.home, np.bool_),
-            pa.array(columns.details, pa.binary()),
+            np.array(event, np.int8),
+            np.array(after, np.int64),
+            np.array(order, np.int64),
+            pa.array(id, pa.string()),
+            tuple(channel_columns(types, [nowhere if key is None else key for key in channel])),
+            np.fromiter(chain.from_iterable(coords), np.int64).reshape(len(id), family.dims(form)),
+            np.array(home, np.bool_),
+            pa.array(details, pa.binary()),
         )
 
 
@@ -169,6 +163,20 @@ def _net(family: Family, placement: Placement) -> Placement:
     if form is None:
         raise RecordError("option 'net' is for ORDER BY .. LIMIT with at most one range, not for this query")
     return placement._replace(form=form.key)
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """While it lasts, Python looks for cyclic garbage less often: nearly all objects made at the door are there to stay.
+
+    Not never: refused statements leave some.
+    """
+    first, *others = gc.get_threshold()
+    gc.set_threshold(first and max(first, _OBJECTS_PER_COLLECTION), *others)
+    try:
+        yield
+    finally:
+        gc.set_threshold(first, *others)
 
 
 def _refusal(position: int, after: int | None, reason: str, line: bytes) -> Quarantined:

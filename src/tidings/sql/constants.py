@@ -51,6 +51,14 @@ class Constants(NamedTuple):
     movement: tuple[float, ...] = ()
 
     @property
+    def is_single(self) -> bool:
+        """True when every equality column has exactly one value."""
+        for values in self.equalities:  # noqa: SIM110 - asked for every subscription, and twice as fast as all()
+            if len(values) != 1:
+                return False
+        return True
+
+    @property
     def is_contradictory(self) -> bool:
         """True when no row can ever satisfy the predicates."""
         return not all(self.equalities) or any(interval.is_empty for interval in self.intervals)

@@ -14,15 +14,19 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_STRING = r"'[^']*(?:''[^']*)*'"
-# The look-behind comes after the first character, so that the scanner can jump from candidate to candidate.
+# A literal begins with one class of characters, which lets the scanner jump from candidate to candidate; what kind it is,
+# and what stands before it, is looked up behind that character. Repeats never give back: nothing shorter could match.
 _AFTER_NAME = r"[\w.$@#?:\\\"`')\]]"
-_TAIL = r"(?:[eE][+-]?[0-9]+)?(?![\w.$@#?:\\\"`'(\[])"
+_TAIL = r"(?:[eE][+-]?[0-9]++)?+(?![\w.$@#?:\\\"`'(\[])"
 # LIMIT's number belongs to the shape, so it stays in the skeleton. (Spaced more widely it is cut, and then no template
 # is made, since it is no operand.)
 _NO_LIMIT = r"(?<!(?i:limit)\s[0-9])(?<!(?i:limit)\s\s[0-9])"
-_NUMBER = rf"[0-9](?<!{_AFTER_NAME}[0-9]){_NO_LIMIT}[0-9]*(?:\.[0-9]*)?{_TAIL}|\.(?<!{_AFTER_NAME}\.)[0-9]+{_TAIL}"
-_SPLIT = re.compile(rf"({_STRING}|{_NUMBER})").split
+_AFTER_DIGIT = rf"(?<=[0-9])(?<!{_AFTER_NAME}[0-9]){_NO_LIMIT}[0-9]*+\.?+[0-9]*+{_TAIL}"
+_AFTER_QUOTE = r"(?<=')[^']*+'(?:'[^']*+')*+"
+_AFTER_DOT = rf"(?<=\.)(?<!{_AFTER_NAME}\.)[0-9]++{_TAIL}"
+_LITERAL = rf"['0-9.](?:{_AFTER_DIGIT}|{_AFTER_QUOTE}|{_AFTER_DOT})"
+_STRING = rf"'{_AFTER_QUOTE}"
+_SPLIT = re.compile(rf"({_LITERAL})").split
 _COMMENT = r"--[^\n\r]*|/\*.*?\*/"
 _QUOTED_NAME = r'"[^"]*(?:""[^"]*)*"'
 # What silent_for is compared with belongs to the shape as well. It may stand on either side of a column of any name, so
@@ -33,9 +37,7 @@ _SILENCE = (
     rf"|[0-9](?<!{_AFTER_NAME}[0-9])[0-9]*\s*<=\s*{_SILENT_FOR}"
     rf"|(?i:interval)\s(?:{_STRING}|[0-9]+)"
 )
-_CAREFUL = re.compile(
-    rf"(?P<silence>{_SILENCE})|(?P<literal>{_STRING}|{_NUMBER})|(?P<comment>{_COMMENT})|{_QUOTED_NAME}", re.S
-)
+_CAREFUL = re.compile(rf"(?P<silence>{_SILENCE})|(?P<literal>{_LITERAL})|(?P<comment>{_COMMENT})|{_QUOTED_NAME}", re.S)
 _NUMBER_TEXT = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 # Skeletons with any other character are parsed afresh each time: placeholders and the like are never shared.
 _PLAIN_PART = r"[\w\s.,*()=<>+\-;\"\0]*"

@@ -98,17 +98,18 @@ def objection(shape: Shape, catalog: Catalog) -> Objection | None:
 
 def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
     """The form, channels and point of a query; its label is the server's to choose."""
-    counts = [len(values) for values in constants.equalities]
-    form, space = _form(shape, "" if all(count == 1 for count in counts) else SEVERAL_CHANNELS, catalog)
+    equalities, _, movement = constants
+    form, space = _form(shape, "" if constants.is_single else SEVERAL_CHANNELS, catalog)
+    count = prod([len(values) for values in equalities])
+    if count > CHANNELS_MAX:
+        hint = f"at most {CHANNELS_MAX:,} combinations are possible; split the subscription"
+        raise SqlError(f"the IN lists combine to {count:,} channels", construct="IN", hint=hint)
     components = [
         [channel_component(column.type, value) for value in values]
-        for column, values in zip(space.pinned, constants.equalities, strict=True)
+        for column, values in zip(space.pinned, equalities, strict=True)
     ]
-    if prod(counts) > CHANNELS_MAX:
-        hint = f"at most {CHANNELS_MAX:,} combinations are possible; split the subscription"
-        raise SqlError(f"the IN lists combine to {prod(counts):,} channels", construct="IN", hint=hint)
     channels: tuple[ChannelKey, ...] = tuple(product(*components))
-    radius = roundest_between(constants.movement[0], constants.movement[-1])
+    radius = roundest_between(movement[0], movement[-1])
     return Placement(form.key, channels, (code_of(ColumnType.DOUBLE, radius), 0))
 
 

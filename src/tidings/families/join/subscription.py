@@ -18,6 +18,7 @@ from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import channel_component
 from tidings.model.codes import CODE_MAX, CODE_MIN, code_of
 from tidings.model.points import Placement
+from tidings.model.types import ColumnType
 from tidings.sql.constants import Constants
 from tidings.sql.shape import ColumnRef, Shape
 
@@ -147,29 +148,33 @@ def predicates_of(shape: Shape) -> tuple[ColumnRef, ...]:
 
 def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
     """The form and point of a query."""
-    form = _form(shape)
+    form, sources = _form(shape, catalog)
     coords: list[int] = []
     predicates: list[Predicate | None] = []
-    for ref in predicates_of(shape):
-        type = catalog.table(ref.table).column(ref.column).type
-        if ref in shape.equalities:
-            values = constants.equalities[shape.equalities.index(ref)]
+    for type, is_pinned, at in sources:
+        if is_pinned:
+            values = constants.equalities[at]
             codes = [code_of(type, value) for value in values]
-            coords += [min(codes, default=CODE_MAX), max(codes, default=CODE_MIN)]
+            coords += (min(codes, default=CODE_MAX), max(codes, default=CODE_MIN))
             says_all = len(values) == 1 and not type.is_lossy
             predicates.append(None if says_all else Predicate([channel_component(type, value) for value in values]))
         else:
-            interval = constants.intervals[shape.ranges.index(ref)]
-            coords += [interval.lo_code, interval.hi_code]
-            ends = Predicate(None, interval.lo, interval.hi, interval.lo_closed, interval.hi_closed)
-            predicates.append(ends if type.is_lossy else None)
+            lo_code, hi_code, lo, hi, lo_closed, hi_closed = constants.intervals[at]
+            coords += (lo_code, hi_code)
+            predicates.append(Predicate(None, lo, hi, lo_closed, hi_closed) if type.is_lossy else None)
     details = msgspec.msgpack.encode(predicates) if any(predicates) else b""
     return Placement(form.key, ((),), tuple(coords), details)
 
 
 @lru_cache(maxsize=4096)
-def _form(shape: Shape) -> Form:
-    return Form("join", shape)
+def _form(shape: Shape, catalog: Catalog) -> tuple[Form, tuple[tuple[ColumnType, bool, int], ...]]:
+    """The form, and where its coordinates come from: a column's type, whether it is pinned, its place among such columns."""
+    sources = []
+    for ref in predicates_of(shape):
+        is_pinned = ref in shape.equalities
+        at = (shape.equalities if is_pinned else shape.ranges).index(ref)
+        sources.append((catalog.table(ref.table).column(ref.column).type, is_pinned, at))
+    return Form("join", shape), tuple(sources)
 
 
 def center_of(shape: Shape) -> str:

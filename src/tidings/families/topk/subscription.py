@@ -112,18 +112,19 @@ def objection(shape: Shape, catalog: Catalog) -> Objection | None:
 
 def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
     """The form, channels and point of a query."""
-    counts = [len(values) for values in constants.equalities]
-    form, space = _form(shape, "" if all(count == 1 for count in counts) else SEVERAL_CHANNELS, catalog)
+    equalities, intervals, _ = constants
+    form, space = _form(shape, "" if constants.is_single else SEVERAL_CHANNELS, catalog)
+    count = prod([len(values) for values in equalities])
+    if count > CHANNELS_MAX:
+        hint = f"at most {CHANNELS_MAX:,} combinations are possible; split the subscription"
+        raise SqlError(f"the IN lists combine to {count:,} channels", construct="IN", hint=hint)
     components = [
         [channel_component(column.type, value) for value in values]
-        for column, values in zip(space.equalities, constants.equalities, strict=True)
+        for column, values in zip(space.equalities, equalities, strict=True)
     ]
-    if prod(counts) > CHANNELS_MAX:
-        hint = f"at most {CHANNELS_MAX:,} combinations are possible; split the subscription"
-        raise SqlError(f"the IN lists combine to {prod(counts):,} channels", construct="IN", hint=hint)
     channels: tuple[ChannelKey, ...] = tuple(product(*components))
-    ends = [end for interval in constants.intervals for end in (interval.lo_code, interval.hi_code)]
-    return Placement(form.key, channels, tuple(ends or (CODE_MIN, CODE_MAX)))
+    coords = tuple([end for interval in intervals for end in interval[:2]])
+    return Placement(form.key, channels, coords or (CODE_MIN, CODE_MAX))
 
 
 @lru_cache(maxsize=4096)
