@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import astuple
 
 from tidings.model.catalog import Catalog, Table
 from tidings.model.change import OP_NAMES, SEQ_MAX, SEQ_NEXT, ChangeBatch, Op
@@ -147,15 +148,10 @@ class Ingest:
         gathered: dict[str, _Columns] = defaultdict(_Columns)
         parsed = Parsed()
         for position, line in enumerate(lines, first_position):
-            if position == 0:
-                line = line.removeprefix(BOM_UTF8)
-            if not line or line.isspace():
+            record = self._read(line, position, parsed.refused)
+            if record is None:
                 continue
-            try:
-                table, seq, op, row = self._decode(line)
-            except RecordError as error:
-                parsed.refused.append(Quarantined("changes", position, _read_seq(line), str(error), raw_text(line)))
-                continue
+            table, seq, op, row = record
             columns = gathered[table]
             columns.position.append(position)
             columns.seq.append(seq)
@@ -164,6 +160,29 @@ class Ingest:
             columns.raw.append(line)
         parsed.changes = [self._decoders[table].batch(columns) for table, columns in gathered.items()]
         return parsed
+
+    def read(
+        self, line: bytes, position: int, refused: list[Quarantined]
+    ) -> tuple[str, int, int, tuple[Any, ...]] | None:
+        """(table, seq or SEQ_NEXT, op, values) of one line; None for a blank line, and for one that is refused."""
+        record = self._read(line, position, refused)
+        return None if record is None else (*record[:3], astuple(record[3]))
+
+    def decode(self, line: bytes) -> tuple[str, int, int, tuple[Any, ...]]:
+        """(table, seq or SEQ_NEXT, op, values) of a usable line."""
+        table, seq, op, row = self._decode(line)
+        return table, seq, op, astuple(row)
+
+    def _read(self, line: bytes, position: int, refused: list[Quarantined]) -> tuple[str, int, int, Any] | None:
+        if position == 0:
+            line = line.removeprefix(BOM_UTF8)
+        if not line or line.isspace():
+            return None
+        try:
+            return self._decode(line)
+        except RecordError as error:
+            refused.append(Quarantined("changes", position, _read_seq(line), str(error), raw_text(line)))
+            return None
 
     def _decode(self, line: bytes) -> tuple[str, int, int, Any]:
         if len(line) > RECORD_BYTES_MAX:

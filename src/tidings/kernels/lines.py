@@ -1,0 +1,291 @@
+"""Notification lines out of who is told what: each text is made once, and copied behind the id of everyone who is told it.
+
+A line is `{"subscription": <id>` and a tail: `, "seq": 7, "snapshot": false, "changes": [..]}`. Tails are rendered from the
+texts of rows' values; lines are put in order of (seq, id), a change before a snapshot, and written in one go.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tidings.kernels.rows.read import ENDS, I64, NONE, RECORD_TEXT, U8, Int, Rows, record_of, table_of
+
+
+def _ascii(text: str) -> U8:
+    return np.frombuffer(text.encode(), np.uint8).copy()
+
+
+_HEAD = _ascii('{"subscription": ')
+_SEQ = _ascii(', "seq": ')
+_CHANGE, _SNAPSHOT = _ascii(', "snapshot": false, "changes": ['), _ascii(', "snapshot": true, "changes": [')
+_INSERT, _DELETE = _ascii('{"op": "insert", "row": '), _ascii('{"op": "delete", "row": ')
+_OLD, _ROW = _ascii('{"op": "update", "old": '), _ascii(', "row": ')
+_COMMA, _END = _ascii(", "), _ascii("]}\n")
+_FRAME = 128
+"""Bytes of a tail besides its changes, and of a change besides its rows, at most."""
+
+
+@njit(cache=True)
+def _put(out: U8, at: Int, text: U8) -> Int:
+    for i in range(len(text)):
+        out[at + i] = text[i]
+    return at + len(text)
+
+
+@njit(cache=True)
+def _put_number(out: U8, at: Int, number: Int) -> Int:
+    digits = 1
+    rest = number // 10
+    while rest:
+        digits += 1
+        rest //= 10
+    for i in range(digits - 1, -1, -1):
+        out[at + i] = 48 + number % 10
+        number //= 10
+    return at + digits
+
+
+@njit(cache=True)
+def _version(sources: I64, item: Int, side: Int) -> Int:
+    return sources[item, side] if sources.shape[1] else item
+
+
+@njit(cache=True)
+def _row_size(rows: Rows, starts: I64, sides: I64, header: I64, sources: I64, projection: Int, item: Int) -> Int:
+    """Bytes of a row at most: all values of its records, and the headers."""
+    first, last = starts[projection], starts[projection + 1]
+    size = header[last] - header[first] + 2
+    width = sources.shape[1]
+    for side in range(max(width, 1)):
+        version = _version(sources, item, side)
+        table = table_of(rows, version)
+        size += rows.words[record_of(rows, version) + rows.layout[table, ENDS] + rows.layout[table, 0] - 1]
+    return size
+
+
+@njit(cache=True)
+def _put_row(
+    out: U8,
+    at: Int,
+    rows: Rows,
+    starts: I64,
+    sides: I64,
+    columns: I64,
+    header: I64,
+    headers: U8,
+    sources: I64,
+    projection: Int,
+    item: Int,
+) -> Int:
+    for entry in range(starts[projection], starts[projection + 1]):
+        for i in range(header[entry], header[entry + 1]):
+            out[at] = headers[i]
+            at += 1
+        version = _version(sources, item, sides[entry])
+        record, table = record_of(rows, version), table_of(rows, version)
+        ends = record + rows.layout[table, ENDS] + columns[entry]
+        start = rows.words[record + RECORD_TEXT]
+        begin = start + (rows.words[ends - 1] if columns[entry] else 0)
+        for i in range(begin, start + rows.words[ends]):
+            out[at] = rows.text[i]
+            at += 1
+    out[at] = 125
+    return at + 1
+
+
+@njit(cache=True)
+def _is_less(data: U8, a: I64, b: I64) -> bool:
+    size = min(a[1] - a[0], b[1] - b[0])
+    for i in range(size):
+        if data[a[0] + i] != data[b[0] + i]:
+            return data[a[0] + i] < data[b[0] + i]
+    return a[1] - a[0] < b[1] - b[0]
+
+
+@njit(cache=True)
+def _sort_texts(data: U8, bounds: I64) -> None:
+    """Heap sort of texts by their bytes, which for UTF-8 is the order of code points."""
+    count = len(bounds)
+    for phase in range(count // 2 - 1 + count):
+        is_building = phase < count // 2
+        if is_building:
+            root, size = count // 2 - 1 - phase, count
+        else:
+            size = count - 1 - (phase - count // 2)
+            root = 0
+            for i in range(2):
+                bounds[0, i], bounds[size, i] = bounds[size, i], bounds[0, i]
+        while True:
+            child = 2 * root + 1
+            if child >= size:
+                break
+            if child + 1 < size and _is_less(data, bounds[child], bounds[child + 1]):
+                child += 1
+            if not _is_less(data, bounds[root], bounds[child]):
+                break
+            for i in range(2):
+                bounds[root, i], bounds[child, i] = bounds[child, i], bounds[root, i]
+            root = child
+
+
+@njit(cache=True)
+def render_tails(
+    rows: Rows,
+    starts: I64,
+    sides: I64,
+    columns: I64,
+    header: I64,
+    headers: U8,
+    tails: I64,
+    changes: I64,
+    sources: I64,
+    event_kind: I64,
+    event_seq: I64,
+    first: Int,
+    out: U8,
+    at: Int,
+    ends: I64,
+) -> Int:
+    """Renders tails from `first` on to out[at:]; ends[i] is where tail i ends. Gives the first that found no room."""
+    for tail in range(first, len(tails)):
+        event, projection, begin, end = tails[tail, 0], tails[tail, 1], tails[tail, 2], tails[tail, 3]
+        is_snapshot = event_kind[event] != 0
+        size = _FRAME
+        for change in range(begin, end):
+            size += _FRAME
+            for side in range(2):
+                if changes[change, side] != NONE:
+                    size += _row_size(rows, starts, sides, header, sources, projection, changes[change, side])
+        if is_snapshot:
+            size *= 2
+        if at + size > len(out):
+            return tail
+        at = _put(out, at, _SEQ)
+        at = _put_number(out, at, event_seq[event])
+        at = _put(out, at, _SNAPSHOT if is_snapshot else _CHANGE)
+        if is_snapshot:
+            # Rows are rendered behind the tail's place, sorted, and copied into it.
+            bounds = np.empty((end - begin, 2), np.int64)
+            free = at + size // 2
+            for change in range(begin, end):
+                bounds[change - begin, 0] = free
+                free = _put_row(
+                    out,
+                    free,
+                    rows,
+                    starts,
+                    sides,
+                    columns,
+                    header,
+                    headers,
+                    sources,
+                    projection,
+                    changes[change, 1],
+                )
+                bounds[change - begin, 1] = free
+            if len(bounds) > 1:
+                _sort_texts(out, bounds)
+            for i in range(len(bounds)):
+                if i:
+                    at = _put(out, at, _COMMA)
+                at = _put(out, at, _INSERT)
+                for j in range(bounds[i, 0], bounds[i, 1]):
+                    out[at] = out[j]
+                    at += 1
+                out[at] = 125
+                at += 1
+        else:
+            for change in range(begin, end):
+                if change > begin:
+                    at = _put(out, at, _COMMA)
+                old, new = changes[change, 0], changes[change, 1]
+                if old != NONE:
+                    at = _put(out, at, _DELETE if new == NONE else _OLD)
+                    at = _put_row(out, at, rows, starts, sides, columns, header, headers, sources, projection, old)
+                if new != NONE:
+                    at = _put(out, at, _INSERT if old == NONE else _ROW)
+                    at = _put_row(out, at, rows, starts, sides, columns, header, headers, sources, projection, new)
+                out[at] = 125
+                at += 1
+        at = _put(out, at, _END)
+        ends[tail] = at
+    return len(tails)
+
+
+@njit(cache=True)
+def _sort_group(order: I64, key: I64, start: Int, stop: Int) -> None:
+    if stop - start > 24:
+        sorted_by = np.argsort(key[order[start:stop]])
+        copy = order[start:stop].copy()
+        for i in range(stop - start):
+            order[start + i] = copy[sorted_by[i]]
+        return
+    for i in range(start + 1, stop):
+        own = order[i]
+        j = i - 1
+        while j >= start and key[order[j]] > key[own]:
+            order[j + 1] = order[j]
+            j -= 1
+        order[j + 1] = own
+
+
+@njit(cache=True)
+def put_in_order(event: I64, slot: I64, event_kind: I64, event_seq: I64, label: I64) -> I64:
+    """The order of notifications: by seq, then by the label of the subscription's id, a change before a snapshot."""
+    group = np.empty(len(event_seq) + 1, np.int64)
+    count = 0
+    for i in range(len(event_seq)):
+        if i and event_seq[i] != event_seq[i - 1]:
+            count += 1
+        group[i] = count
+    starts = np.zeros(count + 2, np.int64)
+    key = np.empty(len(event), np.int64)
+    for i in range(len(event)):
+        starts[group[event[i]] + 1] += 1
+        key[i] = 2 * label[slot[i]] + (1 if event_kind[event[i]] != 0 else 0)
+    for i in range(count + 1):
+        starts[i + 1] += starts[i]
+    order = np.empty(len(event), np.int64)
+    fill = starts[: count + 1].copy()
+    for i in range(len(event)):
+        at = group[event[i]]
+        order[fill[at]] = i
+        fill[at] += 1
+    for at in range(count + 1):
+        if starts[at + 1] - starts[at] > 1:
+            _sort_group(order, key, starts[at], starts[at + 1])
+    return order
+
+
+@njit(cache=True)
+def write_lines(
+    order: I64,
+    slot: I64,
+    tail: I64,
+    id_start: I64,
+    id_stop: I64,
+    id_text: U8,
+    tail_text: U8,
+    tail_start: I64,
+    tail_stop: I64,
+) -> U8:
+    """The lines, each with its end, as bytes."""
+    size = 0
+    for i in range(len(order)):
+        own = order[i]
+        size += id_stop[slot[own]] - id_start[slot[own]] + tail_stop[tail[own]] - tail_start[tail[own]]
+    out = np.empty(size + len(order) * len(_HEAD), np.uint8)
+    at = 0
+    for i in range(len(order)):
+        own = order[i]
+        at = _put(out, at, _HEAD)
+        begin, end = id_start[slot[own]], id_stop[slot[own]]
+        for j in range(begin, end):
+            out[at + j - begin] = id_text[j]
+        at += end - begin
+        begin, end = tail_start[tail[own]], tail_stop[tail[own]]
+        for j in range(begin, end):
+            out[at + j - begin] = tail_text[j]
+        at += end - begin
+    return out

@@ -1,0 +1,330 @@
+"""How rows come, change and go: versions are taken from pages, found by primary key, replaced, and freed.
+
+The index of keys is one open-addressed hash table over the current rows of all tables; a lookup compares equality codes of
+the key and, for TEXT, the texts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from tidings.kernels.rows.read import (
+    ENDS,
+    EXACT,
+    FIRST_PAGE,
+    FREE,
+    I64,
+    LIVE,
+    NONE,
+    PAGE,
+    PAGE_BITS,
+    RECORD_TEXT,
+    U8,
+    WIDTH,
+    Int,
+    Rows,
+    equal_at,
+    mix,
+    record_of,
+    same_text,
+    table_of,
+    text_at,
+)
+
+FOREVER = np.int64(2**63 - 1)
+SEQ_MAX = np.int64(2**63 - 2)
+EMPTY, GONE = -1, -2
+"""Places of the key index that never held a version, and that held one."""
+
+# Counts of a store.
+PAGES, WORDS, TEXT_END, TEXT_DEAD, INDEXED, PASSED, COUNTS = range(7)
+# Operations, as in `tidings.model.change.Op`.
+INSERT, UPDATE, UPSERT, DELETE = range(4)
+# What became of a record.
+ACCEPTED, OUT_OF_ORDER, EXISTS, UNKNOWN = range(4)
+
+
+class Keys(NamedTuple):
+    """The index of current rows by primary key, and the counts of the store."""
+
+    places: I64
+    """[a power of two]: a version, EMPTY or GONE."""
+    counts: I64
+    """[COUNTS]."""
+
+
+@njit(cache=True)
+def take_version(rows: Rows, keys: Keys, table: Int) -> Int:
+    """A version of the table whose record is to be written; NONE if there is no room for another page."""
+    layout = rows.layout
+    version = layout[table, FREE]
+    if version != NONE:
+        layout[table, FREE] = rows.words[record_of(rows, version)]
+    else:
+        page, width = keys.counts[PAGES], layout[table, WIDTH]
+        if page == len(rows.page_base) or keys.counts[WORDS] + PAGE * width > len(rows.words):
+            return np.int64(NONE)
+        rows.page_base[page], rows.page_table[page] = keys.counts[WORDS], table
+        rows.page_next[page] = layout[table, FIRST_PAGE]
+        layout[table, FIRST_PAGE] = page
+        keys.counts[PAGES] += 1
+        keys.counts[WORDS] += PAGE * width
+        version = np.int64(page) << PAGE_BITS
+        for i in range(PAGE - 1, 0, -1):
+            rows.words[record_of(rows, version + i)] = layout[table, FREE]
+            layout[table, FREE] = version + i
+    rows.alive[version] = 1
+    rows.pins[version] = 0
+    rows.since[version], rows.until[version] = FOREVER, np.int64(NONE)
+    return version
+
+
+@njit(cache=True)
+def free_version(rows: Rows, keys: Keys, version: Int) -> None:
+    table = table_of(rows, version)
+    record = record_of(rows, version)
+    last = rows.words[record + rows.layout[table, ENDS] + rows.layout[table, 0] - 1]
+    keys.counts[TEXT_DEAD] += last
+    rows.alive[version] = 0
+    rows.since[version], rows.until[version] = FOREVER, np.int64(NONE)
+    rows.words[record] = rows.layout[table, FREE]
+    rows.layout[table, FREE] = version
+
+
+@njit(cache=True)
+def _key_hash(rows: Rows, record: Int, table: Int) -> Int:
+    hashed = np.int64(table)
+    for i in range(rows.keys.shape[1]):
+        column = rows.keys[table, i]
+        if column == NONE:
+            break
+        hashed = mix(hashed, equal_at(rows, record, table, column))
+    return hashed
+
+
+@njit(cache=True)
+def _same_key(rows: Rows, a: Int, b: Int, table: Int) -> bool:
+    for i in range(rows.keys.shape[1]):
+        column = rows.keys[table, i]
+        if column == NONE:
+            break
+        if equal_at(rows, a, table, column) != equal_at(rows, b, table, column):
+            return False
+        if rows.kinds[table, column] != EXACT:
+            start, stop = text_at(rows, b, table, column)
+            if not same_text(rows, a, table, column, rows.text, start, stop):
+                return False
+    return True
+
+
+@njit(cache=True)
+def _find(rows: Rows, keys: Keys, version: Int) -> tuple[Int, Int]:
+    """(place of the current row with the version's key or NONE, place where it may be entered)."""
+    table, record = table_of(rows, version), record_of(rows, version)
+    mask = len(keys.places) - 1
+    at = _key_hash(rows, record, table) & mask
+    free = np.int64(NONE)
+    while True:
+        found = keys.places[at]
+        if found == EMPTY:
+            return np.int64(NONE), (at if free == NONE else free)
+        if found == GONE:
+            if free == NONE:
+                free = at
+        elif table_of(rows, found) == table and _same_key(rows, record_of(rows, found), record, table):
+            return at, at
+        at = (at + 1) & mask
+
+
+@njit(cache=True)
+def enter(rows: Rows, keys: Keys, version: Int) -> None:
+    """Makes a version current whose key nobody has: for loading state."""
+    _, at = _find(rows, keys, version)
+    if keys.places[at] == EMPTY:
+        keys.counts[INDEXED] += 1
+    keys.places[at] = version
+    rows.layout[table_of(rows, version), LIVE] += 1
+    rows.since[version], rows.until[version] = np.int64(NONE), FOREVER
+
+
+@njit(cache=True)
+def reindex(rows: Rows, old: I64, keys: Keys) -> None:
+    """Enters all versions of an index into another, which is empty."""
+    keys.counts[INDEXED] = 0
+    for version in old:
+        if version >= 0:
+            _, at = _find(rows, keys, version)
+            keys.places[at] = version
+            keys.counts[INDEXED] += 1
+
+
+@njit(cache=True)
+def admit(keys: Keys, seq: I64, outcome: I64) -> None:
+    """Decides which records are in order: those above every one before. seq 0 becomes the next number while there is one."""
+    passed = keys.counts[PASSED]
+    for i in range(len(seq)):
+        if seq[i] == 0:
+            seq[i] = passed + 1 if passed < SEQ_MAX else FOREVER
+        if passed < seq[i] <= SEQ_MAX:
+            passed = seq[i]
+            outcome[i] = ACCEPTED
+        else:
+            outcome[i] = OUT_OF_ORDER
+    keys.counts[PASSED] = passed
+
+
+@njit(cache=True)
+def apply_records(rows: Rows, keys: Keys, op: I64, version: I64, outcome: I64, old: I64, new: I64) -> None:
+    """Applies those records that are in order: the row's version before and after each.
+
+    version[i] is made of record i; of a delete's only the key counts. Room for one more key each is there.
+    """
+    for i in range(len(op)):
+        own = version[i]
+        old[i] = new[i] = NONE
+        if outcome[i] != ACCEPTED:
+            continue
+        at, free = _find(rows, keys, own)
+        table = table_of(rows, own)
+        if at == NONE:
+            if op[i] == UPDATE or op[i] == DELETE:
+                outcome[i] = UNKNOWN
+                continue
+            if keys.places[free] == EMPTY:
+                keys.counts[INDEXED] += 1
+            keys.places[free] = own
+            rows.layout[table, LIVE] += 1
+            new[i] = own
+        elif op[i] == INSERT:
+            outcome[i] = EXISTS
+        else:
+            old[i] = keys.places[at]
+            if op[i] == DELETE:
+                keys.places[at] = GONE
+                rows.layout[table, LIVE] -= 1
+            else:
+                keys.places[at] = own
+                new[i] = own
+
+
+@njit(cache=True)
+def merge_events(
+    rows: Rows,
+    outcome: I64,
+    seq: I64,
+    old: I64,
+    new: I64,
+    version: I64,
+    after: I64,
+    kind: I64,
+    slot: I64,
+    since: I64,
+    until: I64,
+    traffic: I64,
+    out: I64,
+) -> Int:
+    """Writes accepted changes and the subscriptions' events to out [6, events] in order; gives how many there are.
+
+    Fields of `out`: kind, seq, table, old, new, slot. Versions and subscriptions learn their events. traffic [tables, 2]
+    counts changes and bytes of their values.
+    """
+    count, done = 0, 0
+    for i in range(len(seq) + 1):
+        is_end = i == len(seq)
+        if not is_end and outcome[i] != ACCEPTED:
+            continue
+        while done < len(after) and (is_end or after[done] < seq[i]):
+            out[0, count], out[1, count] = kind[done], after[done]
+            out[2, count], out[3, count], out[4, count] = NONE, NONE, NONE
+            out[5, count] = slot[done]
+            if kind[done] == 1:
+                since[slot[done]] = count
+            else:
+                until[slot[done]] = count
+            done += 1
+            count += 1
+        if is_end:
+            break
+        table = table_of(rows, version[i])
+        traffic[table, 0] += 1
+        traffic[table, 1] += rows.words[
+            record_of(rows, version[i]) + rows.layout[table, ENDS] + rows.layout[table, 0] - 1
+        ]
+        out[0, count], out[1, count], out[2, count] = 0, seq[i], table
+        out[3, count], out[4, count], out[5, count] = old[i], new[i], NONE
+        if old[i] != NONE:
+            rows.until[old[i]] = count
+        if new[i] != NONE:
+            rows.since[new[i]], rows.until[new[i]] = count, FOREVER
+        count += 1
+    return count
+
+
+@njit(cache=True)
+def settle(rows: Rows, keys: Keys, version: I64, old: I64, new: I64, retained: I64) -> Int:
+    """The end of a micro-batch: frees what is not current and not pinned; gives how many were retained for their pins."""
+    count = 0
+    for i in range(len(version)):
+        own, before = version[i], old[i]
+        if new[i] == NONE:
+            free_version(rows, keys, own)
+        else:
+            rows.since[own] = NONE
+        if before != NONE:
+            rows.until[before], rows.since[before] = NONE, NONE
+            if rows.pins[before] > 0:
+                retained[count] = before
+                count += 1
+            else:
+                free_version(rows, keys, before)
+    return count
+
+
+@njit(cache=True)
+def free_unpinned(rows: Rows, keys: Keys, versions: I64) -> Int:
+    """Frees those of the retained versions that nobody has pinned any more; the others are moved to the front."""
+    count = 0
+    for version in versions:
+        if rows.pins[version] > 0:
+            versions[count] = version
+            count += 1
+        else:
+            free_version(rows, keys, version)
+    return count
+
+
+@njit(cache=True)
+def compact_texts(rows: Rows, keys: Keys, fresh: U8) -> None:
+    """Moves the texts of all versions to a new array."""
+    end = 0
+    for page in range(keys.counts[PAGES]):
+        table = rows.page_table[page]
+        last = rows.layout[table, ENDS] + rows.layout[table, 0] - 1
+        for i in range(PAGE):
+            version = (np.int64(page) << PAGE_BITS) + i
+            if rows.alive[version] == 0:
+                continue
+            record = record_of(rows, version)
+            start, size = rows.words[record + RECORD_TEXT], rows.words[record + last]
+            fresh[end : end + size] = rows.text[start : start + size]
+            rows.words[record + RECORD_TEXT] = end
+            end += size
+    keys.counts[TEXT_END], keys.counts[TEXT_DEAD] = end, 0
+
+
+@njit(cache=True)
+def current_versions(rows: Rows, table: Int, out: I64) -> Int:
+    """Writes the versions of the table's current rows; gives how many there are."""
+    count = 0
+    page = np.int64(rows.layout[table, FIRST_PAGE])
+    while page != NONE:
+        for i in range(PAGE):
+            version = (page << PAGE_BITS) + i
+            if rows.alive[version] != 0 and rows.until[version] == FOREVER and rows.since[version] == NONE:
+                out[count] = version
+                count += 1
+        page = np.int64(rows.page_next[page])
+    return count

@@ -1,0 +1,510 @@
+"""Reads change records straight from their JSON text into versions of rows, for the text most records have.
+
+A value whose text is already what a line of output would show is taken as it stands: nothing is rendered. Whatever is
+written otherwise (escapes, `5` for a double, exponents, other fields or another order of them, anything wrong) is left to
+the caller, who reads it the slow way and says precisely what is the matter.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from tidings.kernels.rows.change import (
+    DELETE,
+    INSERT,
+    PASSED,
+    TEXT_END,
+    UPDATE,
+    UPSERT,
+    Keys,
+    admit,
+    apply_records,
+    merge_events,
+    take_version,
+)
+from tidings.kernels.rows.read import (
+    CODES,
+    COLUMNS,
+    ENDS,
+    EQUALS,
+    I32,
+    I64,
+    NONE,
+    RECORD_TEXT,
+    RECORD_VALID,
+    U8,
+    Int,
+    Rows,
+    hash_bytes,
+    record_of,
+    same_bytes,
+)
+
+# Types of columns, as far as reading them differs.
+BIGINT, INT, DOUBLE, TEXT_TYPE, BOOLEAN, DATE, TIMESTAMP, OTHER = range(8)
+# What became of a line.
+READ, ODD = 0, 1
+DAY_US = 86_400_000_000
+_MIRROR = np.int64(2**63 - 1)
+_SEQ, _TABLE, _OP, _ROW = (np.frombuffer(word, np.uint8).copy() for word in (b'"seq"', b'"table"', b'"op"', b'"row"'))
+_OPS = np.frombuffer(b'"insert""update""upsert""delete"', np.uint8).copy()
+_NULL, _TRUE, _FALSE = (np.frombuffer(word, np.uint8).copy() for word in (b"null", b"true", b"false"))
+_TENS = np.array([10.0**i for i in range(23)])
+_DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+
+
+class Names(NamedTuple):
+    """Names of tables and columns as they stand in records, quotes included, and the types of columns."""
+
+    text: U8
+    tables: I64
+    """[tables, 2]: start and stop in `text`."""
+    columns: I64
+    """[tables, columns at most, 2]."""
+    types: I32
+    """[tables, columns at most]."""
+    is_key: I32
+    """[tables, columns at most]."""
+    is_read: I32
+    """[tables]: 0 for tables whose records are not rows."""
+
+
+@njit(cache=True)
+def _skip(data: U8, at: Int, end: Int) -> Int:
+    while at < end and (data[at] == 32 or data[at] == 9):
+        at += 1
+    return at
+
+
+@njit(cache=True)
+def _word(data: U8, at: Int, end: Int, word: U8) -> Int:
+    """The place behind the word if it stands here, else NONE."""
+    if at == NONE or end - at < len(word):
+        return np.int64(NONE)
+    for i in range(len(word)):
+        if data[at + i] != word[i]:
+            return np.int64(NONE)
+    return at + len(word)
+
+
+@njit(cache=True)
+def _byte(data: U8, at: Int, end: Int, byte: Int) -> Int:
+    """The place behind the byte, and white space around it, if it stands here, else NONE."""
+    if at == NONE:
+        return np.int64(NONE)
+    at = _skip(data, at, end)
+    if at >= end or data[at] != byte:
+        return np.int64(NONE)
+    return _skip(data, at + 1, end)
+
+
+@njit(cache=True)
+def _field(data: U8, at: Int, end: Int, name: U8) -> Int:
+    """The place of the value of a field of that name."""
+    return _byte(data, _word(data, at, end, name), end, 58)
+
+
+@njit(cache=True)
+def _string(data: U8, at: Int, end: Int) -> Int:
+    """The place behind a string of valid UTF-8 without escapes, else NONE."""
+    if at >= end or data[at] != 34:
+        return np.int64(NONE)
+    at += 1
+    while at < end:
+        byte = data[at]
+        if byte == 34:
+            return at + 1
+        if byte < 32 or byte == 92:
+            return np.int64(NONE)
+        if byte < 128:
+            at += 1
+            continue
+        if byte < 0xC2 or byte > 0xF4:
+            return np.int64(NONE)
+        more = 1 if byte < 0xE0 else 2 if byte < 0xF0 else 3
+        if at + more >= end:
+            return np.int64(NONE)
+        second = data[at + 1]
+        if (
+            (byte == 0xE0 and second < 0xA0)
+            or (byte == 0xED and second > 0x9F)
+            or (byte == 0xF0 and second < 0x90)
+            or (byte == 0xF4 and second > 0x8F)
+        ):
+            return np.int64(NONE)
+        for i in range(1, more + 1):
+            if data[at + i] & 0xC0 != 0x80:
+                return np.int64(NONE)
+        at += more + 1
+    return np.int64(NONE)
+
+
+@njit(cache=True)
+def _integer(data: U8, at: Int, end: Int) -> tuple[Int, Int]:
+    """(place behind an integer of at most 18 digits, its value), or (NONE, 0)."""
+    is_negative = at < end and data[at] == 45
+    first = at + 1 if is_negative else at
+    at = first
+    value = np.int64(0)
+    while at < end and 48 <= data[at] <= 57:
+        value = value * 10 + (np.int64(data[at]) - 48)
+        at += 1
+        if at - first > 18:
+            return np.int64(NONE), np.int64(0)
+    if at == first or (data[first] == 48 and (at - first > 1 or is_negative)):
+        return np.int64(NONE), np.int64(0)
+    return at, -value if is_negative else value
+
+
+@njit(cache=True)
+def _double(data: U8, at: Int, end: Int) -> tuple[Int, Int]:
+    """(place behind a number, its code), or (NONE, 0) unless it is the shortest text of that double.
+
+    Up to 15 digits and a power of ten up to 22 are exact as doubles, so one division rounds correctly, and no shorter text
+    means the same number.
+    """
+    none = np.int64(NONE), np.int64(0)
+    is_negative = at < end and data[at] == 45
+    if is_negative:
+        at += 1
+    whole = at
+    mantissa, digits = np.int64(0), 0
+    while at < end and 48 <= data[at] <= 57:
+        mantissa = mantissa * 10 + (np.int64(data[at]) - 48)
+        if mantissa:
+            digits += 1
+        at += 1
+        if digits > 15:
+            return none
+    if at == whole or (data[whole] == 48 and at - whole > 1) or at >= end or data[at] != 46:
+        return none
+    at += 1
+    point = at
+    zeros = 0
+    while at < end and 48 <= data[at] <= 57:
+        mantissa = mantissa * 10 + (np.int64(data[at]) - 48)
+        if mantissa:
+            digits += 1
+        else:
+            zeros += 1
+        at += 1
+        if digits > 15 or zeros > 4:
+            return none
+    places = at - point
+    if places == 0 or (data[at - 1] == 48 and places > 1) or (at < end and (data[at] == 101 or data[at] == 69)):
+        return none
+    if mantissa == 0:
+        return at, np.int64(0)
+    if zeros > 3:
+        return none
+    value = np.float64(mantissa) / _TENS[places]
+    bits = np.float64(-value if is_negative else value).view(np.int64)
+    return at, bits if bits >= 0 else bits ^ _MIRROR
+
+
+@njit(cache=True)
+def _digits(data: U8, at: Int, count: Int) -> Int:
+    """The number of so many digits, or NONE."""
+    value = np.int64(0)
+    for i in range(count):
+        if data[at + i] < 48 or data[at + i] > 57:
+            return np.int64(NONE)
+        value = value * 10 + (np.int64(data[at + i]) - 48)
+    return value
+
+
+@njit(cache=True)
+def _days(year: Int, month: Int, day: Int) -> Int:
+    """Days since 1970-01-01."""
+    y = year - 1 if month <= 2 else year
+    era = y // 400
+    of_era = y - era * 400
+    of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
+    return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
+
+
+@njit(cache=True)
+def _moment(data: U8, at: Int, end: Int, has_time: bool) -> tuple[Int, Int]:
+    """(place behind a date or a timestamp, its code), or (NONE, 0)."""
+    none = np.int64(NONE), np.int64(0)
+    if end - at < 12 or data[at] != 34 or data[at + 5] != 45 or data[at + 8] != 45:
+        return none
+    year, month, day = _digits(data, at + 1, 4), _digits(data, at + 6, 2), _digits(data, at + 9, 2)
+    if year < 1 or month < 1 or month > 12 or day < 1:
+        return none
+    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if day > _DAYS[month] + (1 if month == 2 and is_leap else 0):
+        return none
+    code = _days(year, month, day) * DAY_US
+    at += 11
+    if has_time:
+        if end - at < 10 or data[at] != 84 or data[at + 3] != 58 or data[at + 6] != 58:
+            return none
+        hour, minute, second = _digits(data, at + 1, 2), _digits(data, at + 4, 2), _digits(data, at + 7, 2)
+        if hour < 0 or hour > 23 or minute < 0 or minute > 59 or second < 0 or second > 59:
+            return none
+        code += ((hour * 60 + minute) * 60 + second) * 1_000_000
+        at += 9
+        if data[at] == 46:
+            if end - at < 8:
+                return none
+            micros = _digits(data, at + 1, 6)
+            if micros <= 0:
+                return none
+            code += micros
+            at += 7
+    if at >= end or data[at] != 34:
+        return none
+    return at + 1, code
+
+
+@njit(cache=True)
+def text_code(data: U8, start: Int, stop: Int) -> Int:
+    """Code of a text without escapes: its first eight bytes as a number."""
+    word = np.uint64(0)
+    for i in range(8):
+        byte = np.uint64(data[start + i]) if start + i < stop else np.uint64(0)
+        word = (word << np.uint64(8)) | byte
+    return np.int64(word ^ np.uint64(2**63))
+
+
+@njit(cache=True)
+def _value(data: U8, at: Int, end: Int, type: Int) -> tuple[Int, Int]:
+    """(place behind a value of the type, its code), or (NONE, 0)."""
+    none = np.int64(NONE), np.int64(0)
+    if type == DOUBLE:
+        return _double(data, at, end)
+    if type == TEXT_TYPE:
+        stop = _string(data, at, end)
+        return (stop, text_code(data, at + 1, stop - 1)) if stop != NONE else none
+    if type in (BIGINT, INT):
+        stop, value = _integer(data, at, end)
+        if type == INT and (value > 2147483647 or value < -2147483648):
+            return none
+        return stop, value
+    if type == BOOLEAN:
+        stop = _word(data, at, end, _TRUE)
+        if stop != NONE:
+            return stop, np.int64(1)
+        return _word(data, at, end, _FALSE), np.int64(0)
+    if type in (DATE, TIMESTAMP):
+        return _moment(data, at, end, type == TIMESTAMP)
+    return none
+
+
+@njit(cache=True)
+def write_version(rows: Rows, keys: Keys, version: Int, table: Int, data: U8, cells: I64) -> None:
+    """Writes a record whose values stand in `data`: cells [columns, 4] of start, stop, code, valid."""
+    record, layout = record_of(rows, version), rows.layout
+    columns = layout[table, COLUMNS]
+    end = start = keys.counts[TEXT_END]
+    words = rows.words
+    words[record + RECORD_TEXT] = start
+    for i in range(record + RECORD_VALID, record + layout[table, CODES]):
+        words[i] = 0
+    for column in range(columns):
+        first, last = cells[column, 0], cells[column, 1]
+        words[record + layout[table, CODES] + column] = cells[column, 2]
+        if cells[column, 3] == 0:
+            for i in range(4):
+                rows.text[end + i] = _NULL[i]
+            end += 4
+            words[record + layout[table, EQUALS] + column] = 0
+        else:
+            for i in range(last - first):
+                rows.text[end + i] = data[first + i]
+            end += last - first
+            words[record + RECORD_VALID + (column >> 6)] |= np.int64(1) << np.int64(column & 63)
+            equal = cells[column, 2]
+            if rows.kinds[table, column] != 0:
+                equal = hash_bytes(data, first, last)
+            words[record + layout[table, EQUALS] + column] = equal
+        words[record + layout[table, ENDS] + column] = end - start
+    keys.counts[TEXT_END] = end
+
+
+@njit(cache=True)
+def _scan_row(data: U8, at: Int, end: Int, names: Names, table: Int, columns: Int, is_delete: bool, cells: I64) -> Int:
+    """The place behind a row, whose values are put into `cells`; NONE if it is odd in any way."""
+    for column in range(columns):
+        cells[column, 0], cells[column, 2], cells[column, 3] = NONE, 0, 0
+    at = _byte(data, at, end, 123)
+    if at == NONE:
+        return at
+    expected, seen = 0, 0
+    while True:
+        name_end = _string(data, at, end)
+        if name_end == NONE:
+            return name_end
+        column = NONE
+        for offset in range(columns):
+            candidate = expected + offset
+            if candidate >= columns:
+                candidate -= columns
+            if same_bytes(
+                data, at, name_end, names.text, names.columns[table, candidate, 0], names.columns[table, candidate, 1]
+            ):
+                column = candidate
+                break
+        if column == NONE or cells[column, 0] != NONE:
+            return np.int64(NONE)
+        at = _byte(data, name_end, end, 58)
+        if at == NONE or at >= end:
+            return np.int64(NONE)
+        cells[column, 0] = at
+        if data[at] == 110:
+            stop = _word(data, at, end, _NULL)
+            if names.is_key[table, column] != 0:
+                return np.int64(NONE)
+        else:
+            stop, cells[column, 2] = _value(data, at, end, names.types[table, column])
+            cells[column, 3] = 1
+        if stop == NONE:
+            return np.int64(NONE)
+        cells[column, 1] = stop
+        seen += 1
+        expected = column + 1
+        at = _skip(data, stop, end)
+        if at >= end:
+            return np.int64(NONE)
+        if data[at] == 125:
+            at += 1
+            break
+        at = _byte(data, at, end, 44)
+        if at == NONE:
+            return at
+    if seen < columns:
+        if not is_delete:
+            return np.int64(NONE)
+        for column in range(columns):
+            if names.is_key[table, column] != 0 and cells[column, 0] == NONE:
+                return np.int64(NONE)
+    return at
+
+
+@njit(cache=True)
+def scan_lines(
+    rows: Rows,
+    keys: Keys,
+    names: Names,
+    data: U8,
+    bounds: I64,
+    first: Int,
+    status: I64,
+    seq: I64,
+    op: I64,
+    version: I64,
+) -> Int:
+    """Reads the lines from `first` on; gives the one it stopped at because there was no room for another page.
+
+    bounds [lines, 2]: start and stop of a line. Texts have room.
+    """
+    cells = np.empty((rows.kinds.shape[1], 4), np.int64)
+    for line in range(first, len(bounds)):
+        at, end = _skip(data, bounds[line, 0], bounds[line, 1]), bounds[line, 1]
+        status[line], version[line] = ODD, NONE
+        at = _byte(data, at, end, 123)
+        at = _field(data, at, end, _SEQ)
+        if at == NONE:
+            continue
+        at, number = _integer(data, at, end)
+        if at == NONE or number <= 0:
+            continue
+        at = _field(data, _byte(data, at, end, 44), end, _TABLE)
+        if at == NONE:
+            continue
+        stop = _string(data, at, end)
+        if stop == NONE:
+            continue
+        table = NONE
+        for candidate in range(len(names.tables)):
+            if same_bytes(data, at, stop, names.text, names.tables[candidate, 0], names.tables[candidate, 1]):
+                table = candidate
+        if table == NONE or names.is_read[table] == 0:
+            continue
+        at = _field(data, _byte(data, stop, end, 44), end, _OP)
+        if at == NONE or end - at < 8:
+            continue
+        found = NONE
+        for candidate in range(4):
+            is_same = True
+            for i in range(8):
+                if data[at + i] != _OPS[8 * candidate + i]:
+                    is_same = False
+                    break
+            if is_same:
+                found = candidate
+        if found == NONE:
+            continue
+        is_delete = found == 3
+        at = _field(data, _byte(data, at + 8, end, 44), end, _ROW)
+        if at == NONE:
+            continue
+        at = _scan_row(data, at, end, names, table, rows.layout[table, COLUMNS], is_delete, cells)
+        at = _byte(data, at, end, 125)
+        if at != end:
+            continue
+        taken = take_version(rows, keys, table)
+        if taken == NONE:
+            return line
+        write_version(rows, keys, taken, table, data, cells)
+        status[line], seq[line], version[line] = READ, number, taken
+        op[line] = INSERT if found == 0 else UPDATE if found == 1 else UPSERT if found == 2 else DELETE
+    return len(bounds)
+
+
+# Fields of a micro-batch's records, by line or, after odd ones were sorted out, by record.
+STATUS, SEQ, OP, VERSION, OUTCOME, OLD, NEW, RECORD_FIELDS = range(8)
+# Where `run_lines` stopped.
+NO_ROOM, HAS_ODD, IS_DUE = -1, -2, -3
+
+
+@njit(cache=True)
+def run_lines(
+    rows: Rows,
+    keys: Keys,
+    names: Names,
+    data: U8,
+    bounds: I64,
+    first: Int,
+    numbers: I64,
+    due: Int,
+    traffic: I64,
+    out: I64,
+) -> tuple[Int, Int]:
+    """Takes a whole micro-batch that has no odd lines and no subscription events: (number of events, lines read).
+
+    Stops before anything is decided if there is an odd line, and before anything is applied if events of subscriptions
+    are due; the first number then says which. numbers: [RECORD_FIELDS, lines]; out: as in `merge_events`.
+    """
+    status, seq, op, version = numbers[STATUS], numbers[SEQ], numbers[OP], numbers[VERSION]
+    done = scan_lines(rows, keys, names, data, bounds, first, status, seq, op, version)
+    if done < len(bounds):
+        return np.int64(NO_ROOM), np.int64(done)
+    for line in range(done):
+        if status[line] != READ:
+            return np.int64(HAS_ODD), np.int64(done)
+    admit(keys, seq, numbers[OUTCOME])
+    if keys.counts[PASSED] >= due:
+        return np.int64(IS_DUE), np.int64(done)
+    apply_records(rows, keys, op, version, numbers[OUTCOME], numbers[OLD], numbers[NEW])
+    nothing = seq[:0]
+    count = merge_events(
+        rows,
+        numbers[OUTCOME],
+        seq,
+        numbers[OLD],
+        numbers[NEW],
+        version,
+        nothing,
+        nothing,
+        nothing,
+        nothing,
+        nothing,
+        traffic,
+        out,
+    )
+    return np.int64(count), np.int64(done)

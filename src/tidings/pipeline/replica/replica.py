@@ -1,0 +1,321 @@
+"""A replica: lines of changes and events of subscriptions in, finished notification lines out.
+
+It keeps the current rows of all tables once and evaluates every subscription of its share over them, a micro-batch at a time
+and all of its events in order, with one compiled call per family. Subscriptions may be spread over many replicas; every one
+of them sees all changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.families.evaluator import CREATE, DROP, Evaluator, Events, Told
+from tidings.families.registry import family_of
+from tidings.kernels.lines import put_in_order, render_tails, write_lines
+from tidings.kernels.rows import I64, NONE, U8
+from tidings.model.catalog import Catalog
+from tidings.model.change import SEQ_MAX
+from tidings.model.points import Event, PointBatch
+from tidings.model.quarantine import Quarantined
+from tidings.pipeline.replica.store import RowStore
+from tidings.pipeline.replica.subscriptions import ProjectionTable, Subscriptions
+
+_NOTHING = np.empty(0, np.int64)
+
+
+@dataclass
+class Lines:
+    """Notification lines in order, each with its end."""
+
+    data: U8
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def text(self) -> Iterator[memoryview]:
+        """The lines with their ends, in large pieces."""
+        if self.count:
+            yield self.data.data
+
+    def lines(self) -> list[str]:
+        return self.data.tobytes().decode().splitlines() if self.count else []
+
+
+NO_LINES = Lines(np.empty(0, np.uint8), 0)
+
+
+@dataclass
+class _Due:
+    """Events of subscriptions whose time has come."""
+
+    after: I64
+    kind: I64
+    slot: I64
+    created: I64
+    dropped: list[int]
+
+
+_NOTHING_DUE = _Due(_NOTHING, _NOTHING, _NOTHING, _NOTHING, [])
+
+
+class Replica:
+    """Rows of all tables, and the subscriptions of one share."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.store = RowStore(catalog)
+        self.subscriptions = Subscriptions()
+        self._projections = ProjectionTable()
+        self._evaluators: dict[str, Evaluator] = {}
+        self._families: list[str] = []
+        self._forms: dict[str, tuple[int, int]] = {}
+        """Form -> numbers of its family and of its projection."""
+        self._pending: dict[str, PointBatch] = {}
+        self._next_due = SEQ_MAX + 1
+        self._held: dict[str, list[tuple[PointBatch, I64]]] = {}
+        """Form -> points and slots of living subscriptions, and of some that have gone."""
+        self.changes = 0
+        self.notifications: Counter[str] = Counter()
+
+    @property
+    def passed(self) -> int:
+        """The last sequence number accepted."""
+        return self.store.passed
+
+    def apply(
+        self, lines: Sequence[bytes], first_position: int, points: Iterable[PointBatch] = (), *, is_end: bool = False
+    ) -> tuple[Lines, list[Quarantined]]:
+        """One micro-batch: its lines, and the subscription events that came with it. At the end nobody waits any longer."""
+        store = self.store
+        for batch in points:
+            self._wait(batch)
+        batch = store.take(lines, first_position, NONE if is_end else self._next_due)
+        due = self._due(SEQ_MAX if is_end else store.passed)
+        if batch.events is None:
+            lives = self.subscriptions.lives
+            store.apply(batch, due.after, due.kind, due.slot, lives.since, lives.until)
+        assert batch.events is not None
+        self.changes += len(batch.events.seq) - len(due.after)
+        written = self._write(batch.events, self._evaluate(batch.events))
+        if len(due.slot):
+            self._settle(due)
+        store.settle()
+        return written, batch.refused
+
+    def messages(self) -> Counter[str]:
+        """Changes that families have looked at: each is one message to all of a family's subscriptions on its table."""
+        return self._traffic(0)
+
+    def message_bytes(self) -> Counter[str]:
+        return self._traffic(1)
+
+    def _traffic(self, field: int) -> Counter[str]:
+        tables: dict[str, set[int]] = {}
+        for form_key in self._forms:
+            _, form = family_of(form_key)
+            tables.setdefault(form.family, set()).update(map(self.store.number, form.shape.tables))
+        return Counter({name: int(self.store.traffic[list(used), field].sum()) for name, used in tables.items()})
+
+    def _wait(self, batch: PointBatch) -> None:
+        # An event for a moment that is over happens now.
+        passed = self.store.passed
+        if len(batch) == 0:
+            return
+        if int(batch.after.min()) < passed:
+            batch = replace(batch, after=np.maximum(batch.after, passed))
+        if bool((np.diff(batch.after) < 0).any()):
+            batch = batch.take(np.lexsort((~batch.home, batch.order, batch.after)).astype(np.int64))
+        known = self._pending.get(batch.form)
+        self._pending[batch.form] = batch = batch if known is None else PointBatch.concat([known, batch])
+        self._next_due = min(self._next_due, int(batch.after[0]))
+
+    def _due(self, up_to: int) -> _Due:
+        """Takes the events whose time has come from those pending; new subscriptions get slots and are added."""
+        if self._next_due > up_to:
+            return _NOTHING_DUE
+        due: list[PointBatch] = []
+        for form, points in list(self._pending.items()):
+            stop = int(np.searchsorted(points.after, up_to, "right"))
+            if stop:
+                due.append(points.slice(0, stop))
+            if stop == len(points):
+                del self._pending[form]
+            else:
+                self._pending[form] = points.slice(stop, len(points))
+        self._next_due = min((int(points.after[0]) for points in self._pending.values()), default=SEQ_MAX + 1)
+        return self._enter(due)
+
+    def _enter(self, due: list[PointBatch]) -> _Due:
+        """Gives slots to those who come, finds those who go, and tells the families of the former."""
+        homes = [np.flatnonzero(points.home) for points in due]
+        after = np.concatenate([_NOTHING, *(points.after[at] for points, at in zip(due, homes, strict=True))])
+        order = np.concatenate([_NOTHING, *(points.order[at] for points, at in zip(due, homes, strict=True))])
+        event = np.concatenate([_NOTHING, *(points.event[at] for points, at in zip(due, homes, strict=True))])
+        ids = [id for points, at in zip(due, homes, strict=True) for id in points.id.take(pa.array(at)).to_pylist()]
+        slots = np.full(len(ids), NONE, np.int64)
+        is_void = np.zeros(len(ids), np.bool_)
+        creations = int((event == int(Event.CREATE)).sum())
+        free = iter(self.subscriptions.take(creations))
+        living = self.subscriptions.slots
+        begun: dict[str, tuple[int, list[int]]] = {}
+        dropped: list[int] = []
+        ordered = np.lexsort((order, after))
+        has_drops = creations < len(ids)
+        moments, events = after.tolist(), event.tolist()
+        for i in ordered.tolist():
+            id = ids[i]
+            if events[i] == Event.CREATE:
+                slot = living[id] = slots[i] = next(free)
+                if has_drops:
+                    moment, members = begun.get(id, (-1, []))
+                    if moment == moments[i]:
+                        # A life that begins and ends at one moment while another follows: nobody hears of it.
+                        is_void[members] = True
+                        dropped = [gone for gone in dropped if gone != slots[members[0]]]
+                        self.subscriptions.leave([int(slots[members[0]])])
+                    begun[id] = (moments[i], [i])
+            else:
+                slot = slots[i] = living.pop(id)
+                dropped.append(slot)
+                if id in begun and begun[id][0] == moments[i]:
+                    begun[id][1].append(i)
+        created = (event == int(Event.CREATE)) & ~is_void
+        first = 0
+        added = []
+        for points, at in zip(due, homes, strict=True):
+            own = np.arange(first, first + len(at))
+            first += len(at)
+            if created[own].any():
+                added.append((points, slots[own], created[own], [ids[i] for i in own[created[own]].tolist()]))
+        self._add(added)
+        kept = ordered[~is_void[ordered]]
+        kind = np.where(event[kept] == int(Event.CREATE), CREATE, DROP).astype(np.int64)
+        return _Due(after[kept], kind, slots[kept], slots[np.flatnonzero(created)], dropped)
+
+    def _add(self, added: Sequence[tuple[PointBatch, I64, Any, list[str]]]) -> None:
+        """New subscriptions, form by form: (points and drops, slot of each home row, which of these are creations, ids)."""
+        slots, ids, families, projections = [], [], [], []
+        for points, own, is_created, names in added:
+            family, projection = self._form(points.form)
+            own = own[is_created].tolist()
+            slots += own
+            ids += names
+            families += [family] * len(own)
+            projections += [projection] * len(own)
+        self.subscriptions.enter(slots, ids, families, projections)
+        lives = self.subscriptions.lives
+        for points, own, is_created, _ in added:
+            home_of = np.cumsum(points.home) - 1
+            chosen = np.flatnonzero(is_created[home_of])
+            batch, at = points.take(chosen), own[home_of[chosen]]
+            self._held.setdefault(points.form, []).append((batch, at))
+            self._evaluator(points.form).add(batch, at, lives)
+
+    def _form(self, form_key: str) -> tuple[int, int]:
+        """Number of a form's family, and of what it shows."""
+        known = self._forms.get(form_key)
+        if known is None:
+            family, form = family_of(form_key)
+            if family.name not in self._families:
+                self._families.append(family.name)
+            shown = [
+                (
+                    form.shape.tables.index(ref.table),
+                    self.store.number(ref.table),
+                    self._column(ref.table, ref.column),
+                    name,
+                )
+                for ref, name in family.shown(form.shape, self.catalog)
+            ]
+            known = self._forms[form_key] = (self._families.index(family.name), self._projections.number(shown))
+        return known
+
+    def _column(self, table: str, column: str) -> int:
+        return self.catalog.table(table).column_names.index(column)
+
+    def _evaluator(self, form_key: str) -> Evaluator:
+        family, form = family_of(form_key)
+        evaluator = self._evaluators.get(family.name)
+        if evaluator is None:
+            kind = family.evaluator(form)
+            assert kind is not None, f"{family.name} does not evaluate {form_key}"
+            evaluator = self._evaluators[family.name] = kind(self.catalog, self.store)
+        return evaluator
+
+    def _evaluate(self, events: Events) -> list[Told]:
+        if not len(events.seq):
+            return []
+        lives, projections = self.subscriptions.lives, self._projections.arrays
+        told = []
+        for name, evaluator in self._evaluators.items():
+            new = evaluator.apply(events, lives, projections)
+            if len(new.event):
+                self.notifications[name] += len(new.event)
+                told.append(new)
+        return told
+
+    def _write(self, events: Events, told: list[Told]) -> Lines:
+        if not told:
+            return NO_LINES
+        shown, rows = self._projections.arrays, self.store.rows
+        count = sum(len(part.tails) for part in told)
+        ends = np.empty(count, np.int64)
+        out = np.empty(1 << 16, np.uint8)
+        at, first = 0, 0
+        for part in told:
+            own, done = ends[first : first + len(part.tails)], 0
+            while True:
+                done = render_tails(
+                    rows,
+                    shown.starts,
+                    shown.side,
+                    shown.column,
+                    shown.header,
+                    shown.headers,
+                    part.tails,
+                    part.changes,
+                    part.sources,
+                    events.kind,
+                    events.seq,
+                    done,
+                    out,
+                    at,
+                    own,
+                )
+                at = int(own[done - 1]) if done else at
+                if done == len(part.tails):
+                    break
+                longer = np.empty(2 * len(out), np.uint8)
+                longer[:at] = out[:at]
+                out = longer
+            first += len(part.tails)
+        starts = np.empty(count, np.int64)
+        starts[1:], starts[0] = ends[:-1], 0
+        if len(told) == 1:
+            event, slot, tail = told[0].event, told[0].slot, told[0].tail
+        else:
+            firsts = np.cumsum([0, *(len(part.tails) for part in told)]).tolist()
+            event = np.concatenate([part.event for part in told])
+            slot = np.concatenate([part.slot for part in told])
+            tail = np.concatenate([part.tail + base for part, base in zip(told, firsts, strict=False)])
+        known = self.subscriptions
+        order = put_in_order(event, slot, events.kind, events.seq, known.label)
+        data = write_lines(order, slot, tail, known.id_start, known.id_stop, known.id_text, out, starts, ends)
+        return Lines(data, len(order))
+
+    def _settle(self, due: _Due) -> None:
+        self.subscriptions.begin(due.created)
+        if due.dropped:
+            gone = np.array(due.dropped, np.int64)
+            for number, name in enumerate(self._families):
+                own = gone[self.subscriptions.lives.family[gone] == number]
+                if len(own):
+                    self._evaluators[name].remove(own)
+            self.subscriptions.leave(due.dropped)

@@ -1,0 +1,476 @@
+"""The rows of all tables in one process: records in, versions of rows and the events of a micro-batch out.
+
+The work is done by the kernels in `tidings.kernels.rows`; this owns their arrays, lets them grow, and reads what they leave:
+records whose text is not plain, and the reasons for which records are refused.
+"""
+
+from __future__ import annotations
+
+import base64
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from json.encoder import encode_basestring
+from typing import Any
+
+import numpy as np
+
+from tidings.families.evaluator import Events
+from tidings.kernels.rows import BINARY as BINARY_KIND
+from tidings.kernels.rows import CODES, ENDS, EXACT, I64, LIVE, NONE, PAGE, PAGE_BITS, U8, VALID, WIDTH, Rows
+from tidings.kernels.rows import TEXT as TEXT_KIND
+from tidings.kernels.rows.change import (
+    ACCEPTED,
+    COUNTS,
+    EMPTY,
+    EXISTS,
+    FOREVER,
+    INDEXED,
+    OUT_OF_ORDER,
+    PAGES,
+    PASSED,
+    TEXT_DEAD,
+    TEXT_END,
+    WORDS,
+    Keys,
+    admit,
+    apply_records,
+    compact_texts,
+    current_versions,
+    enter,
+    free_unpinned,
+    merge_events,
+    reindex,
+    settle,
+    take_version,
+)
+from tidings.kernels.rows.read import COLUMNS, EQUALS, FIRST_PAGE, FREE, LAYOUT_FIELDS, RECORD_TEXT, RECORD_VALID
+from tidings.kernels.rows.scan import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    HAS_ODD,
+    INT,
+    NO_ROOM,
+    OP,
+    OTHER,
+    OUTCOME,
+    READ,
+    RECORD_FIELDS,
+    SEQ,
+    TEXT_TYPE,
+    TIMESTAMP,
+    Names,
+    run_lines,
+    write_version,
+)
+from tidings.model.catalog import Catalog, Table
+from tidings.model.change import SEQ_MAX, Op
+from tidings.model.codes import DAY_US, code_of
+from tidings.model.quarantine import Quarantined, raw_text
+from tidings.model.types import ColumnType
+from tidings.pipeline.ingest import Ingest
+
+_TYPES = {
+    ColumnType.BIGINT: BIGINT,
+    ColumnType.INT: INT,
+    ColumnType.DOUBLE: DOUBLE,
+    ColumnType.TEXT: TEXT_TYPE,
+    ColumnType.BOOLEAN: BOOLEAN,
+    ColumnType.DATE: DATE,
+    ColumnType.TIMESTAMP: TIMESTAMP,
+}
+_KINDS = {ColumnType.TEXT: TEXT_KIND, ColumnType.BINARY: BINARY_KIND}
+_TEXTS: dict[ColumnType, Callable[[Any], str]] = {
+    ColumnType.TEXT: encode_basestring,
+    ColumnType.BOOLEAN: lambda value: "true" if value else "false",
+    ColumnType.DATE: lambda day: f'"{day.isoformat()}"',
+    ColumnType.TIMESTAMP: lambda moment: f'"{moment.isoformat()}"',
+    ColumnType.BINARY: lambda data: f'"{base64.b64encode(data).decode()}"',
+}
+_DEAD_TEXT_MIN = 1 << 20
+_RETAINED_MIN = 1024
+
+
+class Batch:
+    """A micro-batch on its way into the store: its usable records in order, and what was refused so far."""
+
+    def __init__(self, lines: Sequence[bytes], first_position: int) -> None:
+        self.lines = lines
+        self.first_position = first_position
+        self.at: I64 | None = None
+        """Which line each record is; None: record i is line i."""
+        self.numbers = np.zeros((RECORD_FIELDS, len(lines)), np.int64)
+        """[RECORD_FIELDS, records]."""
+        self.refused: list[Quarantined] = []
+        self.events: Events | None = None
+        """The events, once they are known."""
+
+
+class RowStore:
+    """Versions of the rows of all tables; current rows are found by primary key."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self._ingest = Ingest(catalog)
+        self._numbers = {table.name: number for number, table in enumerate(catalog.tables)}
+        columns_max = max((len(table.columns) for table in catalog.tables), default=1)
+        self._layout = np.full((len(catalog.tables), LAYOUT_FIELDS), NONE, np.int64)
+        self._kinds = np.full((len(catalog.tables), columns_max), EXACT, np.int32)
+        self._key_columns = np.full((len(catalog.tables), columns_max), NONE, np.int32)
+        for number, table in enumerate(catalog.tables):
+            self._lay_out(number, table)
+        self._widest = int(self._layout[:, WIDTH].max(initial=1))
+        self._pages: tuple[Any, ...] = (np.zeros(4, np.int64), np.zeros(4, np.int32), np.full(4, NONE, np.int32))
+        self._words = np.zeros(4 * PAGE * self._widest, np.int64)
+        self._text = np.zeros(1 << 16, np.uint8)
+        self._versions = self._version_arrays(4 * PAGE)
+        self.keys = Keys(np.full(1024, EMPTY, np.int64), np.zeros(COUNTS, np.int64))
+        self._retained = np.empty(0, np.int64)
+        self._retained_kept = 0
+        self._batch: I64 | None = None
+        self.traffic = np.zeros((len(catalog.tables), 2), np.int64)
+        """[tables, 2]: changes, and bytes of their values."""
+        self.rows = self._arrays()
+
+    @property
+    def passed(self) -> int:
+        """The last sequence number accepted."""
+        return int(self.keys.counts[PASSED])
+
+    @property
+    def nbytes(self) -> int:
+        parts = (self._words, self._text, *self._versions, *self._pages, self.keys.places)
+        return sum(part.nbytes for part in parts)
+
+    def number(self, table: str) -> int:
+        return self._numbers[table]
+
+    def count(self, table: int) -> int:
+        """How many rows the table has."""
+        return int(self._layout[table, LIVE])
+
+    def current(self, table: int) -> I64:
+        """Versions of the table's current rows, but for those of a micro-batch that is under way."""
+        room = np.empty(self.count(table) + 1, np.int64)
+        return room[: current_versions(self.rows, table, room)]
+
+    def take(self, lines: Sequence[bytes], first_position: int, due: int) -> Batch:
+        """Reads a micro-batch and decides which records are in order. Events of subscriptions are due at seq `due`.
+
+        If the batch stays below that, it is applied at once, which gives its events; else `apply` does that.
+        """
+        batch = Batch(lines, first_position)
+        count, numbers = len(lines), batch.numbers
+        data = _bytes_of(bytearray().join(lines))
+        bounds = np.empty((count, 2), np.int64)
+        if count == 1:
+            bounds[0, 0], bounds[0, 1] = 0, len(data)
+        else:
+            np.cumsum(np.fromiter(map(len, lines), np.int64, count), out=bounds[:, 1])
+            bounds[1:, 0], bounds[:1, 0] = bounds[:-1, 1], 0
+        self._reserve_text(len(data) + 4 * self._kinds.shape[1] * count)
+        self._reserve_keys(count)
+        out = np.empty((6, count), np.int64)
+        done = 0
+        while True:
+            found, done = run_lines(
+                self.rows, self.keys, self._names, data, bounds, done, numbers, due, self.traffic, out
+            )
+            if found != NO_ROOM:
+                break
+            self._grow_pages(1)
+        if found >= 0:
+            self._finish(batch, out, found)
+        elif found == HAS_ODD:
+            self._read_odd(batch)
+            admit(self.keys, batch.numbers[SEQ], batch.numbers[OUTCOME])
+        return batch
+
+    def apply(self, batch: Batch, after: I64, kind: I64, slot: I64, since: I64, until: I64) -> None:
+        """Applies a micro-batch together with events of subscriptions, in order, which fills in `since` and `until`."""
+        _, seq, op, version, outcome, old, new = batch.numbers
+        apply_records(self.rows, self.keys, op, version, outcome, old, new)
+        out = np.empty((6, len(seq) + len(after)), np.int64)
+        changes = (outcome, seq, old, new, version)
+        total = merge_events(self.rows, *changes, after, kind, slot, since, until, self.traffic, out)
+        self._finish(batch, out, total)
+
+    def _finish(self, batch: Batch, out: I64, count: int) -> None:
+        batch.events = Events(*(out if count == out.shape[1] else out[:, :count]))
+        self._batch = batch.numbers
+        if count < out.shape[1]:
+            batch.refused.extend(self._refusals(batch))
+            batch.refused.sort(key=lambda entry: entry.position)
+
+    def settle(self) -> None:
+        """The end of a micro-batch: versions that are neither current nor pinned are freed."""
+        if self._batch is None:
+            return
+        _, _, _, version, _, old, new = self._batch
+        self._batch = None
+        room = np.empty(len(version), np.int64)
+        count = settle(self.rows, self.keys, version, old, new, room)
+        if count:
+            self._retained = np.concatenate([self._retained, room[:count]])
+        if len(self._retained) > 2 * self._retained_kept + _RETAINED_MIN:
+            self._retained = self._retained[: free_unpinned(self.rows, self.keys, self._retained)].copy()
+            self._retained_kept = len(self._retained)
+        dead, end = self.keys.counts[TEXT_DEAD], self.keys.counts[TEXT_END]
+        if dead > _DEAD_TEXT_MIN and 2 * dead > end:
+            fresh = np.empty(max(1 << 16, 2 * int(end - dead)), np.uint8)
+            compact_texts(self.rows, self.keys, fresh)
+            self._text = fresh
+            self.rows = self._arrays()
+
+    def insert_lines(self) -> list[bytes]:
+        """All current rows as records of inserts, numbered from 1: no more than the numbers that have passed."""
+        lines: list[bytes] = []
+        for number, table in enumerate(self.catalog.tables):
+            headers = [encode_basestring(name).encode() + b": " for name in table.column_names]
+            ends = np.arange(self._layout[number, ENDS], self._layout[number, ENDS] + len(headers))
+            head = f', "table": {encode_basestring(table.name)}, "op": "insert", "row": {{'.encode()
+            for version in self.current(number).tolist():
+                record = int(self._pages[0][version >> PAGE_BITS]) + (version & (PAGE - 1)) * int(
+                    self._layout[number, WIDTH]
+                )
+                cuts = [0, *self._words[record + ends].tolist()]
+                start = int(self._words[record + RECORD_TEXT])
+                text = self._text[start : start + cuts[-1]].tobytes()
+                cells = b", ".join(
+                    header + text[a:b] for header, a, b in zip(headers, cuts[:-1], cuts[1:], strict=True)
+                )
+                lines.append(b'{"seq": %d' % (len(lines) + 1) + head + cells + b"}}")
+        return lines
+
+    def put(self, table: int, texts: Sequence[bytes | None], codes: Sequence[int]) -> int:
+        """A new version with these values: texts as output shows them (None: null), codes as `code_of` gives them."""
+        data = b"".join(text or b"" for text in texts)
+        cells = np.zeros((self._kinds.shape[1], 4), np.int64)
+        end = 0
+        for column, (text, code) in enumerate(zip(texts, codes, strict=True)):
+            start, end = end, end + len(text or b"")
+            cells[column] = (start, end, code, text is not None)
+        self._reserve_text(len(data) + 4 * len(texts))
+        version = take_version(self.rows, self.keys, table)
+        if version == NONE:
+            self._grow_pages(1)
+            version = take_version(self.rows, self.keys, table)
+        write_version(self.rows, self.keys, version, table, _bytes_of(data), cells)
+        return int(version)
+
+    def pack(self, versions: I64) -> Any:
+        """These versions, as something `tidings.model.blob.pack` takes."""
+        parts: dict[str, Any] = {"numbers": np.empty(0, np.int64)}
+        tables = self._pages[1][versions >> PAGE_BITS]
+        order = np.argsort(tables, kind="stable")
+        parts["order"] = order
+        for number in np.unique(tables).tolist():
+            parts[str(number)] = self._pack_table(number, versions[order[tables[order] == number]])
+        return parts
+
+    def unpack(self, state: Any) -> I64:
+        """Versions that `pack` was given, made anew; none of them is current."""
+        made = [
+            self._unpack_table(int(number), part)
+            for number, part in sorted(
+                ((key, value) for key, value in state.items() if key.isdigit()), key=lambda entry: int(entry[0])
+            )
+        ]
+        order = state["order"]
+        versions = np.empty(len(order), np.int64)
+        versions[order] = np.concatenate([np.empty(0, np.int64), *made])
+        for version in versions.tolist():
+            self.rows.until[version] = NONE
+            self.rows.since[version] = NONE
+        self._retained = np.concatenate([self._retained, versions])
+        return versions
+
+    def dump(self) -> Any:
+        """All current rows."""
+        current = [self.current(number) for number in range(len(self.catalog.tables))]
+        return {"rows": self.pack(np.concatenate([np.empty(0, np.int64), *current])), "passed": self.passed}
+
+    def load(self, state: Any) -> None:
+        """Takes the rows of a dump; the store is empty before."""
+        versions = self.unpack(state["rows"])
+        self._retained = np.empty(0, np.int64)
+        self._reserve_keys(len(versions))
+        for version in versions.tolist():
+            enter(self.rows, self.keys, version)
+        self.keys.counts[PASSED] = state["passed"]
+
+    def _lay_out(self, number: int, table: Table) -> None:
+        count = len(table.columns)
+        codes = RECORD_VALID + (count + 63) // 64
+        self._layout[number, [COLUMNS, VALID, CODES]] = count, RECORD_VALID, codes
+        self._layout[number, [EQUALS, ENDS, WIDTH, LIVE]] = codes + count, codes + 2 * count, codes + 3 * count, 0
+        self._layout[number, [FIRST_PAGE, FREE]] = NONE
+        for at, column in enumerate(table.columns):
+            self._kinds[number, at] = _KINDS.get(column.type, EXACT)
+        for at, name in enumerate(table.key):
+            self._key_columns[number, at] = table.column_names.index(name)
+
+    @cached_property
+    def _names(self) -> Names:
+        texts: list[bytes] = []
+        size = 0
+
+        def place(name: str) -> tuple[int, int]:
+            nonlocal size
+            text = encode_basestring(name).encode()
+            texts.append(text)
+            size += len(text)
+            return size - len(text), size
+
+        tables = self.catalog.tables
+        names = np.array([place(table.name) for table in tables], np.int64).reshape(len(tables), 2)
+        columns = np.zeros((*self._kinds.shape, 2), np.int64)
+        types = np.full(self._kinds.shape, OTHER, np.int32)
+        is_key = np.zeros(self._kinds.shape, np.int32)
+        for number, table in enumerate(tables):
+            for at, column in enumerate(table.columns):
+                columns[number, at] = place(column.name)
+                types[number, at] = _TYPES.get(column.type, OTHER)
+                is_key[number, at] = column.name in table.key
+        is_read = np.array([table.rows == "values" for table in tables], np.int32)
+        return Names(_bytes_of(b"".join(texts)), names, columns, types, is_key, is_read)
+
+    def _arrays(self) -> Rows:
+        parts = (*self._pages, self._words, self._text, *self._versions, self._layout, self._kinds, self._key_columns)
+        return Rows._make(parts)
+
+    @staticmethod
+    def _version_arrays(count: int) -> tuple[Any, ...]:
+        return (
+            np.zeros(count, np.uint8),
+            np.zeros(count, np.int32),
+            np.full(count, FOREVER, np.int64),
+            np.full(count, NONE, np.int64),
+        )
+
+    def _grow_pages(self, more: int) -> None:
+        """Makes room for more pages, at least twice as many as there are."""
+        pages = max(2 * len(self._pages[0]), int(self.keys.counts[PAGES]) + more)
+        if len(self._pages[0]) < int(self.keys.counts[PAGES]) + more:
+            self._pages = tuple(_longer(array, pages) for array in self._pages)
+            fresh = self._version_arrays(pages * PAGE)
+            for array, longer in zip(self._versions, fresh, strict=True):
+                longer[: len(array)] = array
+            self._versions = fresh
+        needed = int(self.keys.counts[WORDS]) + more * PAGE * self._widest
+        if needed > len(self._words):
+            self._words = _longer(self._words, max(needed, 2 * len(self._words)))
+        self.rows = self._arrays()
+
+    def _reserve_text(self, more: int) -> None:
+        needed = int(self.keys.counts[TEXT_END]) + more
+        if needed > len(self._text):
+            self._text = _longer(self._text, max(needed, 2 * len(self._text)))
+            self.rows = self._arrays()
+
+    def _reserve_keys(self, more: int) -> None:
+        counts = self.keys.counts
+        if 2 * (int(counts[INDEXED]) + more) <= len(self.keys.places):
+            return
+        live = int(self._layout[:, LIVE].sum())
+        size = 1 << int(4 * (live + more)).bit_length()
+        old, self.keys = self.keys.places, Keys(np.full(size, EMPTY, np.int64), counts)
+        reindex(self.rows, old, self.keys)
+
+    def _read_odd(self, batch: Batch) -> None:
+        """Reads what the kernel has left alone, or refuses it with a reason; the batch has no other records then."""
+        status, seq, op, version, *_ = batch.numbers
+        for at in np.flatnonzero(status != READ).tolist():
+            record = self._ingest.read(batch.lines[at], batch.first_position + at, batch.refused)
+            if record is not None:
+                name, seq[at], op[at], values = record
+                table = self.number(name)
+                version[at] = self.put(table, *_cells(self.catalog.tables[table], values))
+        batch.at = np.flatnonzero(version != NONE)
+        batch.numbers = np.ascontiguousarray(batch.numbers[:, batch.at])
+
+    def _refusals(self, batch: Batch) -> Iterator[Quarantined]:
+        """Records that contradict the order or the rows."""
+        for i in np.flatnonzero(batch.numbers[OUTCOME] != ACCEPTED).tolist():
+            at = i if batch.at is None else int(batch.at[i])
+            line, seq = batch.lines[at], int(batch.numbers[SEQ, i])
+            reason = self._reason(int(batch.numbers[OUTCOME, i]), int(batch.numbers[OP, i]), line, seq)
+            yield Quarantined("changes", batch.first_position + at, seq, reason, raw_text(line))
+
+    def _reason(self, outcome: int, op: int, line: bytes, seq: int) -> str:
+        if outcome == OUT_OF_ORDER:
+            if seq > SEQ_MAX:
+                return "no seq is left for a record without one"
+            return f"seq {seq} is out of order: it is not above every seq before it"
+        name, _, _, values = self._ingest.decode(line.removeprefix(BOM_UTF8))
+        table = self.catalog.table(name)
+        parts = [_plain(table.column(key).type, values[table.column_names.index(key)]) for key in table.key]
+        key = parts[0] if len(parts) == 1 else tuple(parts)
+        if outcome == EXISTS:
+            return f"insert of key {key!r}, which table {name!r} has already"
+        word = "update" if op == Op.UPDATE else "delete"
+        return f"{word} of key {key!r}, which table {name!r} does not have"
+
+    def _pack_table(self, number: int, versions: I64) -> dict[str, Any]:
+        layout, width = self._layout[number], int(self._layout[number, WIDTH])
+        records = self._pages[0][versions >> PAGE_BITS] + (versions & (PAGE - 1)) * width
+        words = self._words[records[:, None] + np.arange(width)] if len(versions) else np.empty((0, width), np.int64)
+        sizes = words[:, int(layout[ENDS]) + int(layout[COLUMNS]) - 1]
+        starts = np.cumsum(sizes) - sizes
+        text = np.empty(int(sizes.sum()), np.uint8)
+        for start, to, size in zip(words[:, 1].tolist(), starts.tolist(), sizes.tolist(), strict=True):
+            text[to : to + size] = self._text[start : start + size]
+        words[:, 1] = starts
+        return {"words": words[:, 1:], "text": text}
+
+    def _unpack_table(self, number: int, part: Any) -> I64:
+        words, text = part["words"], part["text"]
+        width = int(self._layout[number, WIDTH])
+        self._reserve_text(len(text))
+        self._grow_pages(len(words) // PAGE + 2)
+        end = int(self.keys.counts[TEXT_END])
+        self._text[end : end + len(text)] = text
+        self.keys.counts[TEXT_END] += len(text)
+        versions = np.empty(len(words), np.int64)
+        for i in range(len(words)):
+            versions[i] = take_version(self.rows, self.keys, number)
+        records = self._pages[0][versions >> PAGE_BITS] + (versions & (PAGE - 1)) * width
+        if len(words):
+            self._words[records[:, None] + np.arange(1, width)] = words
+            self._words[records + 1] += end
+        return versions
+
+
+def _cells(table: Table, values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
+    """Texts and codes of a row's values."""
+    texts: list[bytes | None] = []
+    codes = []
+    for column, value in zip(table.columns, values, strict=True):
+        if value is None:
+            texts.append(None)
+            codes.append(0)
+        else:
+            texts.append(_TEXTS.get(column.type, repr)(value).encode())
+            codes.append(code_of(column.type, value) if column.type.is_comparable else 0)
+    return texts, codes
+
+
+def _plain(type: ColumnType, value: Any) -> Any:
+    """A value of a key as reasons show it: dates in days, timestamps in microseconds since 1970."""
+    if type is ColumnType.DATE:
+        return code_of(type, value) // DAY_US
+    return code_of(type, value) if type is ColumnType.TIMESTAMP else value
+
+
+def _longer(array: Any, size: int) -> Any:
+    longer = np.full(size, NONE, array.dtype) if array.dtype == np.int32 else np.zeros(size, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def _bytes_of(data: bytes | bytearray) -> U8:
+    """Bytes as kernels take them: writable, and never empty."""
+    writable = data if isinstance(data, bytearray) else bytearray(data)
+    return np.frombuffer(writable or bytearray(1), np.uint8)

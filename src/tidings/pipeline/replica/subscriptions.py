@@ -1,0 +1,197 @@
+"""The subscriptions of a replica by slot: ids and their order, lives, what each shows. Slots are reused."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from json.encoder import encode_basestring
+
+import numpy as np
+
+from tidings.families.evaluator import FOREVER, Lives, Projections
+from tidings.kernels.rows import I64, NONE, U8
+
+_GAP = 2**31
+_LABEL_MAX = 2**61
+_MERGE_SHARE = 64
+"""New ids are entered one by one as long as there are so many known ones for each."""
+
+
+class IdOrder:
+    """Numbers that sort like ids. An id keeps its number until there is no room between two neighbours."""
+
+    def __init__(self) -> None:
+        self._ids: list[str] = []
+        self._labels: list[int] = []
+        self._label_of: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def add(self, ids: Sequence[str]) -> bool:
+        """Takes in ids; True if numbers given before have changed."""
+        fresh = [id for id in dict.fromkeys(ids) if id not in self._label_of]
+        if len(fresh) * _MERGE_SHARE > len(self._ids):
+            self._replace(sorted([*self._ids, *sorted(fresh)]))
+            return True
+        has_changed = False
+        for id in fresh:
+            has_changed |= self._insert(id)
+        return has_changed
+
+    def of(self, id: str) -> int:
+        return self._label_of[id]
+
+    def keep(self, ids: Sequence[str]) -> None:
+        """Forgets all but these; their numbers may change."""
+        self._replace(sorted(ids))
+
+    def _replace(self, ids: list[str]) -> None:
+        gap = min(_GAP, _LABEL_MAX // (len(ids) + 1))
+        self._ids, self._labels = ids, [gap * (i + 1) for i in range(len(ids))]
+        self._label_of = dict(zip(ids, self._labels, strict=True))
+
+    def _insert(self, id: str) -> bool:
+        at = bisect_left(self._ids, id)
+        below = self._labels[at - 1] if at else 0
+        above = self._labels[at] if at < len(self._labels) else below + 2 * _GAP
+        label = (below + above) // 2
+        self._ids.insert(at, id)
+        if label == below or above >= _LABEL_MAX:
+            self._replace(self._ids)
+            return True
+        self._labels.insert(at, label)
+        self._label_of[id] = label
+        return False
+
+
+class Subscriptions:
+    """All that is known of subscriptions but their queries. Arrays are by slot and replaced when they grow."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        """By slot; empty where the slot is free."""
+        self.slots: dict[str, int] = {}
+        """Slots of living subscriptions."""
+        self._free: list[int] = []
+        self._order = IdOrder()
+        self.label = np.empty(0, np.int64)
+        self.id_start, self.id_stop = np.empty(0, np.int64), np.empty(0, np.int64)
+        self.id_text: U8 = np.zeros(1024, np.uint8)
+        self._text_end = 0
+        self._text_dead = 0
+        self.lives = Lives(*(np.empty(0, np.int64) for _ in Lives._fields))
+
+    def __len__(self) -> int:
+        return len(self.ids) - len(self._free)
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.label, self.id_start, self.id_stop, self.id_text, *self.lives)
+        return sum(array.nbytes for array in arrays) + sum(2 * len(id) + 200 for id in self.ids)
+
+    def take(self, count: int) -> list[int]:
+        """Free slots."""
+        reused = [self._free.pop() for _ in range(min(count, len(self._free)))]
+        fresh = count - len(reused)
+        first = len(self.ids)
+        self.ids.extend([""] * fresh)
+        if len(self.ids) > len(self.label):
+            size = max(len(self.ids), 3 * len(self.label) // 2, 64)
+            self.label, self.id_start, self.id_stop = (
+                np.resize(array, size) for array in (self.label, self.id_start, self.id_stop)
+            )
+            self.lives = Lives(*(np.resize(array, size) for array in self.lives))
+        return [*reused, *range(first, first + fresh)]
+
+    def enter(self, slots: Sequence[int], ids: Sequence[str], family: Sequence[int], projection: Sequence[int]) -> None:
+        """New subscriptions, which are created by the coming micro-batch."""
+        at = np.array(slots, np.int64)
+        lives = self.lives
+        lives.since[at], lives.until[at] = FOREVER, FOREVER
+        lives.family[at], lives.projection[at] = family, projection
+        for slot, id in zip(slots, ids, strict=True):
+            self.ids[slot] = id
+        texts = [encode_basestring(id).encode() for id in ids]
+        ends = np.cumsum([len(text) for text in texts])
+        data = np.frombuffer(b"".join(texts), np.uint8)
+        if self._text_end + len(data) > len(self.id_text):
+            longer = np.zeros(max(self._text_end + len(data), 2 * len(self.id_text)), np.uint8)
+            longer[: self._text_end] = self.id_text[: self._text_end]
+            self.id_text = longer
+        self.id_text[self._text_end : self._text_end + len(data)] = data
+        self.id_stop[at] = self._text_end + ends
+        self.id_start[at] = self._text_end + ends - np.diff(ends, prepend=0)
+        self._text_end += len(data)
+        if self._order.add(ids):
+            self._relabel()
+        else:
+            for slot, id in zip(slots, ids, strict=True):
+                self.label[slot] = self._order.of(id)
+
+    def begin(self, created: I64) -> None:
+        """The micro-batch that created them is over."""
+        self.lives.since[created] = NONE
+
+    def leave(self, slots: Sequence[int]) -> None:
+        """Frees slots of those that were dropped."""
+        for slot in slots:
+            self.ids[slot] = ""
+            self._text_dead += int(self.id_stop[slot] - self.id_start[slot])
+        self._free.extend(slots)
+        if len(self._order) > 2 * len(self) + 1024:
+            self._order.keep(list({id for id in self.ids if id}))
+            self._relabel()
+        if 2 * self._text_dead > self._text_end > 1 << 16:
+            self._compact()
+
+    def _relabel(self) -> None:
+        for slot, id in enumerate(self.ids):
+            if id:
+                self.label[slot] = self._order.of(id)
+
+    def _compact(self) -> None:
+        living = [slot for slot, id in enumerate(self.ids) if id]
+        parts = [self.id_text[self.id_start[slot] : self.id_stop[slot]] for slot in living]
+        end = 0
+        for slot, part in zip(living, parts, strict=True):
+            self.id_start[slot], self.id_stop[slot] = end, end + len(part)
+            end += len(part)
+        self.id_text = np.concatenate([*parts, np.zeros(1024, np.uint8)])
+        self._text_end, self._text_dead = end, 0
+
+
+class ProjectionTable:
+    """What subscriptions show, numbered: (side, table, column, name) of every column shown."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[tuple[int, int, int, str], ...], int] = {}
+        self._arrays: Projections | None = None
+
+    def number(self, shown: Sequence[tuple[int, int, int, str]]) -> int:
+        key = tuple(shown)
+        known = self._numbers.get(key)
+        if known is None:
+            known = self._numbers[key] = len(self._numbers)
+            self._arrays = None
+        return known
+
+    @property
+    def arrays(self) -> Projections:
+        if self._arrays is None:
+            self._arrays = self._build()
+        return self._arrays
+
+    def _build(self) -> Projections:
+        starts, entries, texts = [0], [], []
+        for shown in self._numbers:
+            for i, (side, table, column, name) in enumerate(shown):
+                entries.append((side, table, column))
+                texts.append((", " if i else "{") + encode_basestring(name) + ": ")
+            starts.append(len(entries))
+        columns = np.array(entries, np.int64).reshape(len(entries), 3)
+        data = [text.encode() for text in texts]
+        header = np.cumsum([0, *(len(text) for text in data)])
+        side, table, column = (np.ascontiguousarray(field) for field in columns.T)
+        text = np.frombuffer(bytearray(b"".join(data)) or bytearray(1), np.uint8)
+        return Projections(np.array(starts, np.int64), side, table, column, header.astype(np.int64), text)
