@@ -1,0 +1,361 @@
+"""All join subscriptions of a replica, evaluated over rows that all share.
+
+Subscriptions that join the same tables by the same edges share plans and lists of partners, whatever they select and show. All
+of them lie in one index of boxes, whose first axis is the signature. A change is joined with its partners of that moment, and
+each combination asks the index once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from tidings.families.base import Form
+from tidings.families.evaluator import Evaluator, Events, Lives, Projections, Store, Told
+from tidings.families.join.kernels.combine import Newcomers, Plans
+from tidings.families.join.kernels.evaluate import (
+    CHANGES,
+    COUNTS,
+    DONE,
+    FOUND_FULL,
+    GROUP_FIELDS,
+    HEARD_FIELDS,
+    HITS_FULL,
+    ITEMS,
+    LOOK_FIELDS,
+    OUT_FULL,
+    PAIR_FIELDS,
+    TAILS,
+    TOLD,
+    Output,
+    Scratch,
+    evaluate,
+)
+from tidings.families.join.kernels.partners import fill, no_partners, wider, with_room
+from tidings.families.join.plan import (
+    SIGNATURE_AXIS,
+    Interest,
+    RelationKey,
+    RelationTable,
+    Signature,
+    mask_of,
+    plans_of,
+)
+from tidings.families.join.predicates import Predicates, Tested, gathered
+from tidings.families.join.result import shown_columns
+from tidings.families.join.subscription import predicates_of
+from tidings.kernels.rows import I64, NONE
+from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex
+from tidings.model.catalog import Catalog
+from tidings.model.points import PointBatch
+
+T = TypeVar("T")
+_ROOM_MIN = 256
+
+
+@dataclass
+class _Form:
+    """A form with subscriptions."""
+
+    number: int
+    signature: int
+    tested: list[Tested]
+    shown: list[set[int]]
+    """By side: columns shown."""
+    shape: BoxShape
+    watch: int
+    users: int = 0
+
+
+class JoinEvaluator(Evaluator):
+    """Not safe for use by several threads at a time."""
+
+    name = "join"
+
+    def __init__(self, catalog: Catalog, store: Store) -> None:
+        super().__init__(catalog, store)
+        self._columns = [len(table.columns) for table in catalog.tables]
+        self._index = StabbingIndex(SIGNATURE_AXIS + 1 + sum(self._columns))
+        self._signatures: list[Signature | None] = []
+        """By number; None where nobody uses the number."""
+        self._forms: dict[str, _Form] = {}
+        self._form_keys: list[str | None] = []
+        """By number."""
+        self._relations = RelationTable(len(catalog.tables))
+        self._partners = no_partners()
+        self._plans: Plans | None = None
+        self._coming: list[Newcomers] = []
+        self._form_of, self._box_of, self._box_next = (np.empty(0, np.int64) for _ in range(3))
+        """By slot: number of its form, its first box; by box: the next of the same subscription. NONE for none."""
+        self._sides = 0
+        self._counts = np.zeros(COUNTS, np.int64)
+        self._make_room(2)
+
+    def add(self, points: PointBatch, slots: I64, lives: Lives) -> None:
+        form = self._form(points.form)
+        form.users += len(points)
+        predicates = Predicates(form.tested, points)
+        boxes = predicates.boxes()
+        owner = slots[boxes.point]
+        ids = self._index.add(
+            form.shape,
+            owner,
+            np.column_stack([np.full(len(owner), form.signature), boxes.equal]),
+            [(None, *texts) for texts in boxes.equal_text],
+            boxes.ends,
+            np.full(len(owner), form.watch),
+            boxes.text_ends,
+        )
+        self._keep(form.number, slots, owner, ids)
+        coming = np.flatnonzero(lives.since[slots] != NONE)
+        if len(coming):
+            self._coming.append(predicates.newcomers(coming, slots[coming], form.signature, len(form.shown)))
+
+    def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
+        plans = self._planned()
+        newcomers = gathered(self._coming, self._sides) if self._coming else self._nobody
+        self._coming.clear()
+        rows, counts = self.store.rows, self._counts
+        self._partners = wider(self._partners, 1, len(rows.alive))
+        self._fit(len(lives.since), len(projections.starts) - 1)
+        counts[: ITEMS + 1] = 0
+        event, why = evaluate(
+            rows,
+            events,
+            lives,
+            projections,
+            self._index.boxes,
+            self._partners,
+            self._relations.arrays,
+            plans,
+            newcomers,
+            self._output,
+            self._scratch,
+            0,
+        )
+        while why != DONE:
+            self._grow(why)
+            event, why = evaluate(
+                rows,
+                events,
+                lives,
+                projections,
+                self._index.boxes,
+                self._partners,
+                self._relations.arrays,
+                plans,
+                newcomers,
+                self._output,
+                self._scratch,
+                event,
+            )
+        out = self._output
+        told = out.told[: counts[TOLD]]
+        return Told(
+            told[:, 0].copy(),
+            told[:, 1].copy(),
+            told[:, 2].copy(),
+            out.tails[: counts[TAILS]].copy(),
+            out.changes[: counts[CHANGES]].copy(),
+            out.sources[: counts[ITEMS]].copy(),
+        )
+
+    def remove(self, slots: I64) -> None:
+        numbers, users = np.unique(self._form_of[slots], return_counts=True)
+        box = self._box_of[slots]
+        box = box[box != NONE]
+        while len(box):
+            self._index.remove(box)
+            box = self._box_next[box]
+            box = box[box != NONE]
+        self._form_of[slots] = self._box_of[slots] = NONE
+        for number, count in zip(numbers.tolist(), users.tolist(), strict=True):
+            key = self._form_keys[number]
+            assert key is not None, f"slots {slots} have no join subscription"
+            self._forms[key].users -= count
+            if not self._forms[key].users:
+                self._forget(key)
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (*self._output, *self._scratch, self._form_of, self._box_of, self._box_next)
+        return self._index.nbytes + self._partners.nbytes + sum(array.nbytes for array in arrays)
+
+    def _form(self, key: str) -> _Form:
+        known = self._forms.get(key)
+        if known is not None:
+            return known
+        shape = Form.from_key(key).shape
+        tables = [self.catalog.table(name) for name in shape.tables]
+
+        def place(table: str, column: str) -> tuple[int, int]:
+            side = shape.tables.index(table)
+            return side, tables[side].column_names.index(column)
+
+        edges = tuple(
+            (
+                *(shape.tables.index(edge.left), tuple(place(edge.left, name)[1] for name in edge.left_columns)),
+                *(shape.tables.index(edge.right), tuple(place(edge.right, name)[1] for name in edge.right_columns)),
+            )
+            for edge in shape.joins
+        )
+        signature = Signature(tuple(self.store.number(name) for name in shape.tables), edges)
+        tested = []
+        for ref in predicates_of(shape):
+            is_text = self.catalog.table(ref.table).column(ref.column).type.is_lossy
+            tested.append(Tested(*place(*ref), ref in shape.equalities, is_text))
+        shown: list[set[int]] = [set() for _ in tables]
+        for ref in shown_columns(shape, self.catalog):
+            side, column = place(*ref)
+            shown[side].add(column)
+        first = np.cumsum([SIGNATURE_AXIS + 1, *(len(table.columns) for table in tables)]).tolist()
+        axis = {one: first[one.side] + one.column for one in tested}
+        ranged = [one for one in tested if not one.is_equal]
+        box_shape = BoxShape(
+            (SIGNATURE_AXIS, *(axis[one] for one in tested if one.is_equal)),
+            tuple(axis[one] for one in ranged),
+            tuple(axis[one] for one in ranged if one.is_text),
+        )
+        watch = mask_of({first[side] + column for side, columns in enumerate(shown) for column in columns})
+        wanted: set[RelationKey] = {(signature.tables[one.side], (one.column,)) for one in tested if one.is_equal}
+        number = self._number(signature, wanted)
+        form = _Form(_take(self._form_keys, key), number, tested, shown, box_shape, watch)
+        self._forms[key] = form
+        self._plans = None
+        return form
+
+    def _number(self, signature: Signature, wanted: set[RelationKey]) -> int:
+        """The signature's number; lists of partners that it needs, and those wanted besides, begin with the current rows."""
+        if signature not in self._signatures:
+            _take(self._signatures, signature)
+        for key in sorted((wanted | signature.relations()) - set(self._relations.numbers)):
+            self._relations.add(key)
+            self._start(key)
+        return self._signatures.index(signature)
+
+    def _start(self, key: RelationKey) -> None:
+        table, index = key[0], self._relations.index(key)
+        versions = self.store.current(table)
+        arrays, rows = self._relations.arrays, self.store.rows
+        self._partners = wider(self._partners, int(np.diff(arrays.of_table).max()), len(rows.alive))
+        start = fill(rows, self._partners, arrays, table, index, versions, 0)
+        while start < len(versions):
+            self._partners = with_room(self._partners)
+            start = fill(rows, self._partners, arrays, table, index, versions, start)
+
+    def _forget(self, key: str) -> None:
+        """A form without subscriptions, and its signature if that has no other."""
+        form = self._forms.pop(key)
+        self._form_keys[form.number] = None
+        self._plans = None
+        if all(other.signature != form.signature for other in self._forms.values()):
+            self._signatures[form.signature] = None
+        if not self._forms:
+            self._relations = RelationTable(len(self.catalog.tables))
+            self._partners = no_partners()
+
+    def _keep(self, form: int, slots: I64, owner: I64, boxes: I64) -> None:
+        """Notes the boxes of new subscriptions; those of one follow each other."""
+        self._form_of = _longer(self._form_of, slots)
+        self._box_of = _longer(self._box_of, slots)
+        self._box_next = _longer(self._box_next, boxes)
+        self._form_of[slots] = form
+        self._box_next[boxes] = NONE
+        is_same = owner[1:] == owner[:-1]
+        self._box_next[boxes[:-1][is_same]] = boxes[1:][is_same]
+        is_first = np.append(True, ~is_same)[: len(owner)]
+        self._box_of[owner[is_first]] = boxes[is_first]
+
+    def _planned(self) -> Plans:
+        if self._plans is None:
+            interests = [Interest(len(signature.tables) if signature else 0) for signature in self._signatures]
+            for form in self._forms.values():
+                for one in form.tested:
+                    interests[form.signature].tested[one.side].add(one.column)
+                for side, columns in enumerate(form.shown):
+                    interests[form.signature].shown[side] |= columns
+            self._plans = plans_of(self._signatures, interests, self._relations, self._columns)
+            if self._plans.tables.shape[1] > self._sides:
+                self._make_room(self._plans.tables.shape[1])
+        return self._plans
+
+    def _make_room(self, sides: int) -> None:
+        """Room for what is told and found, where a join has at most so many sides."""
+        self._sides = sides
+        self._nobody = gathered([], sides)
+        none, room = np.empty(0, np.int64), _ROOM_MIN
+        axes = SIGNATURE_AXIS + 1 + sum(self._columns)
+        self._output = Output(
+            np.empty((room, 3), np.int64),
+            np.empty((room, 4), np.int64),
+            np.empty((room, 2), np.int64),
+            np.empty((room, sides), np.int64),
+            self._counts,
+        )
+        self._scratch = Scratch(
+            np.empty((room, sides), np.int64),
+            np.empty((PAIR_FIELDS, room + 1), np.int64),
+            np.empty((room, 3), np.int64),
+            np.empty((room, HEARD_FIELDS), np.int64),
+            np.empty((room, GROUP_FIELDS), np.int64),
+            np.empty(2 * room, np.int64),
+            none,
+            np.empty((0, LOOK_FIELDS), np.int64),
+            np.zeros((2, axes, VECTOR_FIELDS), np.int64),
+            np.zeros(2, np.int64),
+            np.empty((4, sides), np.int64),
+        )
+
+    def _fit(self, slots: int, projections: int) -> None:
+        """Room for all slots and projections."""
+        mark, looks = self._scratch.mark, self._scratch.looks
+        if slots > len(mark):
+            longer = np.full(max(slots, 3 * len(mark) // 2), NONE, np.int64)
+            self._scratch = self._scratch._replace(mark=longer)
+        if projections > len(looks):
+            shown = np.zeros((max(projections, 2 * len(looks)), LOOK_FIELDS), np.int64)
+            self._scratch = self._scratch._replace(looks=shown)
+
+    def _grow(self, why: int) -> None:
+        """Twice the room where there was not enough."""
+        scratch = self._scratch
+        if why == OUT_FULL:
+            told, tails, changes, sources, counts = self._output
+            self._output = Output(_twice(told), _twice(tails), _twice(changes), _twice(sources), counts)
+        elif why == FOUND_FULL:
+            room = 2 * len(scratch.found)
+            of_pair = np.empty((PAIR_FIELDS, room + 1), np.int64)
+            self._scratch = scratch._replace(found=_twice(scratch.found), of_pair=of_pair)
+        elif why == HITS_FULL:
+            hits, heard, groups, table = (
+                _twice(array) for array in (scratch.hits, scratch.heard, scratch.groups, scratch.table)
+            )
+            self._scratch = scratch._replace(hits=hits, heard=heard, groups=groups, table=table)
+        else:
+            self._partners = with_room(self._partners)
+
+
+def _take(places: list[T | None], value: T) -> int:
+    """Puts a value into the first free place; gives its number."""
+    number = places.index(None) if None in places else len(places)
+    places[number : number + 1] = [value]
+    return number
+
+
+def _longer(array: I64, numbers: I64) -> I64:
+    """Long enough to have all these numbers; NONE in new places."""
+    top = int(numbers.max(initial=NONE)) + 1
+    if top <= len(array):
+        return array
+    longer = np.full(max(top, 3 * len(array) // 2), NONE, np.int64)
+    longer[: len(array)] = array
+    return longer
+
+
+def _twice(array: I64) -> I64:
+    """A copy with room for twice as many."""
+    longer = np.empty((2 * len(array), *array.shape[1:]), np.int64)
+    longer[: len(array)] = array
+    return longer

@@ -1,0 +1,222 @@
+"""Predicates of new subscriptions as their points have them, made into boxes of an index and into tests of first answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import product
+from json.encoder import encode_basestring
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from tidings.families.join.kernels.combine import (
+    CLOSED,
+    COLUMN,
+    HI,
+    HI_TEXT,
+    LO,
+    LO_TEXT,
+    TEST_FIELDS,
+    VALUE_CODE,
+    VALUE_FIELDS,
+    VALUE_TEXT,
+    VALUE_TEXT_STOP,
+    VALUES,
+    VALUES_STOP,
+    Newcomers,
+)
+from tidings.families.join.subscription import Predicate
+from tidings.kernels.rows import I64, NONE, U8, hash_bytes
+from tidings.model.codes import BoolArray
+from tidings.model.points import PointBatch
+
+TextEnds = tuple[bytes | None, bytes | None, bool, bool]
+"""Exact ends of a range of text, and whether they belong to it."""
+_DECODER = msgspec.msgpack.Decoder(list[Predicate | None])
+
+
+class Tested(NamedTuple):
+    """A column with a predicate."""
+
+    side: int
+    column: int
+    is_equal: bool
+    is_text: bool
+
+
+class BoxRows(NamedTuple):
+    """Boxes of some points: of which point, constants of the equalities, ends of the ranges."""
+
+    point: I64
+    equal: I64
+    equal_text: list[tuple[bytes | None, ...]]
+    ends: I64
+    text_ends: list[tuple[TextEnds, ...]]
+
+
+class Predicates:
+    """Predicates of all points of a batch. IN has several values; all other equalities one."""
+
+    def __init__(self, tested: Sequence[Tested], points: PointBatch) -> None:
+        self._tested = tested
+        self._coords = points.coords
+        self._equal = [i for i, one in enumerate(tested) if one.is_equal]
+        self._ranged = [i for i, one in enumerate(tested) if not one.is_equal]
+        n = len(points)
+        self.is_possible: BoolArray = np.all(self._coords[:, 0::2] <= self._coords[:, 1::2], axis=1)
+        """Whether any row can satisfy a point's predicates."""
+        self._counts = np.ones((n, len(self._equal)), np.int64)
+        """[points, equalities]: how many values; `_codes` has them in this order."""
+        self._codes = self._coords[:, [2 * i for i in self._equal]].reshape(-1)
+        self._texts: list[bytes | None] | None = None
+        self._text_ends: list[tuple[TextEnds, ...]] = []
+        """Of each point, one per range of text."""
+        details = points.details.to_pylist()
+        if any(details):
+            self._read(details)
+
+    def _read(self, details: Sequence[bytes]) -> None:
+        lossy = [i for i in self._ranged if self._tested[i].is_text]
+        texts: list[bytes | None] = []
+        codes: list[int] = []
+        hashes: dict[str, tuple[bytes, int]] = {}
+        for point, note in enumerate(details):
+            predicates = _DECODER.decode(note) if note else [None] * len(self._tested)
+            for at, i in enumerate(self._equal):
+                predicate = predicates[i]
+                if predicate is None or predicate.values is None:
+                    texts.append(None)
+                    codes.append(int(self._coords[point, 2 * i]))
+                    continue
+                self._counts[point, at] = len(predicate.values)
+                for value in predicate.values:
+                    if isinstance(value, str):
+                        known = hashes.get(value)
+                        if known is None:
+                            text = _canonical(value)
+                            known = hashes[value] = (text, int(hash_bytes(_bytes(text), 0, len(text))))
+                        texts.append(known[0])
+                        codes.append(known[1])
+                    else:
+                        texts.append(None)
+                        codes.append(value)
+            if lossy:
+                self._text_ends.append(tuple(_ends(predicates[i]) for i in lossy))
+        self._texts, self._codes = texts, np.array(codes, np.int64)
+
+    @cached_property
+    def _first_value(self) -> I64:
+        """[points * equalities + 1]: where the values of each equality begin."""
+        return np.append(0, np.cumsum(self._counts.ravel()))
+
+    def boxes(self) -> BoxRows:
+        """One box per combination of values, of points that anything can satisfy."""
+        ends = self._coords.reshape(len(self._coords), len(self._tested), 2)[:, self._ranged]
+        ends = ends.reshape(len(ends), 2 * len(self._ranged))
+        equalities = len(self._equal)
+        point = np.flatnonzero(self.is_possible)
+        if bool((self._counts == 1).all()):
+            equal = self._codes.reshape(len(ends), equalities)[point]
+            nothing = (None,) * equalities
+            texts = self._texts
+            if texts is None:
+                equal_text: list[tuple[bytes | None, ...]] = [nothing] * len(point)
+            else:
+                equal_text = [tuple(texts[equalities * i : equalities * (i + 1)]) for i in point.tolist()]
+        else:
+            chosen = [
+                product(*(range(*self._first_value[equalities * i + j :][:2]) for j in range(equalities)))
+                for i in point.tolist()
+            ]
+            boxes = [list(values) for values in chosen]
+            point = np.repeat(point, [len(values) for values in boxes])
+            values = np.array([one for values in boxes for one in values], np.int64).reshape(len(point), equalities)
+            equal = self._codes[values]
+            texts = self._texts or [None] * len(self._codes)
+            equal_text = [tuple(texts[at] for at in row) for row in values.tolist()]
+        text_ends = [self._text_ends[i] for i in point.tolist()] if self._text_ends else []
+        return BoxRows(point, equal, equal_text, ends[point], text_ends)
+
+    def newcomers(self, at: I64, slots: I64, signature: int, sides: int) -> Newcomers:
+        """The points at some places, with these slots, as newcomers whose tests are those of their predicates."""
+        dims, equalities = len(self._tested), len(self._equal)
+        tests = np.full((len(at), dims, TEST_FIELDS), NONE, np.int64)
+        tests[:, :, COLUMN] = [one.column for one in self._tested]
+        tests[:, :, LO], tests[:, :, HI] = self._coords[at, 0::2], self._coords[at, 1::2]
+        tests[:, :, VALUES] = tests[:, :, VALUES_STOP] = 0
+        first = self._first_value
+        for j, i in enumerate(self._equal):
+            place = equalities * at + j
+            tests[:, i, VALUES], tests[:, i, VALUES_STOP] = first[place], first[place + 1]
+        text = bytearray()
+        values = np.zeros((len(self._codes), VALUE_FIELDS), np.int64)
+        values[:, VALUE_CODE] = self._codes
+        for i, value in enumerate(self._texts or ()):
+            if value is not None:
+                values[i, VALUE_TEXT] = len(text)
+                text += value
+                values[i, VALUE_TEXT_STOP] = len(text)
+        lossy = [i for i in self._ranged if self._tested[i].is_text]
+        if self._text_ends:
+            for row, point in enumerate(at.tolist()):
+                for i, (lo, hi, lo_closed, hi_closed) in zip(lossy, self._text_ends[point], strict=True):
+                    tests[row, i, CLOSED] = lo_closed | hi_closed << 1
+                    for end, field in ((lo, LO_TEXT), (hi, HI_TEXT)):
+                        if end is not None:
+                            tests[row, i, field] = len(text)
+                            text += end
+                            tests[row, i, field + 1] = len(text)
+        of_side = np.searchsorted([one.side for one in self._tested], np.arange(sides + 1))
+        tests_of = dims * np.arange(len(at))[:, None] + of_side
+        signatures = np.where(self.is_possible[at], signature, NONE)
+        return Newcomers(slots, signatures, tests_of, tests.reshape(-1, TEST_FIELDS), values, _bytes(bytes(text)))
+
+
+def gathered(parts: Sequence[Newcomers], sides: int) -> Newcomers:
+    """All newcomers of a micro-batch; `sides` is how many a join has at most."""
+    slots = np.concatenate([np.empty(0, np.int64), *(part.slots for part in parts)])
+    signature = np.concatenate([np.empty(0, np.int64), *(part.signature for part in parts)])
+    tests_of, tests, values, text = [], [], [], []
+    test = value = byte = 0
+    for part in parts:
+        last = part.tests_of[:, -1:]
+        more = np.repeat(last, sides + 1 - part.tests_of.shape[1], axis=1)
+        tests_of.append(np.concatenate([part.tests_of, more], axis=1) + test)
+        moved = part.tests.copy()
+        moved[:, [VALUES, VALUES_STOP]] += value
+        for field in (LO_TEXT, HI_TEXT):
+            moved[:, [field, field + 1]] += np.where(moved[:, field] == NONE, 0, byte)[:, None]
+        tests.append(moved)
+        shifted = part.values.copy()
+        shifted[:, [VALUE_TEXT, VALUE_TEXT_STOP]] += byte
+        values.append(shifted)
+        text.append(part.text)
+        test, value, byte = test + len(moved), value + len(shifted), byte + len(part.text)
+    order = np.argsort(slots)
+    return Newcomers(
+        slots[order],
+        signature[order],
+        np.concatenate([np.empty((0, sides + 1), np.int64), *tests_of])[order],
+        np.concatenate([np.empty((0, TEST_FIELDS), np.int64), *tests]),
+        np.concatenate([np.empty((0, VALUE_FIELDS), np.int64), *values]),
+        np.concatenate([np.empty(0, np.uint8), *text]),
+    )
+
+
+def _canonical(text: str) -> bytes:
+    """A text as it stands in a line of output."""
+    return encode_basestring(text).encode()
+
+
+def _ends(predicate: Predicate | None) -> TextEnds:
+    if predicate is None:
+        return None, None, True, True
+    lo, hi = (None if end is None else _canonical(end) for end in (predicate.lo, predicate.hi))
+    return lo, hi, predicate.lo_closed, predicate.hi_closed
+
+
+def _bytes(data: bytes) -> U8:
+    """Writable, as kernels are compiled for."""
+    return np.frombuffer(bytearray(data), np.uint8)

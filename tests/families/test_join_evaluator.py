@@ -1,0 +1,256 @@
+"""Joins over shared rows: after every event answers are those of the reference, and lines those of the staged engine."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidings.engine import Engine
+from tidings.families.base import PlainTables
+from tidings.families.join import evaluator
+from tidings.families.join.plan import Signature
+from tidings.families.join.reference import answer
+from tidings.sql import parse_catalog
+from tidings.sql.compiler import Compiler
+
+NUMBERS = """
+CREATE TABLE r (id INT PRIMARY KEY, b INT, c DOUBLE, x DOUBLE);
+CREATE TABLE s (id INT PRIMARY KEY, b INT, c DOUBLE, x DOUBLE);
+CREATE TABLE t (id INT PRIMARY KEY, b INT, c DOUBLE, x DOUBLE);
+"""
+TEXTS = """
+CREATE TABLE r (id TEXT PRIMARY KEY, b TEXT, c INT, x TEXT);
+CREATE TABLE s (id TEXT, k INT, b TEXT, c INT, x TEXT, PRIMARY KEY (k, id));
+CREATE TABLE t (id TEXT, k INT, b TEXT, c INT, x TEXT, PRIMARY KEY (id, k));
+"""
+JOINS = (
+    "r JOIN s USING (b)",
+    "s JOIN r ON r.b = s.b",
+    "r JOIN s ON r.b = s.b AND r.c = s.c",
+    "r JOIN s ON r.b = s.b JOIN t ON t.c = s.c",
+    "t JOIN r ON r.b = t.b JOIN s ON r.c = s.c",
+    "r JOIN s ON r.b = s.b JOIN t ON t.c = s.c AND t.b = r.b",
+    "r JOIN s ON r.b = s.b JOIN t ON t.b = s.b AND t.b = r.b",
+)
+TEXT_VALUES = ("a long text", "a long texts", 'b"\\', "b", "")
+Row = dict[str, Any]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def room_runs_out() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluator, "_ROOM_MIN", 2)
+        yield
+
+
+class World:
+    """Random changes of few rows, and random subscriptions that come and go, all after sequence numbers of their own."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = rng = random.Random(seed)
+        self.catalog = parse_catalog(rng.choice([NUMBERS, TEXTS]))
+        self.joins = rng.sample(JOINS, rng.randrange(1, 4))
+        self.tables: PlainTables = {table.name: {} for table in self.catalog.tables}
+        self.values = rng.choice([2, 3])
+        self.keys = rng.choice([2, 4])
+
+    def value(self, type: str) -> Any:
+        if type == "TEXT":
+            return self.random.choice([*TEXT_VALUES[: self.values], None])
+        return self.random.choice([0.0, -0.0, 1.0, 2.0, None] if type == "DOUBLE" else [1, 2, -3, None][-self.values :])
+
+    def constant(self, type: str) -> str:
+        value = None
+        while value is None:
+            value = self.value(type)
+        return "'" + value + "'" if isinstance(value, str) else repr(value)
+
+    def row(self, name: str) -> Row:
+        table, number = self.catalog.table(name), self.random.randrange(self.keys)
+        row = {column.name: self.value(column.type.value) for column in table.columns}
+        row["id"] = f"{number:04}" if table.column("id").type.value == "TEXT" else number
+        return {**row, "k": number % 2} if table.has_column("k") else row
+
+    def change(self) -> Row:
+        """A change that is accepted, applied to the plain tables."""
+        name = self.random.choice([*self.tables])
+        row = self.row(name)
+        key = tuple(row[column] for column in self.catalog.table(name).key)
+        known = self.tables[name]
+        if key not in known:
+            op = self.random.choice(["insert", "upsert"])
+        else:
+            op = self.random.choice(["update", "update", "update", "upsert", "delete"])
+            if op == "update" and self.random.random() < 0.5:
+                column = self.random.choice([c for c in row if c not in self.catalog.table(name).key])
+                row = {**known[key], column: row[column]}
+        if op == "delete":
+            del known[key]
+            row = {column: row[column] for column in self.catalog.table(name).key}
+        else:
+            known[key] = row
+        return {"table": name, "op": op, "row": row}
+
+    def query(self) -> str:
+        source = self.random.choice(self.joins)
+        names = [name for name in self.tables if name in source.split()]
+        columns = [
+            (f"{name}.{column.name}", column.type.value)
+            for name in names
+            for column in self.catalog.table(name).columns
+        ]
+        shown = "*"
+        if self.random.random() < 0.7:
+            shown = ", ".join(name for name, _ in self.random.sample(columns, self.random.randrange(1, 4)))
+        tests = []
+        for name, type in self.random.sample(columns, self.random.choice([0, 1, 1, 2, 3])):
+            one, two = self.constant(type), self.constant(type)
+            pattern = self.random.choice(["{} = {}", "{} IN ({}, {})", "{} >= {}", "{} < {}", "{} BETWEEN {} AND {}"])
+            tests.append(pattern.format(name, one, two))
+        return f"SELECT {shown} FROM {source}" + (f" WHERE {' AND '.join(tests)}" if tests else "")
+
+
+class Reader:
+    """A subscriber: holds what it was told, and checks it against the reference after every event."""
+
+    def __init__(self, world: World, sql: str) -> None:
+        statement = Compiler(world.catalog).compile(sql)
+        self.shape, self.constants = statement.shape, statement.constants
+        self.catalog = world.catalog
+        self.held: Counter[str] = Counter()
+        self.is_started = False
+
+    def expected(self, tables: PlainTables) -> Counter[str]:
+        return Counter(_look(row) for row in answer(self.shape, self.constants, self.catalog, tables))
+
+    def hear(self, changes: list[Row]) -> None:
+        """Nothing is told that can be left out, and what goes was there."""
+        gone = Counter(_look(change.get("old", change["row"])) for change in changes if change["op"] != "insert")
+        come = Counter(_look(change["row"]) for change in changes if change["op"] != "delete")
+        assert not gone & come
+        assert gone <= self.held
+        self.held = self.held - gone + come
+
+
+def _look(row: Row) -> str:
+    return json.dumps({name: value + 0.0 if isinstance(value, float) else value for name, value in row.items()})
+
+
+def play(seed: int, steps: int, *, is_staged: bool) -> None:
+    world = World(seed)
+    rng = world.random
+    engines = [Engine(world.catalog)]
+    if is_staged:
+        engines.append(Engine(world.catalog, {"join": "rel-sel"}))
+    readers: dict[str, Reader] = {}
+    lives: list[tuple[int, str, bool]] = []
+    """(after, id, whether it comes)."""
+    states: list[PlainTables] = [{name: {} for name in world.tables}]
+    lines: list[bytes] = []
+    living: list[str] = []
+    next_id = told = 0
+    heard: list[Row] = []
+    for seq in range(1, steps + 1):
+        for _ in range(rng.choice([0, 0, 1, 1, 2])):
+            if living and rng.random() < 0.3:
+                id = living.pop(rng.randrange(len(living)))
+                for engine in engines:
+                    engine.door.drop(id, seq - 1)
+                lives.append((seq - 1, id, False))
+            else:
+                id = f"q{next_id}"
+                next_id += 1
+                sql = world.query()
+                readers[id] = Reader(world, sql)
+                for engine in engines:
+                    engine.door.create(id, sql, seq - 1)
+                living.append(id)
+                lives.append((seq - 1, id, True))
+        lines.append(json.dumps({"seq": seq, **world.change()}).encode())
+        states.append({name: dict(rows) for name, rows in world.tables.items()})
+        if rng.random() < 0.3 or seq == steps:
+            results = [engine.feed(lines) for engine in engines]
+            lines = []
+            notifications = [result.notifications.lines() for result in results]
+            assert all(result.refused == [] for result in results)
+            assert notifications[1:] == notifications[:-1]
+            heard += map(json.loads, notifications[0])
+            told += len(notifications[0])
+    for engine in engines:
+        heard += map(json.loads, engine.finish().notifications.lines())
+        break
+    _check(heard, readers, lives, states)
+    assert told or steps < 5
+
+
+def _check(
+    heard: list[Row], readers: dict[str, Reader], lives: list[tuple[int, str, bool]], states: list[PlainTables]
+) -> None:
+    by_seq: dict[int, list[Row]] = {}
+    for line in heard:
+        by_seq.setdefault(line["seq"], []).append(line)
+    living: set[str] = set()
+    for seq, tables in enumerate(states):
+        own = by_seq.get(seq, [])
+        changes = [line["subscription"] for line in own if not line["snapshot"]]
+        assert len(set(changes)) == len(changes)
+        for line in own:
+            if not line["snapshot"]:
+                assert line["subscription"] in living
+                assert line["changes"]
+                readers[line["subscription"]].hear(line["changes"])
+        for id in living:
+            assert readers[id].held == readers[id].expected(tables)
+        snapshots = {line["subscription"]: line["changes"] for line in own if line["snapshot"]}
+        for after, id, comes in lives:
+            if after == seq and comes:
+                readers[id].hear(snapshots.pop(id))
+                assert readers[id].held == readers[id].expected(tables)
+                living.add(id)
+            elif after == seq:
+                living.remove(id)
+        assert not snapshots
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32))
+def test_answers_are_those_of_the_reference_after_every_event(seed: int) -> None:
+    play(seed, 60, is_staged=False)
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 2**32))
+def test_lines_are_those_of_the_staged_engine(seed: int) -> None:
+    play(seed, 40, is_staged=True)
+
+
+def test_a_cycle_is_closed_by_all_columns_that_lead_into_a_side() -> None:
+    signature = Signature((0, 1, 2), ((0, (1,), 1, (1,)), (1, (2,), 2, (2,)), (2, (1,), 0, (1,))))
+    first, second = signature.steps(0)
+    assert (first.side, first.columns, first.is_direct) == (1, (1,), True)
+    assert (second.side, second.columns, second.is_direct) == (2, (1, 2), False)
+    assert (2, (1, 2)) in signature.relations()
+
+
+def test_memory_is_given_back_when_all_have_gone() -> None:
+    catalog = parse_catalog(NUMBERS)
+    engine = Engine(catalog)
+    for i in range(300):
+        engine.door.create(f"a{i}", f"SELECT * FROM r JOIN s USING (b) WHERE r.x >= {i}", 0)
+    rows = [{"id": i, "b": i % 7, "c": 0.0, "x": float(i)} for i in range(100)]
+    lines = [
+        json.dumps({"seq": i + 1, "table": "r", "op": "insert", "row": row}).encode() for i, row in enumerate(rows)
+    ]
+    engine.feed(lines)
+    for i in range(300):
+        engine.door.drop(f"a{i}", 100)
+    engine.door.create("b", "SELECT s.id FROM r JOIN s USING (b) WHERE r.x = 3", 100)
+    line = json.dumps({"seq": 101, "table": "s", "op": "insert", "row": {**rows[0], "b": 3}}).encode()
+    assert len(engine.feed([line]).notifications.lines()) == 2
