@@ -1,0 +1,233 @@
+"""Evaluates all drift subscriptions over shared rows: every member holds the version of each row that it was last told.
+
+The work is done by `kernels`: `telling` goes through the events, `audiences` knows who follows which row, `members` how they
+come and go, `thresholds` finds those who are due. This owns their arrays, lets them grow, and translates forms and channels.
+"""
+
+from __future__ import annotations
+
+import struct
+from json.encoder import encode_basestring
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tidings.families.base import Form
+from tidings.families.drift.kernels.audiences import (
+    FAN,
+    GROUPING_COLUMNS,
+    GROUPS,
+    NUMBERS,
+    RUN_KINDS,
+    SCRATCH_NEEDED,
+    WORDS,
+    WORDS_NEEDED,
+    Audiences,
+    rehash,
+)
+from tidings.families.drift.kernels.members import add_members, link_rows, list_held, remove_members, restore_held
+from tidings.families.drift.kernels.telling import (
+    CHANGES,
+    CHANGES_NEEDED,
+    COUNTS,
+    PLACES_NEEDED,
+    TAILS,
+    TOLD,
+    Output,
+    apply_events,
+)
+from tidings.families.drift.kernels.thresholds import MOVED, MOVED_PERCENT, MOVED_RATIO
+from tidings.families.drift.subscription import space_of
+from tidings.families.evaluator import Evaluator, Events, Lives, Projections, Store, Told
+from tidings.kernels.rows import I64, NONE, PAGE_BITS
+from tidings.model.catalog import Catalog, Column, Table
+from tidings.model.channel import ChannelKey, channel_keys
+from tidings.model.points import PointBatch
+from tidings.model.types import ColumnType
+
+_KINDS = {"moved": MOVED, "moved_percent": MOVED_PERCENT, "moved_ratio": MOVED_RATIO}
+_NO_SOURCES = np.empty((0, 0), np.int64)
+
+
+class DriftEvaluator(Evaluator):
+    name = "drift"
+    fan_out: ClassVar[int] = 16
+    """So many members of a row are scanned flat; over more stands a tree with so many children per node. A power of two."""
+
+    def __init__(self, catalog: Catalog, store: Store) -> None:
+        super().__init__(catalog, store)
+        self._groupings: dict[tuple[int, tuple[int, ...]], int] = {}
+        """(table, pinned columns) -> address; once in use they stay, for whoever comes next."""
+        numbers = np.zeros(NUMBERS, np.int64)
+        numbers[FAN] = self.fan_out.bit_length() - 1
+        self._audiences = Audiences(
+            words=np.empty(1024, np.int64),
+            free=np.full(RUN_KINDS, NONE, np.int64),
+            numbers=numbers,
+            groupings=np.full(max(1, len(catalog.tables)), NONE, np.int64),
+            buckets=np.full(64, NONE, np.int64),
+            row_of=np.full(64, NONE, np.int64),
+            member_of=np.full(64, NONE, np.int64),
+            scratch=np.empty(64, np.int64),
+        )
+        self._output = Output(
+            event=np.empty(64, np.int64),
+            slot=np.empty(64, np.int64),
+            tail=np.empty(64, np.int64),
+            tails=np.empty((64, 4), np.int64),
+            changes=np.empty((64, 2), np.int64),
+            counts=np.zeros(COUNTS, np.int64),
+            known_tails=np.zeros((64, 4), np.int64),
+        )
+
+    def add(self, points: PointBatch, slots: I64, lives: Lives) -> None:
+        space = space_of(Form.from_key(points.form), self.catalog)
+        table = self.store.number(space.table.name)
+        value = 2 * _place(space.table, space.column) + (space.column.type is ColumnType.DOUBLE)
+        clock = NONE if space.clock is None else _place(space.table, space.clock)
+        self._follow_versions()
+        grouping = self._grouping(table, tuple(_place(space.table, column) for column in space.pinned))
+        key_of, key_starts, keys = _keys_of(channel_keys(points.channel, len(points)))
+        member_of = self._audiences.member_of
+        top = int(slots.max(initial=-1)) + 1
+        if top > len(member_of):
+            self._audiences = self._audiences._replace(member_of=_longer(member_of, top))
+        form = (grouping, value, clock, _KINDS[space.kind], space.patience or 0)
+        which = (slots, np.ascontiguousarray(points.coords[:, 0]), key_of, key_starts, keys, lives.since[slots] == NONE)
+        done = 0
+        while done < len(slots):
+            done = add_members(self._audiences, self.store.rows, *form, *which, done)
+            self._make_room(is_needed=done < len(slots))
+
+    def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
+        out = self._output
+        counts = out.counts
+        counts[:] = 0
+        if self._groupings:
+            self._follow_versions()
+            while not apply_events(self._audiences, self.store.rows, events, lives, projections, self._output):
+                self._make_room(is_needed=True)
+                self._make_room_to_tell()
+            self._make_room(is_needed=False)
+            out = self._output
+        told, tails, changes = counts[[TOLD, TAILS, CHANGES]].tolist()
+        who = (out.event[:told].copy(), out.slot[:told].copy(), out.tail[:told].copy())
+        return Told(*who, out.tails[:tails].copy(), out.changes[:changes].copy(), _NO_SOURCES)
+
+    def remove(self, slots: I64) -> None:
+        remove_members(self._audiences, self.store.rows, slots)
+
+    def dump(self) -> Any:
+        nothing = np.empty(0, np.int64)
+        slots = np.empty(list_held(self._audiences, nothing, nothing), np.int64)
+        held = np.empty_like(slots)
+        list_held(self._audiences, slots, held)
+        versions, number = np.unique(held, return_inverse=True)
+        return {"slot": slots, "number": number, "versions": self.store.pack(versions)}
+
+    def load(self, state: Any) -> None:
+        versions = self.store.unpack(state["versions"])
+        self._follow_versions()
+        slots, held = state["slot"], versions[state["number"]]
+        tables = self.store.rows.page_table[held >> PAGE_BITS]
+        for table in np.unique(tables).tolist():
+            of_table = tables == table
+            current = self.store.current(table)
+            restore_held(self._audiences, self.store.rows, table, current, slots[of_table], held[of_table])
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in (*self._audiences, *self._output))
+
+    def _grouping(self, table: int, columns: tuple[int, ...]) -> int:
+        """The grouping of a table's rows by these columns."""
+        known = self._groupings.get((table, columns))
+        if known is not None:
+            return known
+        width = GROUPING_COLUMNS + len(columns)
+        numbers = self._audiences.numbers
+        numbers[WORDS_NEEDED], numbers[SCRATCH_NEEDED] = width, 0
+        self._make_room(is_needed=True)
+        audiences = self._audiences
+        grouping = int(numbers[WORDS])
+        numbers[WORDS] += width
+        audiences.words[grouping : grouping + width] = (audiences.groupings[table], 0, len(columns), *columns)
+        audiences.groupings[table] = self._groupings[table, columns] = grouping
+        versions, done = self.store.current(table), 0
+        while done < len(versions):
+            done = link_rows(self._audiences, self.store.rows, grouping, versions, done)
+            self._make_room(is_needed=done < len(versions))
+        return grouping
+
+    def _follow_versions(self) -> None:
+        """Makes room for all versions there are."""
+        count = len(self.store.rows.alive)
+        if count > len(self._audiences.row_of):
+            self._audiences = self._audiences._replace(row_of=_longer(self._audiences.row_of, count))
+
+    def _make_room(self, *, is_needed: bool) -> None:
+        """Gives the kernels what they have noted as needed, and groups enough buckets."""
+        audiences = self._audiences
+        numbers = audiences.numbers
+        if is_needed:
+            words = int(numbers[WORDS] + numbers[WORDS_NEEDED])
+            if words > len(audiences.words):
+                audiences = audiences._replace(words=_longer(audiences.words, words))
+            if numbers[SCRATCH_NEEDED] > len(audiences.scratch):
+                audiences = audiences._replace(scratch=np.empty(2 * int(numbers[SCRATCH_NEEDED]), np.int64))
+        if numbers[GROUPS] > len(audiences.buckets):
+            buckets = np.full(2 << int(numbers[GROUPS]).bit_length(), NONE, np.int64)
+            rehash(audiences, buckets)
+            audiences = audiences._replace(buckets=buckets)
+        self._audiences = audiences
+
+    def _make_room_to_tell(self) -> None:
+        out = self._output
+        counts = out.counts
+        places = int(counts[PLACES_NEEDED])
+        told, tails = int(counts[TOLD]) + places, int(counts[TAILS]) + places
+        changes = int(counts[CHANGES] + counts[CHANGES_NEEDED])
+        if told > len(out.event):
+            event, slot, tail = (_longer(array, told) for array in (out.event, out.slot, out.tail))
+            out = out._replace(event=event, slot=slot, tail=tail)
+        if tails > len(out.tails):
+            out = out._replace(tails=_longer(out.tails, tails))
+        if changes > len(out.changes):
+            out = out._replace(changes=_longer(out.changes, changes))
+        if 2 * places > len(out.known_tails):
+            out = out._replace(known_tails=np.zeros((2 << (2 * places).bit_length(), 4), np.int64))
+        self._output = out
+
+
+def _place(table: Table, column: Column) -> int:
+    return table.column_names.index(column.name)
+
+
+def _keys_of(channels: list[ChannelKey]) -> tuple[I64, I64, I64]:
+    """Keys as `audiences` writes them, each once: (number of each channel's key, NONE: null; starts of keys; their words)."""
+    numbers: dict[ChannelKey, int] = {}
+    key_of = np.fromiter((numbers.setdefault(channel, len(numbers)) for channel in channels), np.int64, len(channels))
+    parts = [_key_bytes(channel) for channel in numbers]
+    starts = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum([len(part) // 8 for part in parts], out=starts[1:])
+    is_null = np.fromiter((None in channel for channel in numbers), np.bool_, len(numbers))
+    key_of[is_null[key_of]] = NONE
+    return key_of, starts, np.frombuffer(bytearray().join(parts), np.int64)
+
+
+def _key_bytes(channel: ChannelKey) -> bytes:
+    parts = []
+    for component in channel:
+        if isinstance(component, str):
+            text = encode_basestring(component).encode()
+            parts += [struct.pack("<q", len(text)), text, bytes(-len(text) % 8)]
+        elif component is not None:
+            parts.append(struct.pack("<q", component))
+    return b"".join(parts)
+
+
+def _longer(array: I64, needed: int) -> I64:
+    """A copy with at least so many rows, and room to spare."""
+    longer = np.full((max(needed, len(array) + len(array) // 2 + 64), *array.shape[1:]), NONE, np.int64)
+    longer[: len(array)] = array
+    return longer
