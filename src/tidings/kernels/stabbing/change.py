@@ -38,6 +38,7 @@ from tidings.kernels.stabbing.layout import (
     OFFSET,
     OWNER,
     PACKED,
+    POSITION,
     ROOM,
     SET_AXES,
     SET_BUCKETS,
@@ -68,8 +69,6 @@ from tidings.kernels.stabbing.tree import drop_tree, rebuild, rebuild_words, tai
 
 # Phases of adding: each box gets a cell, joins it, and cells with long tails get a tree.
 PLACING, JOINING, PACKING, DONE = range(4)
-
-POSITION = (1 << 32) - 1
 
 
 @njit(cache=True)

@@ -27,6 +27,8 @@ VALID, CODE, EQUAL, TEXT_START, TEXT_STOP, VECTOR_FIELDS = range(6)
 CODE_MIN, CODE_MAX = -(2**63), 2**63 - 1
 NOWHERE = 0
 """No extent begins here."""
+POSITION = (1 << 32) - 1
+"""Bits of a box's place that are its position in the cell."""
 
 LEAF_BITS, FAN_BITS = 6, 4
 LEAF, FAN = 1 << LEAF_BITS, 1 << FAN_BITS

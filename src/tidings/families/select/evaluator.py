@@ -1,0 +1,248 @@
+"""Evaluates all select subscriptions over shared rows: one index of boxes for all tables, one compiled pass per micro-batch.
+
+A subscription is a box for each of its channels. Axes of the index are the columns of all tables, table after table, and one
+more for each table, which boxes without equalities are bound to.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from json.encoder import encode_basestring
+from typing import ClassVar, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from tidings.families.base import Form
+from tidings.families.evaluator import Evaluator, Events, Lives, Projections, Store, Told
+from tidings.families.listeners import on_some_channel
+from tidings.families.select.kernels.match import (
+    AT,
+    CELLS_MAX,
+    CHANGES,
+    CHANGES_NEEDED,
+    COUNTS,
+    HITS_NEEDED,
+    MEMORY_FIELDS,
+    RUN_STOP,
+    TABLE,
+    TAILS,
+    TOLD,
+    TOLD_NEEDED,
+    Matching,
+    Members,
+    apply_events,
+    hash_texts,
+    link_boxes,
+    list_boxes,
+)
+from tidings.families.select.subscription import Details, TextRange, space_of
+from tidings.kernels.rows import I64, NONE
+from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex
+from tidings.kernels.stabbing.index import TextEnds
+from tidings.model.catalog import Catalog
+from tidings.model.points import PointBatch
+from tidings.model.types import ColumnType
+
+_NO_SOURCES = np.empty((0, 0), np.int64)
+_details = msgspec.msgpack.Decoder(Details)
+
+
+class _Layout(NamedTuple):
+    """Where the boxes of a form lie."""
+
+    table: int
+    shape: BoxShape
+    is_text: tuple[bool, ...]
+    """Of the equality columns."""
+    text_ranges: tuple[int, ...]
+    """Places of text columns among the ranges."""
+    watch: int
+
+
+class SelectEvaluator(Evaluator):
+    name = "select"
+    scan_cells_max: ClassVar[int] = 20_000_000
+    """Up to so many (box, row) pairs at one moment, new boxes are compared with all rows: an index is slower."""
+
+    def __init__(self, catalog: Catalog, store: Store) -> None:
+        super().__init__(catalog, store)
+        widths = [len(table.columns) + 1 for table in catalog.tables]
+        axes = sum(widths)
+        tables = len(widths)
+        self.index = StabbingIndex(axes)
+        first_axis = np.zeros(tables, np.int64)
+        for table in catalog.tables:
+            first_axis[store.number(table.name)] = len(table.columns) + 1
+        first_axis[:] = np.cumsum(first_axis) - first_axis
+        self._members = Members(
+            table=np.full(64, NONE, np.int64),
+            first=np.full(64, NONE, np.int64),
+            next=np.full(64, NONE, np.int64),
+            first_axis=first_axis,
+            has_predicate=np.zeros(axes, np.int64),
+            boxes=np.zeros(tables, np.int64),
+        )
+        counts = np.zeros(COUNTS, np.int64)
+        counts[TABLE], counts[CELLS_MAX] = NONE, self.scan_cells_max
+        self._matching = Matching(
+            counts=counts,
+            vectors=np.zeros((2, axes, VECTOR_FIELDS), np.int64),
+            has=np.zeros(2, np.int64),
+            hits=np.empty((1024, 3), np.int64),
+            stamps=np.zeros((64, 2), np.int64),
+            memory=np.zeros((16, MEMORY_FIELDS), np.int64),
+            heavy=np.zeros(tables, np.int64),
+            told=np.empty((3, 1024), np.int64),
+            tails=np.empty((1024, 4), np.int64),
+            changes=np.empty((1024, 2), np.int64),
+        )
+        self._layout = lru_cache(maxsize=4096)(self._lay_out)
+
+    def add(self, points: PointBatch, slots: I64, lives: Lives) -> None:
+        layout = self._layout(points.form)
+        self._reserve_slots(int(slots.max(initial=-1)) + 1)
+        members = self._members
+        members.table[slots] = layout.table
+        members.first[slots] = NONE
+        can_match = on_some_channel(points) & (points.coords[:, 0::2] <= points.coords[:, 1::2]).all(axis=1)
+        if not can_match.all():
+            points, slots = points.take(can_match), slots[can_match]
+        if not len(points):
+            return
+        equal, texts = _constants(points, layout)
+        watch = np.full(len(points), layout.watch, np.uint64).astype(np.int64)
+        boxes = self.index.add(layout.shape, slots, equal, texts, points.coords, watch, _text_ends(points, layout))
+        members.boxes[layout.table] += len(boxes)
+        members.has_predicate[[*layout.shape.equal_axes, *layout.shape.range_axes]] = 1
+        top = int(boxes.max()) + 1
+        if top > len(members.next):
+            self._members = members = members._replace(next=_longer(members.next, top))
+        link_boxes(members.first, members.next, slots, boxes)
+
+    def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
+        m = self._matching
+        counts = m.counts
+        counts[[AT, TOLD, TAILS, CHANGES, RUN_STOP, HITS_NEEDED, TOLD_NEEDED, CHANGES_NEEDED]] = 0
+        if len(projections.starts) > len(m.memory):
+            self._matching = m = m._replace(memory=np.zeros((2 * len(projections.starts), MEMORY_FIELDS), np.int64))
+        arguments = (self.store.rows, self.index.boxes, self._members, events, lives, projections)
+        while not apply_events(*arguments, m):
+            m = self._make_room()
+        told, tails, changes = counts[[TOLD, TAILS, CHANGES]].tolist()
+        event, slot, tail = m.told[:, :told].copy()
+        return Told(event, slot, tail, m.tails[:tails].copy(), m.changes[:changes].copy(), _NO_SOURCES)
+
+    def remove(self, slots: I64) -> None:
+        members = self._members
+        count = list_boxes(members.first, members.next, slots, np.empty(0, np.int64))
+        boxes = np.empty(count, np.int64)
+        list_boxes(members.first, members.next, slots, boxes)
+        self.index.remove(boxes)
+        members.table[slots] = NONE
+        members.first[slots] = NONE
+
+    @property
+    def nbytes(self) -> int:
+        return self.index.nbytes + sum(array.nbytes for array in (*self._members, *self._matching))
+
+    def _lay_out(self, form_key: str) -> _Layout:
+        space = space_of(Form.from_key(form_key), self.catalog)
+        table = self.store.number(space.table.name)
+        first = int(self._members.first_axis[table])
+        axis_of = {name: first + i for i, name in enumerate(space.table.column_names)}
+        equal_axes = tuple(axis_of[column.name] for column in space.equalities)
+        range_axes = tuple(axis_of[column.name] for column in space.ranges)
+        texts = tuple(i for i, column in enumerate(space.ranges) if column.type.is_lossy)
+        watch = 0
+        for name in space.projection:
+            watch |= 1 << (axis_of[name] & 63)
+        return _Layout(
+            table,
+            BoxShape(equal_axes or (first + len(axis_of),), range_axes, tuple(range_axes[i] for i in texts)),
+            tuple(column.type is ColumnType.TEXT for column in space.equalities),
+            texts,
+            watch,
+        )
+
+    def _reserve_slots(self, count: int) -> None:
+        members, m = self._members, self._matching
+        if count > len(members.table):
+            self._members = members._replace(table=_longer(members.table, count), first=_longer(members.first, count))
+        if count > len(m.stamps):
+            # No stamp is given twice, so what was there means nothing.
+            self._matching = m._replace(stamps=np.zeros((len(self._members.table), 2), np.int64))
+
+    def _make_room(self) -> Matching:
+        """Lengthens what the kernel found too short; it goes on at the event where it stopped."""
+        m = self._matching
+        counts = m.counts
+        told, tails, changes = counts[[TOLD, TAILS, CHANGES]].tolist()
+        if counts[HITS_NEEDED] > len(m.hits):
+            m = m._replace(hits=np.empty((int(counts[HITS_NEEDED]), 3), np.int64))
+        if counts[TOLD_NEEDED] > m.told.shape[1]:
+            size = 2 * int(counts[TOLD_NEEDED])
+            longer, longer_tails = np.empty((3, size), np.int64), np.empty((size, 4), np.int64)
+            longer[:, :told], longer_tails[:tails] = m.told[:, :told], m.tails[:tails]
+            m = m._replace(told=longer, tails=longer_tails)
+        if counts[CHANGES_NEEDED] > len(m.changes):
+            longer = np.empty((2 * int(counts[CHANGES_NEEDED]), 2), np.int64)
+            longer[:changes] = m.changes[:changes]
+            m = m._replace(changes=longer)
+        self._matching = m
+        return m
+
+
+def _longer(array: I64, size: int) -> I64:
+    longer = np.full(max(size, 2 * len(array)), NONE, np.int64)
+    longer[: len(array)] = array
+    return longer
+
+
+def _constants(points: PointBatch, layout: _Layout) -> tuple[I64, list[tuple[bytes | None, ...]]]:
+    """Equality codes of the points, and the texts of their TEXT constants."""
+    n = len(points)
+    equal = np.zeros((n, len(layout.shape.equal_axes)), np.int64)
+    columns: list[list[bytes | None]] = []
+    for j, (column, is_text) in enumerate(zip(points.channel, layout.is_text, strict=True)):
+        if is_text:
+            codes, texts = _coded_texts(column)
+            equal[:, j] = codes
+            columns.append(texts)
+        else:
+            equal[:, j] = np.asarray(column)
+            columns.append([None] * n)
+    return equal, list(zip(*columns, strict=True)) if columns else [(None,)] * n
+
+
+def _coded_texts(column: pa.Array) -> tuple[I64, list[bytes | None]]:
+    """Equality codes of texts, and how each is written in a line; distinct ones are encoded once."""
+    encoded = column.dictionary_encode()
+    distinct = [encode_basestring(text).encode() for text in encoded.dictionary.to_pylist()]
+    stops = np.cumsum(np.fromiter(map(len, distinct), np.int64, len(distinct)))
+    hashes = np.empty(len(distinct), np.int64)
+    hash_texts(np.frombuffer(bytearray(b"".join(distinct)), np.uint8), stops, hashes)
+    indices = np.asarray(encoded.indices)
+    return hashes[indices], [distinct[i] for i in indices.tolist()]
+
+
+def _text_ends(points: PointBatch, layout: _Layout) -> list[list[TextEnds]] | None:
+    if not layout.text_ranges:
+        return None
+    decoded: dict[bytes, list[TextEnds]] = {}
+    found = []
+    for details in points.details.to_pylist():
+        ends = decoded.get(details)
+        if ends is None:
+            texts = _details.decode(details).texts
+            ends = decoded[details] = [_encoded_ends(texts[i]) for i in layout.text_ranges]
+        found.append(ends)
+    return found
+
+
+def _encoded_ends(text_range: TextRange | None) -> TextEnds:
+    if text_range is None:
+        return (None, None, False, False)
+    lo, hi = (None if text is None else encode_basestring(text).encode() for text in (text_range.lo, text_range.hi))
+    return (lo, hi, text_range.lo_closed, text_range.hi_closed)
