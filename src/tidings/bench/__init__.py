@@ -28,6 +28,10 @@ class Options:
     """Which engines to measure; none named: all there are."""
     has_peers: bool = True
     seed: int = 0
+    cases: tuple[str, ...] = ()
+    """Which cases to measure, where a bench has several; none named: all."""
+    batches: tuple[int, ...] = ()
+    """Changes per batch, where a bench takes several sizes, ascending; none named: all."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,9 @@ class Entry:
 
     description: str
     module: str
+    sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000)
+    has_cases: bool = False
+    """Whether `cases` and `batches` can be chosen."""
 
     def load(self) -> Callable[[Options, Say], Report]:
         run: Callable[[Options, Say], Report] = import_module(self.module).run
@@ -43,6 +50,12 @@ class Entry:
 
 
 BENCHES: Mapping[str, Entry] = {
+    "mix": Entry(
+        "lines in, notification lines out: mixed subscriptions that come and go, against numpy, DuckDB and Spark SQL",
+        "tidings.bench.mix",
+        sizes=(1_000, 10_000, 100_000, 1_000_000),
+        has_cases=True,
+    ),
     "select": Entry("equality and two ranges, against scans, DuckDB and Spark SQL", "tidings.bench.select"),
     "drift": Entry(
         "who is told when a value moves, against scans, unicast, numpy and PostgreSQL", "tidings.bench.drift"

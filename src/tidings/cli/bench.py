@@ -17,8 +17,12 @@ def add_to(app: typer.Typer) -> None:
 
 def bench(
     name: Annotated[str, typer.Argument(help="Which bench; `list` shows them.")],
-    sizes: Annotated[str, typer.Option(help="Numbers of subscriptions.")] = "10000,100000,1000000",
+    sizes: Annotated[
+        str, typer.Option(help="Numbers of subscriptions, such as 10000,100000 (default: as the bench has them).")
+    ] = "",
     changes: Annotated[int, typer.Option(min=20_000, help="Changes per size, in batches of 10,000.")] = 100_000,
+    cases: Annotated[str, typer.Option(help="mix: what to measure, such as market,auctions (default: all).")] = "",
+    batches: Annotated[str, typer.Option(help="mix: changes per batch, such as 1,100 (default: 1 to 10,000).")] = "",
     engines: Annotated[str, typer.Option(help="Engines to measure, such as inline,spark (default: all).")] = "",
     peers: Annotated[bool, typer.Option(help="Measure the obvious alternatives too.")] = True,
     json: Annotated[Path | None, typer.Option(help="Write all figures, with commit and machine, as JSON.")] = None,
@@ -27,8 +31,11 @@ def bench(
     """Measure how fast changes become messages and notifications, how that grows with subscriptions, and what others do.
 
     Example: tidings bench select --sizes 10000,1000000 --json select.json
+
+    One case alone: tidings bench mix --cases market --sizes 10000 --batches 1,100 --engines inline --no-peers
     """
     from tidings.files import write_json
+    from tidings.model.errors import UsageError
     from tidings.terminal import console
 
     if name == "list":
@@ -36,15 +43,30 @@ def bench(
         for known, entry in BENCHES.items():
             typer.echo(f"{known.ljust(width)}  {entry.description}")
         return
-    options = Options(_sizes(sizes), changes, tuple(filter(None, engines.split(","))), peers, seed)
+    entry = find(name)
+    if (cases or batches) and not entry.has_cases:
+        raise UsageError(f"--cases and --batches are not for the bench {name!r}")
+    options = Options(
+        _sizes(sizes) if sizes else entry.sizes,
+        changes,
+        _names(engines),
+        peers,
+        seed,
+        _names(cases),
+        _sizes(batches, "--batches", "changes per batch") if batches else (),
+    )
     screen = console()
-    report = find(name).load()(options, lambda text: screen.print(text, soft_wrap=True, highlight=False))
+    report = entry.load()(options, lambda text: screen.print(text, soft_wrap=True, highlight=False))
     report.write(sys.stdout)
     if json is not None:
         write_json(json, report.as_json())
 
 
-def _sizes(text: str) -> tuple[int, ...]:
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(",")))
+
+
+def _sizes(text: str, option: str = "--sizes", meaning: str = "numbers of subscriptions") -> tuple[int, ...]:
     from tidings.model.errors import UsageError
 
     try:
@@ -52,5 +74,5 @@ def _sizes(text: str) -> tuple[int, ...]:
     except ValueError:
         sizes = ()
     if not sizes or min(sizes) < 1:
-        raise UsageError(f"--sizes takes numbers of subscriptions separated by commas, not {text!r}")
+        raise UsageError(f"{option} takes {meaning} separated by commas, not {text!r}")
     return tuple(sorted(set(sizes)))

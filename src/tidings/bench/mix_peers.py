@@ -1,0 +1,153 @@
+"""The obvious ways to do the mix bench without Tidings, each on as much of the mix as it can express.
+
+Each peer is given the same lines as the engine and makes notification lines of them. Those of the first changes are
+compared with ours before anything is timed.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from tidings.bench import Say
+from tidings.bench.mix_data import Batch, Case, MixData
+from tidings.bench.mix_run import SAMPLE, Measured, Timed, batches_timed
+from tidings.bench.peers import AnyPeer, Peers
+from tidings.bench.report import Figure, Heading, shown
+
+BUDGET_S = 6.0
+"""For one peer, size and batch size."""
+
+
+class Peer(AnyPeer):
+    """One way, loaded with the subscriptions of one size; it leaves out those that it cannot express."""
+
+    expressed: int
+    """Subscriptions that it serves."""
+    is_net = False
+    """Whether it tells what a batch comes to, not what each change did: its lines are then not ours."""
+
+    @abstractmethod
+    def fill(self, lines: Iterable[bytes]) -> None:
+        """Takes the changes that fill the tables, telling nobody."""
+
+    @abstractmethod
+    def feed(self, lines: Sequence[bytes]) -> bytes:
+        """Notification lines of a batch of changes."""
+
+
+@dataclass(frozen=True)
+class Way:
+    key: str
+    label: str
+    load: Callable[[MixData], Peer]
+    is_for_mixes: bool
+    """Whether it can express more than selections."""
+
+
+class Compared:
+    """Peers at one case and size: their figures, what to say about them, and how ours compare."""
+
+    def __init__(self, case: Case, data: MixData, ours: Measured | None, say: Say) -> None:
+        self.figures: list[Figure] = []
+        self.notes: list[str] = []
+        self._case = case
+        self._data = data
+        self._ours = ours
+        self._say = say
+        self._best: dict[int, tuple[float, str]] = {}
+
+    def run(self, way: Way, sizes: Sequence[int], changes_max: int) -> None:
+        self._say(way.label)
+        with closing(way.load(self._data)) as peer:
+            peer.fill(self._data.filling)
+            first, *_ = self._data.batches(1, SAMPLE, 0)
+            text = peer.feed(first.lines)
+            self._compare(way, peer, text)
+            fed, rate = len(first.lines), 0.0
+            for size in sizes:
+                found, planned = self._timed(peer, size, fed, changes_max, rate)
+                if not found.changes:
+                    continue
+                fed, rate = fed + found.changes, found.changes_per_s
+                if planned < size:
+                    self.notes.append(
+                        f"{way.label}, batches of {size:,}: measured with batches of {planned:,}, it would take too long"
+                    )
+                self._add(way, size, found)
+
+    def _timed(self, peer: Peer, size: int, fed: int, changes_max: int, rate: float) -> tuple[Timed, int]:
+        """Batches until the budget is spent, and how large they were: smaller where one alone would take longer."""
+        planned = size if not rate else max(1, min(size, int(rate * BUDGET_S)))
+        found = Timed()
+        for batch in self._data.batches(batches_timed(size, changes_max), planned, fed):
+            found.add(len(batch.lines), *_feed(peer, batch))
+            if found.total_s > BUDGET_S:
+                break
+        return found, planned
+
+    def _compare(self, way: Way, peer: Peer, text: bytes) -> None:
+        total, case = len(self._data.first), self._case
+        served = "all" if peer.expressed == total else f"{peer.expressed:,} of {total:,}"
+        ours = self._ours
+        if ours is None or peer.is_net or peer.expressed < total:
+            lines = "lines not compared"
+        elif text.splitlines() != ours.sample:
+            raise AssertionError(f"{way.label}: lines of the first {SAMPLE} changes differ from ours in {case.label}")
+        else:
+            lines = f"lines of {SAMPLE} changes agree with ours"
+        told = ", told what each batch comes to" if peer.is_net else ""
+        self.notes.append(f"{case.label}, {total:,}: {way.label}: {served} subscriptions{told}; {lines}")
+
+    def _add(self, way: Way, size: int, found: Timed) -> None:
+        key, label = (
+            f"{self._case.key}.peer.{way.key}.batch{size}",
+            f"{self._case.label}, {way.label}, batches of {size:,}",
+        )
+        self.figures += found.figures(Heading(key, label))
+        rate = found.changes_per_s
+        self._best[size] = max(self._best.get(size, (0.0, "")), (rate, way.label))
+        self._ratio(f"{way.key}", f"over {way.label}", size, rate)
+
+    def best(self) -> None:
+        """Adds ours over the best peer at every batch size."""
+        for size, (rate, label) in self._best.items():
+            self._ratio("best", "over the best peer", size, rate)
+            self.notes.append(
+                f"{self._case.label}, {len(self._data.first):,}, batches of {size:,}: best {label} ({shown(rate)} changes/s)"
+            )
+
+    def _ratio(self, key: str, label: str, size: int, rate: float) -> None:
+        if self._ours is not None and size in self._ours.rates:
+            heading = Heading(f"{self._case.key}.ratio.{key}", f"{self._case.label}, ours {label}")
+            ratio = self._ours.rates[size] / rate
+            self.figures.append(heading.figure(f"batch{size}", f"batches of {size:,}", "ratio", ratio))
+
+
+def _feed(peer: Peer, batch: Batch) -> tuple[int, float]:
+    """Notifications, and seconds they took."""
+    started = time.perf_counter()
+    text = peer.feed(batch.lines)
+    seconds = time.perf_counter() - started
+    return text.count(b"\n"), seconds
+
+
+def ways(peers: Peers[MixData, Peer]) -> list[Way]:
+    """The ways that can be had here."""
+    from tidings.bench.mix_numpy import NumpyShapes
+
+    found = [Way("numpy", "numpy scan of each shape", NumpyShapes, is_for_mixes=False)]
+    if peers.has("duckdb"):
+        from tidings.bench.mix_duckdb import DuckDb
+
+        found.append(Way("duckdb", "DuckDB, the affected anew", DuckDb, is_for_mixes=True))
+    if session := peers.spark():
+        from tidings.bench.mix_foreach import SparkForeachBatch
+
+        found.append(
+            Way("spark", "Spark SQL in foreachBatch", lambda data: SparkForeachBatch(data, session), is_for_mixes=False)
+        )
+    return found
