@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from tidings import terminal
 from tidings.families.drift import view
 from tidings.families.join import exposure, interleave
 from tidings.kernels import (
@@ -67,3 +69,20 @@ def test_other_processes_see_whether_kernels_are_cached(tmp_path: Path) -> None:
     assert subprocess.run(ask, capture_output=True, text=True, check=True).stdout == "True\n"
     elsewhere = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     assert subprocess.run(ask, capture_output=True, text=True, check=True, env=elsewhere).stdout == "False\n"
+
+
+def test_kernels_are_asked_again_only_when_their_sources_have_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("tidings.kernels.warm.is_compiled", lambda: asked.append("") or True)
+    monkeypatch.setattr(terminal, "_note", lambda: tmp_path / "note")
+    for _ in range(2):
+        terminal.warm_kernels()
+    assert len(asked) == 1
+    monkeypatch.setattr(terminal, "_state", lambda: "other sources")
+    terminal.warm_kernels()
+    assert len(asked) == 2
+    monkeypatch.setattr(terminal, "_note", lambda: tmp_path / "no such folder" / "note")
+    terminal.warm_kernels()
+    assert len(asked) == 3

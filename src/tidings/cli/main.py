@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -39,6 +40,9 @@ def main() -> None:
     """Runs the command; mistakes of the user end with one line and exit code 2, bugs with exit code 1."""
     from tidings.model.errors import TidingsError
 
+    # Modules and kernels make hundreds of thousands of objects, which stay; to look among them for garbage, as often as
+    # Python does by default, takes a tenth of a short run.
+    gc.set_threshold(100_000)
     try:
         app()
     except TidingsError as error:
