@@ -93,9 +93,7 @@ def _state() -> str:
     import numba
     from llvmlite.binding import get_host_cpu_name  # type: ignore[import-untyped]
 
-    from tidings import kernels
-
-    folder = Path(kernels.__path__[0])
-    sources = [(path.relative_to(folder), path.stat()) for path in sorted(folder.rglob("*.py"))]
+    package = Path(__file__).parent
+    sources = [(path.relative_to(package), path.stat()) for path in sorted(package.glob("**/kernels/**/*.py"))]
     lines = [f"{path} {stat.st_mtime_ns} {stat.st_size}" for path, stat in sources]
     return "\n".join([f"{sys.implementation.cache_tag} {numba.__version__} {get_host_cpu_name()}", *lines])
