@@ -62,6 +62,7 @@ from tidings.kernels.stabbing.layout import (
     first_cell,
     has_room,
     keep_text,
+    pointers_of,
     release,
     size_class,
 )
@@ -173,7 +174,7 @@ def new_cell(boxes: Boxes, bucket: Int, shape: Int) -> Int:
 @njit(cache=True)
 def cell_for(boxes: Boxes, of: Int, shape: Int, x: I64, text: U8) -> Int:
     """The cell of boxes with the constants of vector x[0] and the given ranges; NONE if there is no room for it."""
-    bucket = find_bucket(boxes, of, text, x, 0)
+    bucket = find_bucket(pointers_of(boxes, text, x), of, 0)
     if bucket != NOWHERE:
         cell = first_cell(boxes, bucket)
         for _ in range(boxes.arena[bucket + BUCKET_CELLS]):

@@ -12,12 +12,13 @@ quarter, and freed extents are chained by size. A kernel that runs out of room r
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from tidings.kernels.rows import I64, U8, Int, mix, same_bytes
+from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.rows import I64, U8, Int, mix
 
 OLD, NEW = 1, 2
 """Which of the two vectors a box holds."""
@@ -152,41 +153,72 @@ def first_cell(boxes: Boxes, bucket: Int) -> Int:
     return bucket + BUCKET_FIELDS + 3 * boxes.sets[boxes.arena[bucket + BUCKET_SET] + SET_AXES]
 
 
+class Pointers(NamedTuple):
+    """What a query reads, without sizes and reference counts; numba counts references to each array at each call."""
+
+    sets: Any
+    table: Any
+    last_slot: Int
+    arena: Any
+    bytes: Any
+    work: Any
+    text: Any
+    x: Any
+    axis_words: Int
+    """Words of one vector in `x`."""
+
+
 @njit(cache=True)
-def find_bucket(boxes: Boxes, of: Int, text: U8, x: I64, side: Int) -> Int:
+def pointers_of(boxes: Boxes, text: U8, x: I64) -> Pointers:
+    return Pointers(
+        pointer(boxes.sets),
+        pointer(boxes.table),
+        (boxes.table.shape[0] >> 1) - 1,
+        pointer(boxes.arena),
+        pointer(boxes.bytes),
+        pointer(boxes.work),
+        pointer(text),
+        pointer(x),
+        x.shape[1] * VECTOR_FIELDS,
+    )
+
+
+@njit(cache=True)
+def _has_constants(p: Pointers, bucket: Int, of: Int, n: Int, vector: Int) -> bool:
+    """Whether a vector has the equality constants of a bucket."""
+    for i in range(n):
+        axis = vector + p.sets[of + SET_FIELDS + i] * VECTOR_FIELDS
+        if p.arena[bucket + BUCKET_FIELDS + i] != p.x[axis + EQUAL]:
+            return False
+        at = bucket + BUCKET_FIELDS + n + 2 * i
+        start = p.arena[at]
+        if start >= 0:
+            length, other = p.arena[at + 1] - start, p.x[axis + TEXT_START]
+            if p.x[axis + TEXT_STOP] - other != length:
+                return False
+            for j in range(length):
+                if p.bytes[start + j] != p.text[other + j]:
+                    return False
+    return True
+
+
+@njit(cache=True)
+def find_bucket(p: Pointers, of: Int, side: Int) -> Int:
     """The bucket of a set in which boxes that hold vector `side` lie, or NOWHERE."""
-    n = boxes.sets[of + SET_AXES]
+    n = p.sets[of + SET_AXES]
+    vector = side * p.axis_words
     hashed = np.int64(of)
     for i in range(n):
-        axis = boxes.sets[of + SET_FIELDS + i]
-        if x[side, axis, VALID] == 0:
+        axis = vector + p.sets[of + SET_FIELDS + i] * VECTOR_FIELDS
+        if p.x[axis + VALID] == 0:
             return NOWHERE
-        hashed = mix(hashed, x[side, axis, EQUAL])
-    last = (boxes.table.shape[0] >> 1) - 1
-    slot = hashed & last
+        hashed = mix(hashed, p.x[axis + EQUAL])
+    slot = hashed & p.last_slot
     while True:
-        bucket = boxes.table[2 * slot + 1]
+        bucket = p.table[2 * slot + 1]
         if bucket == NOWHERE:
             return NOWHERE
-        if boxes.table[2 * slot] == hashed and boxes.arena[bucket + BUCKET_SET] == of:
-            is_same = True
-            for i in range(n):
-                axis = boxes.sets[of + SET_FIELDS + i]
-                if boxes.arena[bucket + BUCKET_FIELDS + i] != x[side, axis, EQUAL]:
-                    is_same = False
-                    break
-                at = bucket + BUCKET_FIELDS + n + 2 * i
-                start = boxes.arena[at]
-                if start >= 0 and not same_bytes(
-                    boxes.bytes,
-                    start,
-                    boxes.arena[at + 1],
-                    text,
-                    x[side, axis, TEXT_START],
-                    x[side, axis, TEXT_STOP],
-                ):
-                    is_same = False
-                    break
-            if is_same:
-                return bucket
-        slot = (slot + 1) & last
+        is_likely = p.table[2 * slot] == hashed and p.arena[bucket + BUCKET_SET] == of
+        if is_likely and _has_constants(p, bucket, of, n, vector):
+            return bucket
+        slot = (slot + 1) & p.last_slot

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import carray, njit
 
 from tidings.kernels.anchors_arrays import pointer
 from tidings.kernels.crowds_arrays import lowest_bit
@@ -19,6 +19,7 @@ from tidings.kernels.stabbing.layout import (
     BOX,
     BOX_MASK,
     BUCKET_CELLS,
+    BUCKET_FIELDS,
     CELL_FIELDS,
     CODE,
     DATA,
@@ -54,9 +55,11 @@ from tidings.kernels.stabbing.layout import (
     TREE_LEVELS,
     USED,
     VALID,
+    VECTOR_FIELDS,
     Boxes,
+    Pointers,
     find_bucket,
-    first_cell,
+    pointers_of,
 )
 
 STACK_WORDS = 2 * FAN * LEVELS_MAX
@@ -80,19 +83,19 @@ def scan(arena: Any, base: Int, stride: Int, n: Int, dims: Int, values: Any, at:
 
 
 @njit(cache=True)
-def is_inside_texts(boxes: Boxes, text: U8, x: I64, side: Int, shape: Int, data: Int, room: Int, position: Int) -> bool:
+def is_inside_texts(p: Pointers, side: Int, shape: Int, data: Int, room: Int, position: Int) -> bool:
     """Whether a vector lies within the exact ends of a box's text ranges, where its codes tie with theirs."""
-    arena = boxes.arena
-    dims = arena[shape + DIMS]
-    for t in range(arena[shape + TEXTS]):
-        place = arena[shape + SHAPE_FIELDS + dims + t]
-        axis = arena[shape + SHAPE_FIELDS + place]
-        code, start, stop = x[side, axis, CODE], x[side, axis, TEXT_START], x[side, axis, TEXT_STOP]
+    dims = p.arena[shape + DIMS]
+    for t in range(p.arena[shape + TEXTS]):
+        place = p.arena[shape + SHAPE_FIELDS + dims + t]
+        axis = side * p.axis_words + p.arena[shape + SHAPE_FIELDS + place] * VECTOR_FIELDS
+        start, stop = p.x[axis + TEXT_START], p.x[axis + TEXT_STOP]
         at = data + (2 * dims + EXTRA_COLUMNS + TEXT_COLUMNS * t) * room + position
         for end in range(2):
-            key = arena[at + 2 * end * room]
-            if key >= 0 and arena[data + (2 * place + end) * room + position] == code:
-                order = compare_texts(text, start, stop, boxes.bytes, key >> 1, arena[at + (2 * end + 1) * room])
+            key = p.arena[at + 2 * end * room]
+            if key >= 0 and p.arena[data + (2 * place + end) * room + position] == p.x[axis + CODE]:
+                end_stop = p.arena[at + (2 * end + 1) * room]
+                order = compare_texts(carray(p.text, stop), start, stop, carray(p.bytes, end_stop), key >> 1, end_stop)
                 if (order < 0 if end == 0 else order > 0) or (order == 0 and key & 1 == 0):
                     return False
     return True
@@ -100,59 +103,48 @@ def is_inside_texts(boxes: Boxes, text: U8, x: I64, side: Int, shape: Int, data:
 
 @njit(cache=True)
 def report(
-    boxes: Boxes,
-    text: U8,
-    x: I64,
-    cell: Int,
-    first: Int,
-    old: Int,
-    new: Int,
-    changed: Int,
-    hits: I64,
-    count: Int,
+    p: Pointers, cell: Int, first: Int, old: Int, new: Int, changed: Int, hits: Any, capacity: Int, count: Int
 ) -> Int:
     """Writes the boxes at positions from `first` whose bits are set; the new count of hits, or -1."""
-    arena = boxes.arena
-    shape, data, room = arena[cell + SHAPE], arena[cell + DATA], arena[cell + ROOM]
-    dims, texts = arena[shape + DIMS], arena[shape + TEXTS]
-    owners = data + (2 * dims + OWNER) * room
+    shape, data, room = p.arena[cell + SHAPE], p.arena[cell + DATA], p.arena[cell + ROOM]
+    dims, texts = p.arena[shape + DIMS], p.arena[shape + TEXTS]
+    owners = data + (2 * dims + OWNER) * room + first
     left = old | new
     while left:
         j = lowest_bit(left)
         left &= left - 1
-        position = first + j
         bits = (old >> j & 1) * OLD | (new >> j & 1) * NEW
         if texts:
-            if bits & OLD and not is_inside_texts(boxes, text, x, 0, shape, data, room, position):
+            if bits & OLD and not is_inside_texts(p, 0, shape, data, room, first + j):
                 bits &= NEW
-            if bits & NEW and not is_inside_texts(boxes, text, x, 1, shape, data, room, position):
+            if bits & NEW and not is_inside_texts(p, 1, shape, data, room, first + j):
                 bits &= OLD
             if bits == 0:
                 continue
-        if bits == OLD | NEW and arena[owners + (BOX_MASK - OWNER) * room + position] & changed == 0:
+        if bits == OLD | NEW and p.arena[owners + (BOX_MASK - OWNER) * room + j] & changed == 0:
             continue
-        if count >= hits.shape[0]:
+        if count >= capacity:
             return -1
-        hits[count, 0] = arena[owners + position]
-        hits[count, 1] = bits
-        hits[count, 2] = arena[owners + (BOX - OWNER) * room + position]
+        hits[3 * count] = p.arena[owners + j]
+        hits[3 * count + 1] = bits
+        hits[3 * count + 2] = p.arena[owners + (BOX - OWNER) * room + j]
         count += 1
     return count
 
 
 @njit(cache=True)
-def visit(boxes: Boxes, text: U8, x: I64, cell: Int, sides: Int, changed: Int, hits: I64, count: Int) -> Int:
+def visit(p: Pointers, cell: Int, sides: Int, changed: Int, hits: Any, capacity: Int, count: Int) -> Int:
     """Finds the boxes of a cell that hold the vectors in `sides`."""
-    arena = boxes.arena
-    words, work = pointer(arena), pointer(boxes.work)
+    arena, work = p.arena, p.work
     shape, data, room = arena[cell + SHAPE], arena[cell + DATA], arena[cell + ROOM]
     dims = arena[shape + DIMS]
     for d in range(dims):
-        axis = arena[shape + SHAPE_FIELDS + d]
-        work[d], work[dims + d] = x[0, axis, CODE], x[1, axis, CODE]
-        if x[0, axis, VALID] == 0:
+        old_axis = arena[shape + SHAPE_FIELDS + d] * VECTOR_FIELDS
+        new_axis = p.axis_words + old_axis
+        work[d], work[dims + d] = p.x[old_axis + CODE], p.x[new_axis + CODE]
+        if p.x[old_axis + VALID] == 0:
             sides &= NEW
-        if x[1, axis, VALID] == 0:
+        if p.x[new_axis + VALID] == 0:
             sides &= OLD
     if sides == 0:
         return count
@@ -166,48 +158,52 @@ def visit(boxes: Boxes, text: U8, x: I64, cell: Int, sides: Int, changed: Int, h
     if tree != NOWHERE:
         work[stack], work[stack + 1] = arena[tree + TREE_LEVELS] - 1, 0
         depth = 1
-    while depth:
-        depth -= 1
-        level, block = work[stack + 2 * depth], work[stack + 2 * depth + 1]
-        base = arena[tree + TREE_FIELDS + 2 * level]
-        entries = arena[tree + TREE_FIELDS + 2 * level + 1]
-        first = block << FAN_BITS
-        n = min(FAN, entries - first)
-        met = scan(words, base + first, entries, n, dims, work, one)
-        if is_pair:
-            met |= scan(words, base + first, entries, n, dims, work, dims)
-        while met:
-            child = first + lowest_bit(met)
+    # The leaves of the tree, then the tail: `met` are leaves from `first` on that are still to be looked at.
+    level, first, met, tail = np.int64(0), np.int64(0), np.int64(0), packed
+    while True:
+        if level == 0 and met:
+            start = (first + lowest_bit(met)) << LEAF_BITS
             met &= met - 1
+            stop = packed
+        elif depth:
+            depth -= 1
+            level, first = work[stack + 2 * depth], work[stack + 2 * depth + 1] << FAN_BITS
+            base = arena[tree + TREE_FIELDS + 2 * level]
+            entries = arena[tree + TREE_FIELDS + 2 * level + 1]
+            n = min(FAN, entries - first)
+            met = scan(arena, base + first, entries, n, dims, work, one)
+            if is_pair:
+                met |= scan(arena, base + first, entries, n, dims, work, dims)
             if level:
-                work[stack + 2 * depth], work[stack + 2 * depth + 1] = level - 1, child
-                depth += 1
-                continue
-            start = child << LEAF_BITS
-            n = min(LEAF, packed - start)
-            old = scan(words, data + start, room, n, dims, work, one)
-            new = scan(words, data + start, room, n, dims, work, dims) if is_pair else old
-            if (old & old_mask) | (new & new_mask):
-                count = report(boxes, text, x, cell, start, old & old_mask, new & new_mask, changed, hits, count)
-                if count < 0:
-                    return -1
-    for start in range(packed, used, LEAF):
-        n = min(LEAF, used - start)
-        old = scan(words, data + start, room, n, dims, work, one)
-        new = scan(words, data + start, room, n, dims, work, dims) if is_pair else old
-        if (old & old_mask) | (new & new_mask):
-            count = report(boxes, text, x, cell, start, old & old_mask, new & new_mask, changed, hits, count)
+                while met:
+                    work[stack + 2 * depth], work[stack + 2 * depth + 1] = level - 1, first + lowest_bit(met)
+                    met &= met - 1
+                    depth += 1
+            continue
+        elif tail < used:
+            start, stop = tail, used
+            tail += LEAF
+        else:
+            return count
+        n = min(LEAF, stop - start)
+        old = scan(arena, data + start, room, n, dims, work, one)
+        new = scan(arena, data + start, room, n, dims, work, dims) if is_pair else old
+        old &= old_mask
+        new &= new_mask
+        if old | new:
+            count = report(p, cell, start, old, new, changed, hits, capacity, count)
             if count < 0:
                 return -1
-    return count
 
 
 @njit(cache=True)
-def visit_bucket(boxes: Boxes, text: U8, x: I64, bucket: Int, sides: Int, changed: Int, hits: I64, count: Int) -> Int:
-    cell = first_cell(boxes, bucket)
-    for _ in range(boxes.arena[bucket + BUCKET_CELLS]):
-        if sides != OLD | NEW or boxes.arena[cell + MASK] & changed != 0:
-            count = visit(boxes, text, x, cell, sides, changed, hits, count)
+def visit_bucket(
+    p: Pointers, bucket: Int, equals: Int, sides: Int, changed: Int, hits: Any, capacity: Int, count: Int
+) -> Int:
+    cell = bucket + BUCKET_FIELDS + 3 * equals
+    for _ in range(p.arena[bucket + BUCKET_CELLS]):
+        if sides != OLD | NEW or p.arena[cell + MASK] & changed != 0:
+            count = visit(p, cell, sides, changed, hits, capacity, count)
             if count < 0:
                 return -1
         cell += CELL_FIELDS
@@ -220,28 +216,31 @@ def stab(boxes: Boxes, text: U8, x: I64, has: I64, changed: Int, hits: I64) -> I
 
     x: [2, axes, VECTOR_FIELDS], texts lie in `text`; has[i]: whether there is such a vector. `changed` has bit (axis & 63)
     for axes that differ between the two, and is ignored unless both are there: a box that holds both is left out if none
-    of its axes has changed. A box is there at most once; -1 if `hits` is too small.
+    of its axes has changed. A box is there at most once; -1 if `hits` is too small. Arrays are contiguous.
     """
-    sets = boxes.sets
-    is_both = has[0] != 0 and has[1] != 0
+    p = pointers_of(boxes, text, x)
+    out, capacity = pointer(hits), hits.shape[0]
+    has_old, has_new = has[0] != 0, has[1] != 0
+    is_both = has_old and has_new
     count = 0
-    of = 0
-    while of < boxes.head[SETS_STOP]:
-        if sets[of + SET_BUCKETS] and not (is_both and sets[of + SET_WATCH] & changed == 0):
-            old = find_bucket(boxes, of, text, x, 0) if has[0] else NOWHERE
-            if is_both and sets[of + SET_MASK] & changed == 0:
+    of, stop = np.int64(0), boxes.head[SETS_STOP]
+    while of < stop:
+        n = p.sets[of + SET_AXES]
+        if p.sets[of + SET_BUCKETS] and not (is_both and p.sets[of + SET_WATCH] & changed == 0):
+            old = find_bucket(p, of, 0) if has_old else NOWHERE
+            if is_both and p.sets[of + SET_MASK] & changed == 0:
                 new = old
             else:
-                new = find_bucket(boxes, of, text, x, 1) if has[1] else NOWHERE
+                new = find_bucket(p, of, 1) if has_new else NOWHERE
             if old == new:
                 if old != NOWHERE:
-                    count = visit_bucket(boxes, text, x, old, OLD | NEW, changed, hits, count)
+                    count = visit_bucket(p, old, n, OLD | NEW, changed, out, capacity, count)
             else:
                 if old != NOWHERE:
-                    count = visit_bucket(boxes, text, x, old, OLD, changed, hits, count)
+                    count = visit_bucket(p, old, n, OLD, changed, out, capacity, count)
                 if new != NOWHERE and count >= 0:
-                    count = visit_bucket(boxes, text, x, new, NEW, changed, hits, count)
+                    count = visit_bucket(p, new, n, NEW, changed, out, capacity, count)
             if count < 0:
                 return -1
-        of += SET_FIELDS + sets[of + SET_AXES]
+        of += SET_FIELDS + n
     return count
