@@ -71,9 +71,7 @@ class DriftEvaluator(Evaluator):
             scratch=np.empty(64, np.int64),
         )
         self._output = Output(
-            event=np.empty(64, np.int64),
-            slot=np.empty(64, np.int64),
-            tail=np.empty(64, np.int64),
+            told=np.empty((3, 64), np.int64),
             tails=np.empty((64, 4), np.int64),
             changes=np.empty((64, 2), np.int64),
             counts=np.zeros(COUNTS, np.int64),
@@ -100,19 +98,20 @@ class DriftEvaluator(Evaluator):
             self._make_room(is_needed=done < len(slots))
 
     def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
-        out = self._output
-        counts = out.counts
-        counts[:] = 0
+        counts = self._output.counts
+        counts.fill(0)
         if self._groupings:
             self._follow_versions()
-            while not apply_events(self._audiences, self.store.rows, events, lives, projections, self._output):
+            what = (events.kind, events.table, events.old, events.new, events.slot)
+            shown = (lives.projection, projections.starts, projections.column)
+            while not apply_events(self._audiences, self.store.rows, *what, *shown, self._output):
                 self._make_room(is_needed=True)
                 self._make_room_to_tell()
             self._make_room(is_needed=False)
-            out = self._output
-        told, tails, changes = counts[[TOLD, TAILS, CHANGES]].tolist()
-        who = (out.event[:told].copy(), out.slot[:told].copy(), out.tail[:told].copy())
-        return Told(*who, out.tails[:tails].copy(), out.changes[:changes].copy(), _NO_SOURCES)
+        told, tails, changes = counts[TOLD : CHANGES + 1].tolist()
+        out = self._output
+        event, slot, tail = out.told[:, :told].copy()
+        return Told(event, slot, tail, out.tails[:tails].copy(), out.changes[:changes].copy(), _NO_SOURCES)
 
     def remove(self, slots: I64) -> None:
         remove_members(self._audiences, self.store.rows, slots)
@@ -187,9 +186,10 @@ class DriftEvaluator(Evaluator):
         places = int(counts[PLACES_NEEDED])
         told, tails = int(counts[TOLD]) + places, int(counts[TAILS]) + places
         changes = int(counts[CHANGES] + counts[CHANGES_NEEDED])
-        if told > len(out.event):
-            event, slot, tail = (_longer(array, told) for array in (out.event, out.slot, out.tail))
-            out = out._replace(event=event, slot=slot, tail=tail)
+        if told > out.told.shape[1]:
+            longer = np.empty((3, 2 * told), np.int64)
+            longer[:, : out.told.shape[1]] = out.told
+            out = out._replace(told=longer)
         if tails > len(out.tails):
             out = out._replace(tails=_longer(out.tails, tails))
         if changes > len(out.changes):

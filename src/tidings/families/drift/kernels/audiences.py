@@ -196,7 +196,8 @@ def group_at(audiences: Audiences, width: Int) -> Int:
     group = take(audiences, EIGHT, 8)
     size = size_for(width)
     first = take(audiences, size, 1 << size)
-    words[first : first + width] = key[:width]
+    for i in range(width):
+        words[first + i] = key[i]
     words[group + GROUP_HASH] = hashed
     words[group + GROUP_CHAIN] = audiences.buckets[bucket]
     words[group + GROUP_KEY] = first

@@ -155,7 +155,8 @@ def _grow(audiences: Audiences, audience: Int) -> None:
     size, count = words[audience + AUDIENCE_SIZE], words[audience + AUDIENCE_COUNT]
     old = words[audience + AUDIENCE_MEMBERS]
     new = take(audiences, size + 1, 2 << size)
-    words[new : new + count] = words[old : old + count]
+    for i in range(count):
+        words[new + i] = words[old + i]
     give(audiences, size, old)
     words[audience + AUDIENCE_MEMBERS] = new
     words[audience + AUDIENCE_SIZE] = size + 1
@@ -170,8 +171,8 @@ def _grow(audiences: Audiences, audience: Int) -> None:
             new = take_cells(audiences, size + 1)
             clear(words, new, size + 1, fan, count)
             for part in range(4):
-                first = old + part * narrow
-                words[new + part * wide : new + part * wide + count] = words[first : first + count]
+                for i in range(count):
+                    words[new + part * wide + i] = words[old + part * narrow + i]
             rebuild(words, new, size + 1, fan)
             give(audiences, CELLS + size, old)
             words[watch + WATCH_CELLS] = new
@@ -308,7 +309,8 @@ def add_members(
             if not has_room(audiences):
                 return i
             audiences.scratch[0] = grouping
-            audiences.scratch[1:width] = keys[key_starts[key] : key_starts[key + 1]]
+            for j in range(1, width):
+                audiences.scratch[j] = keys[key_starts[key] + j - 1]
             group = group_at(audiences, width)
             audience = _find_audience(words, group, value, clock)
             if audience == NONE:

@@ -59,11 +59,14 @@ from tidings.families.drift.kernels.audiences import (
 )
 from tidings.families.drift.kernels.members import join, leave, words_to_join
 from tidings.families.drift.kernels.thresholds import double_of, find_due, refresh_several, stride_of
-from tidings.families.evaluator import CHANGE, CREATE, DROP, Events, Lives, Projections
+from tidings.families.evaluator import CHANGE, CREATE, DROP
 from tidings.kernels.rows import I64, NONE, Int, Rows, mix, record_of, same_value
 
 # What the loop counts: the next event, what it has told, and what the event it stopped at needs.
 AT, TOLD, TAILS, CHANGES, PLACES_NEEDED, CHANGES_NEEDED, COUNTS = range(7)
+
+# With a type, lest numba compiles variants for a literal.
+_NO_VERSION = np.int64(NONE)
 
 _STAMP, _KIND, _OLD, _TAIL = range(4)
 
@@ -71,15 +74,24 @@ _STAMP, _KIND, _OLD, _TAIL = range(4)
 class Output(NamedTuple):
     """Room for what is told; shapes as in `tidings.families.evaluator.Told`."""
 
-    event: I64
-    slot: I64
-    tail: I64
+    told: I64
+    """[3, room]: events, slots, tails."""
     tails: I64
     changes: I64
     counts: I64
     """[COUNTS]."""
     known_tails: I64
     """[power of two, 4]: hash of the event's tails: stamp, kind, old version, tail (NONE: nothing to be seen)."""
+
+
+class Shown(NamedTuple):
+    """What subscriptions show."""
+
+    projection: I64
+    """[slots]."""
+    starts: I64
+    column: I64
+    """As in `Projections`."""
 
 
 @njit(cache=True)
@@ -121,7 +133,7 @@ def _has_room_for_all(audiences: Audiences, out: Output) -> bool:
     counts = out.counts
     return bool(
         has_room(audiences)
-        and counts[TOLD] + counts[PLACES_NEEDED] <= len(out.event)
+        and counts[TOLD] + counts[PLACES_NEEDED] <= out.told.shape[1]
         and counts[TAILS] + counts[PLACES_NEEDED] <= len(out.tails)
         and counts[CHANGES] + counts[CHANGES_NEEDED] <= len(out.changes)
         and 2 * counts[PLACES_NEEDED] <= len(out.known_tails)
@@ -129,10 +141,10 @@ def _has_room_for_all(audiences: Audiences, out: Output) -> bool:
 
 
 @njit(cache=True)
-def _looks_same(rows: Rows, projections: Projections, projection: Int, table: Int, old: Int, new: Int) -> bool:
+def _looks_same(rows: Rows, shown: Shown, projection: Int, table: Int, old: Int, new: Int) -> bool:
     a, b = record_of(rows, old), record_of(rows, new)
-    for i in range(projections.starts[projection], projections.starts[projection + 1]):
-        if not same_value(rows, a, b, table, projections.column[i]):
+    for i in range(shown.starts[projection], shown.starts[projection + 1]):
+        if not same_value(rows, a, b, table, shown.column[i]):
             return False
     return True
 
@@ -141,7 +153,7 @@ def _looks_same(rows: Rows, projections: Projections, projection: Int, table: In
 def _tail_of(
     out: Output,
     rows: Rows,
-    projections: Projections,
+    shown: Shown,
     stamp: Int,
     event: Int,
     table: Int,
@@ -160,7 +172,7 @@ def _tail_of(
             return known[at, _TAIL]
         at = (at + 1) & mask
     tail = np.int64(NONE)
-    if old == NONE or new == NONE or not _looks_same(rows, projections, projection, table, old, new):
+    if old == NONE or new == NONE or not _looks_same(rows, shown, projection, table, old, new):
         tail, change = counts[TAILS], counts[CHANGES]
         out.changes[change, 0], out.changes[change, 1] = old, new
         out.tails[tail, 0], out.tails[tail, 1] = event, projection
@@ -174,8 +186,7 @@ def _tail_of(
 def _tell(
     out: Output,
     rows: Rows,
-    lives: Lives,
-    projections: Projections,
+    shown: Shown,
     stamp: Int,
     event: Int,
     table: Int,
@@ -184,10 +195,10 @@ def _tell(
     new: Int,
 ) -> None:
     """Tells a subscription that a version it holds has been replaced; NONE stands for no row."""
-    tail = _tail_of(out, rows, projections, stamp, event, table, lives.projection[slot], old, new)
+    tail = _tail_of(out, rows, shown, stamp, event, table, shown.projection[slot], old, new)
     if tail != NONE:
         told = out.counts[TOLD]
-        out.event[told], out.slot[told], out.tail[told] = event, slot, tail
+        out.told[0, told], out.told[1, told], out.told[2, told] = event, slot, tail
         out.counts[TOLD] = told + 1
 
 
@@ -195,8 +206,7 @@ def _tell(
 def _change(
     audiences: Audiences,
     rows: Rows,
-    lives: Lives,
-    projections: Projections,
+    shown: Shown,
     out: Output,
     event: Int,
     table: Int,
@@ -233,13 +243,13 @@ def _change(
                         before = words[cells + 3 * stride + place]
                         rows.pins[before] -= 1
                         slot = words[words[members + place] + MEMBER_SLOT]
-                        _tell(out, rows, lives, projections, stamp, event, table, slot, before, NONE)
+                        _tell(out, rows, shown, stamp, event, table, slot, before, _NO_VERSION)
                     close_watch(audiences, watch)
             elif cells == NONE:
                 open_watch(audiences, rows, watch, new)
                 for place in range(count):
                     slot = words[words[members + place] + MEMBER_SLOT]
-                    _tell(out, rows, lives, projections, stamp, event, table, slot, NONE, new)
+                    _tell(out, rows, shown, stamp, event, table, slot, _NO_VERSION, new)
             else:
                 code = value_code_of(rows, record, table, value)
                 time = time_of(rows, record, table, words[audience + AUDIENCE_CLOCK])
@@ -251,7 +261,7 @@ def _change(
                     rows.pins[before] -= 1
                     set_cell(words, cells, stride, place, member, number, time, new)
                     slot = words[member + MEMBER_SLOT]
-                    _tell(out, rows, lives, projections, stamp, event, table, slot, before, new)
+                    _tell(out, rows, shown, stamp, event, table, slot, before, new)
                 rows.pins[new] += stop - start
                 if start < stop:
                     refresh_several(words, cells, size, fan, found, start, stop)
@@ -262,7 +272,7 @@ def _change(
 
 
 @njit(cache=True)
-def _create(audiences: Audiences, rows: Rows, lives: Lives, out: Output, event: Int, slot: Int) -> None:
+def _create(audiences: Audiences, rows: Rows, shown: Shown, out: Output, event: Int, slot: Int) -> None:
     """Lets a subscription hold the rows it follows, and tells it those that have a value."""
     words, counts = audiences.words, out.counts
     first = counts[CHANGES]
@@ -279,38 +289,52 @@ def _create(audiences: Audiences, rows: Rows, lives: Lives, out: Output, event: 
             link = words[link + LINK_NEXT]
         member = words[member + MEMBER_NEXT]
     told, tail = counts[TOLD], counts[TAILS]
-    out.event[told], out.slot[told], out.tail[told] = event, slot, tail
-    out.tails[tail, 0], out.tails[tail, 1] = event, lives.projection[slot]
+    out.told[0, told], out.told[1, told], out.told[2, told] = event, slot, tail
+    out.tails[tail, 0], out.tails[tail, 1] = event, shown.projection[slot]
     out.tails[tail, 2], out.tails[tail, 3] = first, end
     counts[TOLD], counts[TAILS], counts[CHANGES] = told + 1, tail + 1, end
 
 
 @njit(cache=True)
 def apply_events(
-    audiences: Audiences, rows: Rows, events: Events, lives: Lives, projections: Projections, out: Output
+    audiences: Audiences,
+    rows: Rows,
+    kinds: I64,
+    tables: I64,
+    olds: I64,
+    news: I64,
+    slots: I64,
+    projection: I64,
+    starts: I64,
+    column: I64,
+    out: Output,
 ) -> bool:
-    """Goes on from event counts[AT]. False: it stopped at an event that needs more room, as told by `counts`."""
+    """Goes on from event counts[AT]. False: it stopped at an event that needs more room, as told by `counts`.
+
+    Arrays are those of `Events`, `Lives` and `Projections` that it takes: each argument has its price.
+    """
+    shown = Shown(projection, starts, column)
     words, counts = audiences.words, out.counts
-    for event in range(counts[AT], len(events.kind)):
+    for event in range(counts[AT], len(kinds)):
         counts[AT] = event
-        kind = events.kind[event]
+        kind = kinds[event]
         if kind == CHANGE:
-            table, old, new = events.table[event], events.old[event], events.new[event]
+            table, old, new = tables[event], olds[event], news[event]
             if audiences.groupings[table] == NONE:
                 continue
             _note_needs_of_change(audiences, rows, table, old, new, counts)
             if not _has_room_for_all(audiences, out):
                 return False
-            _change(audiences, rows, lives, projections, out, event, table, old, new)
+            _change(audiences, rows, shown, out, event, table, old, new)
             continue
-        slot = events.slot[event]
+        slot = slots[event]
         if slot >= len(audiences.member_of) or audiences.member_of[slot] == NONE:
             continue
         if kind == CREATE:
             _note_needs_of_creation(audiences, slot, counts)
             if not _has_room_for_all(audiences, out):
                 return False
-            _create(audiences, rows, lives, out, event, slot)
+            _create(audiences, rows, shown, out, event, slot)
         elif kind == DROP:
             member = audiences.member_of[slot]
             while member != NONE:
