@@ -143,7 +143,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mix_peers, "BUDGET_S", 0.2)
     monkeypatch.setattr(mix, "_TINY", 20)
     monkeypatch.setattr(mix, "_TINY_CHANGES", 2)
-    monkeypatch.setattr(mix, "ways", lambda _: _WAYS)
+    monkeypatch.setattr(mix, "ways", lambda _, has_spark: [] if has_spark else _WAYS)
     for key, case in CASES.items():
         monkeypatch.setitem(CASES, key, replace(case, replayed=300))
 
@@ -203,14 +203,18 @@ class _Slow(Peer):
         return self._numpy.feed(lines) if self._text is None else self._text
 
 
-def test_a_peer_without_time_gets_smaller_batches_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mix_peers, "BUDGET_S", 0.002)
+@pytest.mark.parametrize("is_per_change", [True, False])
+def test_a_peer_without_time_gets_smaller_batches_and_says_so(
+    is_per_change: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mix_peers, "BUDGET_S", 0.002 if is_per_change else 0.0)
     data = _data("select", 500, 3_000)
     slow = _Slow(data)
+    slow.is_per_change = is_per_change
     compared = mix_peers.Compared(CASES["select"], data, None, lambda _: None)
     compared.run(Way("slow", "a slow peer", lambda _: slow, is_for_mixes=False), (1, 1_000), 100_000)
     assert max(slow.batches[1:]) < 1_000
-    assert any("a slow peer, batches of 1,000: measured with batches of" in note for note in compared.notes)
+    assert any("a slow peer: for batches of 1,000 measured with" in note for note in compared.notes)
 
 
 def test_a_peer_with_other_lines_is_found_out() -> None:

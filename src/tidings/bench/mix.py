@@ -37,7 +37,8 @@ def run(options: Options, say: Say) -> Report:
             bench.warm_up(case)
     with ExitStack() as stack:
         peers: Peers[MixData, Peer] = Peers(stack, say)
-        found = ways(peers) if options.has_peers else []
+        # Who leaves out our engine on Spark wants no Spark at all.
+        found = ways(peers, has_spark="spark" in engines) if options.has_peers else []
         for case in cases:
             for size in options.sizes:
                 bench.inline(case, size, found, is_engine="inline" in engines)

@@ -90,7 +90,7 @@ class DuckDb(Peer):
         before: dict[int, set[int]] = defaultdict(set)
         after: dict[int, set[int]] = defaultdict(set)
         joins = [
-            f"SELECT c.n, c.is_new, s.number FROM {group.table.name}_images c JOIN {group.name} s ON {group.on()}"
+            f"SELECT c.n, c.is_new, s.number FROM {group.table.name}_images c JOIN {group.name} s ON {group.on}"
             for group in self._groups
             if group.table in touched
         ]

@@ -94,7 +94,7 @@ class SparkForeachBatch(Peer):
         cells = ", ".join(_cell(table, column) for column in table.column_names)
         given = broadcast(self._session.createDataFrame(rows).selectExpr("*", f"array({cells}) AS cells")).alias("c")
         found = [
-            given.join(frame.alias("s"), expr(group.on())).select("c.seq", "s.id", "c.is_new", "c.cells", "s.shown")
+            given.join(frame.alias("s"), expr(group.on)).select("c.seq", "s.id", "c.is_new", "c.cells", "s.shown")
             for group, frame in self._groups
             if group.table is table
         ]

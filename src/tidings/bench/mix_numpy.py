@@ -18,6 +18,8 @@ from tidings.sql import parse_catalog
 class NumpyShapes(Peer):
     """Numbers of equal constants and ends of ranges as arrays, for each set of columns compared and shown."""
 
+    is_per_change = True
+
     def __init__(self, data: MixData) -> None:
         catalog = parse_catalog(data.catalog_sql)
         found = (Selection.parse(id, sql, catalog) for id, sql in read_queries(data.first))

@@ -16,7 +16,7 @@ from tidings.bench import Say
 from tidings.bench.mix_data import Batch, Case, MixData
 from tidings.bench.mix_run import SAMPLE, Measured, Timed, batches_timed
 from tidings.bench.peers import AnyPeer, Peers
-from tidings.bench.report import Figure, Heading, shown
+from tidings.bench.report import Figure, Heading, short, shown
 
 BUDGET_S = 6.0
 """For one peer, size and batch size."""
@@ -27,6 +27,8 @@ class Peer(AnyPeer):
 
     expressed: int
     """Subscriptions that it serves."""
+    is_per_change = False
+    """Whether it looks at one change after the other, so that the size of a batch makes no difference."""
     is_net = False
     """Whether it tells what a batch comes to, not what each change did: its lines are then not ours."""
 
@@ -59,6 +61,7 @@ class Compared:
         self._ours = ours
         self._say = say
         self._best: dict[int, tuple[float, str]] = {}
+        self._place = f"{case.label}, {short(len(data.first))}"
 
     def run(self, way: Way, sizes: Sequence[int], changes_max: int) -> None:
         self._say(way.label)
@@ -67,27 +70,27 @@ class Compared:
             first, *_ = self._data.batches(1, SAMPLE, 0)
             text = peer.feed(first.lines)
             self._compare(way, peer, text)
-            fed, rate = len(first.lines), 0.0
+            fed, last = len(first.lines), Timed()
             for size in sizes:
-                found, planned = self._timed(peer, size, fed, changes_max, rate)
+                planned = _affordable(peer, size, last)
+                found = self._timed(peer, planned, batches_timed(size, changes_max), fed)
                 if not found.changes:
                     continue
-                fed, rate = fed + found.changes, found.changes_per_s
+                fed, last = fed + found.changes, found
                 if planned < size:
                     self.notes.append(
-                        f"{way.label}, batches of {size:,}: measured with batches of {planned:,}, it would take too long"
+                        f"{self._place}: {way.label}: for batches of {size:,} measured with {planned:,} at a time"
                     )
                 self._add(way, size, found)
 
-    def _timed(self, peer: Peer, size: int, fed: int, changes_max: int, rate: float) -> tuple[Timed, int]:
-        """Batches until the budget is spent, and how large they were: smaller where one alone would take longer."""
-        planned = size if not rate else max(1, min(size, int(rate * BUDGET_S)))
+    def _timed(self, peer: Peer, size: int, count: int, fed: int) -> Timed:
+        """At most so many batches, until the budget is spent."""
         found = Timed()
-        for batch in self._data.batches(batches_timed(size, changes_max), planned, fed):
+        for batch in self._data.batches(count, size, fed):
             found.add(len(batch.lines), *_feed(peer, batch))
             if found.total_s > BUDGET_S:
                 break
-        return found, planned
+        return found
 
     def _compare(self, way: Way, peer: Peer, text: bytes) -> None:
         total, case = len(self._data.first), self._case
@@ -100,31 +103,43 @@ class Compared:
         else:
             lines = f"lines of {SAMPLE} changes agree with ours"
         told = ", told what each batch comes to" if peer.is_net else ""
-        self.notes.append(f"{case.label}, {total:,}: {way.label}: {served} subscriptions{told}; {lines}")
+        self.notes.append(f"{self._place}: {way.label}: {served} subscriptions{told}; {lines}")
 
     def _add(self, way: Way, size: int, found: Timed) -> None:
-        key, label = (
-            f"{self._case.key}.peer.{way.key}.batch{size}",
-            f"{self._case.label}, {way.label}, batches of {size:,}",
+        case, batches = self._case, f"batches of {size:,}"
+        self.figures += found.figures(
+            Heading(f"{case.key}.peer.{way.key}.batch{size}", f"{case.label}, {way.label}, {batches}")
         )
-        self.figures += found.figures(Heading(key, label))
         rate = found.changes_per_s
         self._best[size] = max(self._best.get(size, (0.0, "")), (rate, way.label))
-        self._ratio(f"{way.key}", f"over {way.label}", size, rate)
+        self._ratio(way.key, f"over {way.label}", size, rate)
 
     def best(self) -> None:
         """Adds ours over the best peer at every batch size."""
-        for size, (rate, label) in self._best.items():
+        for size, (rate, _) in self._best.items():
             self._ratio("best", "over the best peer", size, rate)
-            self.notes.append(
-                f"{self._case.label}, {len(self._data.first):,}, batches of {size:,}: best {label} ({shown(rate)} changes/s)"
-            )
+        if self._best:
+            each = (f"{size:,}: {label} ({shown(rate)} changes/s)" for size, (rate, label) in self._best.items())
+            self.notes.append(f"{self._place}: best peer in batches of {', '.join(each)}")
 
     def _ratio(self, key: str, label: str, size: int, rate: float) -> None:
         if self._ours is not None and size in self._ours.rates:
             heading = Heading(f"{self._case.key}.ratio.{key}", f"{self._case.label}, ours {label}")
             ratio = self._ours.rates[size] / rate
             self.figures.append(heading.figure(f"batch{size}", f"batches of {size:,}", "ratio", ratio))
+
+
+def _affordable(peer: Peer, size: int, last: Timed) -> int:
+    """The size of batch to measure instead of `size`, after batches of a smaller one.
+
+    A peer that goes change by change costs the same in parts. For others a larger batch is cheaper per change, and is
+    only left out where already a smaller one took all the time there is.
+    """
+    if not last.changes:
+        return size
+    if peer.is_per_change:
+        return max(1, min(size, int(last.changes_per_s * BUDGET_S)))
+    return size if max(last.seconds) <= BUDGET_S else min(size, last.changes // len(last.seconds))
 
 
 def _feed(peer: Peer, batch: Batch) -> tuple[int, float]:
@@ -135,8 +150,8 @@ def _feed(peer: Peer, batch: Batch) -> tuple[int, float]:
     return text.count(b"\n"), seconds
 
 
-def ways(peers: Peers[MixData, Peer]) -> list[Way]:
-    """The ways that can be had here."""
+def ways(peers: Peers[MixData, Peer], *, has_spark: bool) -> list[Way]:
+    """The ways that can be had here, those on Spark if asked for."""
     from tidings.bench.mix_numpy import NumpyShapes
 
     found = [Way("numpy", "numpy scan of each shape", NumpyShapes, is_for_mixes=False)]
@@ -144,7 +159,7 @@ def ways(peers: Peers[MixData, Peer]) -> list[Way]:
         from tidings.bench.mix_duckdb import DuckDb
 
         found.append(Way("duckdb", "DuckDB, the affected anew", DuckDb, is_for_mixes=True))
-    if session := peers.spark():
+    if has_spark and (session := peers.spark()):
         from tidings.bench.mix_foreach import SparkForeachBatch
 
         found.append(

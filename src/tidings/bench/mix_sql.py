@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -49,6 +50,7 @@ class Group:
             columns[f"{column}_high"] = pa.array([None if r is None else r.high for r in ends], kind)
         return pa.table(columns)
 
+    @cached_property
     def on(self) -> str:
         """The condition that joins a row `c` with a selection `s`."""
         tests = [f"c.{column} = s.{column}_is" for column in self.equal]
