@@ -1,0 +1,542 @@
+"""Top-k subscriptions over shared rows: each list of first rows is brought up to date by the changes that reach it.
+
+Subscriptions that rank a table in the same way share a `RankedTable`. There a change asks the stabbing index once whose held
+rows it concerns: a box has the ranges of a subscription and, as one more axis, the rank up to which rows matter to it.
+"""
+
+from __future__ import annotations
+
+from json.encoder import encode_basestring
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidings.families.base import Form
+from tidings.families.evaluator import Evaluator, Events, Lives, Projections, Store, Told
+from tidings.families.topk.kernels import rank_index, top_lists
+from tidings.families.topk.kernels.evaluate import (
+    CHANGES,
+    DONE,
+    LACKING,
+    NEEDS_BLOCKS,
+    NEEDS_HITS,
+    NEEDS_ROWS,
+    NEEDS_TOLD,
+    PROGRESS_FIELDS,
+    TAIL_BASE,
+    TAIL_KEY,
+    TAILS,
+    TOLD,
+    Work,
+    evaluate,
+    mark_concerned,
+)
+from tidings.families.topk.kernels.rank_index import (
+    BLOCK,
+    BLOCK_FREE,
+    BLOCK_JOINED,
+    BLOCK_TOP,
+    COLUMNS,
+    DIRECTORY,
+    DIRECTORY_ROOM,
+    EQUALS,
+    EXTENT_MIN,
+    FREE_LISTS,
+    HEAD_FIELDS,
+    IS_DESCENDING,
+    ORDER_FIELDS,
+    ORDER_TOP,
+    RANK_COLUMN,
+    ROW_FREE,
+    ROW_TOP,
+    STORED,
+    TABLE,
+    TOP,
+    USERS,
+    Ranking,
+)
+from tidings.families.topk.kernels.top_lists import (
+    CAPACITY,
+    LIST_FIELDS,
+    MEMBERS,
+    ORDER,
+    PLACES,
+    PLAN,
+    PLAN_FIELDS,
+    RANGE_COLUMNS,
+    RANGES,
+    ROOM_FIRST,
+    SHOWN,
+    SHOWS_DOUBLE,
+    SHOWS_KEY,
+    K,
+)
+from tidings.families.topk.subscription import Space, space_of
+from tidings.kernels.rows import I64, NONE, U8
+from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex
+from tidings.model.catalog import Catalog
+from tidings.model.channel import group_channels
+from tidings.model.codes import CODE_MIN
+from tidings.model.points import PointBatch
+from tidings.model.types import ColumnType
+
+_ROOM_FIRST = 64
+"""Rows, hits and lines of output that there is room for at first."""
+
+
+class _Channels(NamedTuple):
+    """Distinct values of equality columns, and which of them each point has."""
+
+    group: I64
+    codes: I64
+    """[channels, columns]: equality codes."""
+    hashes: I64
+    spans: I64
+    """[channels, columns, 2]: where the canonical text of a TEXT value is in `text`, else NONE."""
+    text: U8
+    texts: list[tuple[bytes | None, ...]]
+
+
+class RankedTable:
+    """One (table, rank column, direction): its rows in order, the lists of those who ask for the first, and their boxes."""
+
+    def __init__(self, store: Store, space: Space) -> None:
+        names = space.table.column_names
+        self._store = store
+        self._columns = {name: number for number, name in enumerate(names)}
+        self.table = store.number(space.table.name)
+        self._index = StabbingIndex(len(names) + 1)
+        self._free_lists: list[int] = []
+        self._list_top = 0
+        self._orders: dict[tuple[int, ...], int] = {}
+        head = np.zeros(HEAD_FIELDS, np.int64)
+        head[TABLE], head[RANK_COLUMN] = self.table, self._columns[space.rank.name]
+        head[IS_DESCENDING], head[COLUMNS] = space.descending, len(names)
+        head[[ROW_FREE, BLOCK_FREE]] = NONE
+        head[FREE_LISTS:] = NONE
+        words = np.zeros(256, np.int64)
+        self._ranking = Ranking(
+            head,
+            np.zeros(0, np.int32),
+            np.zeros(_ROOM_FIRST, np.int64),
+            np.zeros(_ROOM_FIRST, np.int64),
+            words,
+            words.view(np.uint8),
+            np.zeros((4, STORED, BLOCK), np.int64),
+            np.zeros(4, np.int64),
+            np.zeros((0, ORDER_FIELDS + len(names)), np.int64),
+            np.zeros(0, np.int64),
+            np.zeros((0, PLAN_FIELDS), np.int64),
+            np.zeros((0, LIST_FIELDS), np.int64),
+        )
+        is_double = [column.type is ColumnType.DOUBLE for column in space.table.columns]
+        self._work = Work(
+            np.zeros(PROGRESS_FIELDS, np.int64),
+            np.zeros((2, len(names) + 1, VECTOR_FIELDS), np.int64),
+            np.zeros(2, np.int64),
+            np.array(is_double, np.int64),
+            *_hit_arrays(_ROOM_FIRST),
+            *_told_arrays(_ROOM_FIRST),
+            np.full(2 * _ROOM_FIRST, NONE, np.int64),
+        )
+        versions = store.current(self.table)
+        self._reserve_rows(len(versions))
+        rank_index.take_rows(self._sized(), store.rows, versions)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no form uses it."""
+        return not self._orders
+
+    @property
+    def nbytes(self) -> int:
+        arrays: list[Any] = [*self._ranking, *self._work]
+        return self._index.nbytes + sum(int(array.nbytes) for array in arrays) - self._ranking.bytes.nbytes
+
+    def open_plan(self, space: Space) -> int:
+        """Number of a new form's plan."""
+        plans = self._ranking.plans
+        free = np.flatnonzero(plans[:, MEMBERS] == 0)
+        plan = int(free[0]) if len(free) else len(plans)
+        if plan == len(plans):
+            self._ranking = self._ranking._replace(plans=_grown(plans, plan + 1))
+        shown = [self._columns[name] for name in space.projection]
+        record = self._ranking.plans[plan]
+        record[:] = 0
+        record[[K, CAPACITY, RANGES]] = space.k, _capacity(space.k), len(space.ranges)
+        record[SHOWN] = _mask(shown)
+        record[SHOWS_KEY] = set(space.table.key) <= set(space.projection)
+        record[SHOWS_DOUBLE] = bool(self._work.is_double[shown].any())
+        for i, column in enumerate(space.ranges):
+            record[RANGE_COLUMNS + i] = self._columns[column.name]
+            record[PLACES + i] = self._place_of(self._columns[column.name])
+        record[ORDER] = self._order(tuple(self._columns[column.name] for column in space.equalities))
+        self._ranking.orders[record[ORDER], USERS] += 1
+        return plan
+
+    def close_plan(self, plan: int) -> None:
+        """Its form has no subscriptions any more."""
+        order = int(self._ranking.plans[plan, ORDER])
+        self._ranking.orders[order, USERS] -= 1
+        if self._ranking.orders[order, USERS] == 0:
+            rank_index.forget_order(self._ranking, order)
+            self._orders = {columns: number for columns, number in self._orders.items() if number != order}
+
+    def add(self, plan: int, space: Space, points: PointBatch, slots: I64) -> I64:
+        """Lists of new subscriptions, filled with the current rows; their numbers."""
+        homes, of = slots[points.home], np.cumsum(points.home) - 1
+        ends = np.ascontiguousarray(points.coords[:, : 2 * len(space.ranges)])
+        # A null channel or an empty range matches nothing: such a list has no box and no rows, ever.
+        can_match = np.asarray((ends[:, ::2] <= ends[:, 1::2]).all(axis=1))
+        for column in points.channel:
+            can_match &= np.asarray(column.is_valid())
+        if not can_match.all():
+            points, of, ends = points.take(can_match), of[can_match], ends[can_match]
+        firsts = np.searchsorted(of, np.arange(len(homes) + 1))
+        channels = _channels(space, points)
+        numbers = self._take_lists(len(homes))
+        self._reserve_words(self._constant_words(plan, channels, len(homes)))
+        top_lists.open_lists(
+            self._ranking,
+            plan,
+            numbers,
+            homes,
+            firsts,
+            channels.group,
+            channels.hashes,
+            channels.codes,
+            channels.spans,
+            channels.text,
+            ends,
+        )
+        highs = self._fill(plan, numbers)
+        own = [self._columns[column.name] for column in space.ranges]
+        shape = BoxShape(
+            tuple(self._columns[column.name] for column in space.equalities), (*own, len(self._columns)), ()
+        )
+        lows = np.full(len(of), CODE_MIN, np.int64)
+        ids = self._index.add(
+            shape,
+            numbers[of],
+            channels.codes[channels.group],
+            [channels.texts[channel] for channel in channels.group.tolist()],
+            np.column_stack([ends, lows, highs[of]]),
+            np.full(len(of), self._ranking.plans[plan, SHOWN]),
+        )
+        top_lists.name_boxes(self._ranking, numbers, firsts, ids)
+        self._ranking.plans[plan, MEMBERS] += len(numbers)
+        return numbers
+
+    def remove(self, numbers: I64) -> list[int]:
+        """Forgets lists; gives the plans that nobody follows any more."""
+        plans = np.unique(self._ranking.lists[numbers, PLAN])
+        ids = np.empty(top_lists.count_channels(self._ranking, numbers), np.int64)
+        top_lists.close_lists(self._ranking, numbers, ids)
+        self._index.remove(ids)
+        self._free_lists.extend(numbers.tolist())
+        return [plan for plan in plans.tolist() if self._ranking.plans[plan, MEMBERS] == 0]
+
+    def evaluate(
+        self, events: Events, lives: Lives, projections: Projections, own: int, ranking_of: I64, list_of: I64
+    ) -> Told:
+        """What the events tell subscriptions of this table and rank, which is number `own`."""
+        progress = self._work.progress
+        progress[TAIL_BASE] += progress[TAILS]
+        progress[:TAIL_BASE] = 0
+        ranking = self._sized()
+        rows, boxes = self._store.rows, self._index.boxes
+        while True:
+            lacking = evaluate(ranking, rows, boxes, events, lives, projections, own, ranking_of, list_of, self._work)
+            if lacking == DONE:
+                break
+            self._grow(lacking)
+            ranking = self._ranking
+        told = self._work.told[:, : progress[TOLD]].copy()
+        tails, changes = self._work.tails[: progress[TAILS]].copy(), self._work.changes[: progress[CHANGES]].copy()
+        return Told(told[0], told[1], told[2], tails, changes, _NO_SOURCES)
+
+    def _grow(self, lacking: int) -> None:
+        """Makes room where the evaluation lacked some."""
+        work, wanted = self._work, int(self._work.progress[LACKING])
+        if lacking == NEEDS_ROWS:
+            self._reserve_rows(1)
+        elif lacking == NEEDS_BLOCKS:
+            self._reserve_blocks(wanted)
+        elif lacking == NEEDS_HITS:
+            room = 2 * len(work.hits)
+            self._work = work._replace(
+                hits=np.zeros((room, 3), np.int64),
+                touched=np.zeros(room, np.int64),
+                table=np.full(2 * room, NONE, np.int64),
+            )
+        elif lacking == NEEDS_TOLD:
+            room = max(2 * len(work.changes), wanted)
+            told = np.empty((3, room), np.int64)
+            told[:, : work.told.shape[1]] = work.told
+            tails, keys, changes = (_grown(array, room) for array in (work.tails, work.keys, work.changes))
+            self._work = work._replace(told=told, tails=tails, keys=keys, changes=changes)
+        else:
+            self._reserve_words(wanted)
+
+    def _place_of(self, column: int) -> int:
+        """Where in blocks the codes of a range column are."""
+        stored = self._ranking.stored
+        found = np.flatnonzero(stored == column)
+        if len(found):
+            return int(found[0])
+        blocks = np.empty((len(self._ranking.blocks), STORED + len(stored) + 1, BLOCK), np.int64)
+        blocks[:, :-1] = self._ranking.blocks
+        self._ranking = self._ranking._replace(blocks=blocks, stored=np.append(stored, column))
+        rank_index.store_columns(self._ranking, self._store.rows)
+        return len(stored)
+
+    def _order(self, columns: tuple[int, ...]) -> int:
+        """The order of rows for a set of equality columns."""
+        found = self._orders.get(columns)
+        if found is not None:
+            return found
+        taken = set(self._orders.values())
+        order = next(number for number in range(len(taken) + 1) if number not in taken)
+        head, orders = self._ranking.head, self._ranking.orders
+        if order == len(orders):
+            orders = _grown(orders, order + 1)
+            self._ranking = self._ranking._replace(orders=orders)
+        self._orders[columns] = order
+        head[ORDER_TOP] = max(head[ORDER_TOP], order + 1)
+        orders[order] = 0
+        orders[order, EQUALS] = len(columns)
+        orders[order, ORDER_FIELDS : ORDER_FIELDS + len(columns)] = columns
+        versions = self._store.current(self.table)
+        keys = np.empty((4, len(versions)), np.int64)
+        keys = keys[:, : rank_index.describe_rows(self._ranking, self._store.rows, order, versions, keys)]
+        keys = keys[:, np.lexsort(keys[2::-1])]
+        blocks = -(-keys.shape[1] // BLOCK_JOINED)
+        self._reserve_blocks(blocks)
+        self._reserve_words(2 * blocks + EXTENT_MIN)
+        room = rank_index.extent_words(blocks)
+        self._ranking.orders[order, DIRECTORY] = rank_index.allocate(self._ranking, room)
+        self._ranking.orders[order, DIRECTORY_ROOM] = room
+        rank_index.build(self._ranking, self._store.rows, order, keys)
+        return order
+
+    def _fill(self, plan: int, numbers: I64) -> I64:
+        """Fills new lists; the highest rank that matters to each."""
+        highs = np.empty(len(numbers), np.int64)
+        held_max = min(int(self._ranking.plans[plan, CAPACITY]), len(self._ranking.current))
+        done = top_lists.fill_lists(self._ranking, self._store.rows, numbers, 0, highs)
+        while done < len(numbers):
+            self._reserve_words(8 * rank_index.extent_words(2 * held_max))
+            done = top_lists.fill_lists(self._ranking, self._store.rows, numbers, done, highs)
+        return highs
+
+    def _constant_words(self, plan: int, channels: _Channels, count: int) -> int:
+        """Words that lists take at first, at most: extents are up to twice as large as what is in them."""
+        equals = int(channels.codes.shape[1])
+        texts = ((channels.spans[..., 1] - channels.spans[..., 0] + 7) >> 3).sum(axis=1)
+        words = int(texts[channels.group].sum()) + len(channels.group) * (top_lists.CHANNEL_FIELDS + 3 * equals)
+        words += count * (2 * int(self._ranking.plans[plan, RANGES]) + EXTENT_MIN)
+        return 2 * words + count * 2 * ROOM_FIRST
+
+    def _take_lists(self, count: int) -> I64:
+        reused = self._free_lists[len(self._free_lists) - min(count, len(self._free_lists)) :]
+        del self._free_lists[len(self._free_lists) - len(reused) :]
+        fresh = count - len(reused)
+        numbers = np.concatenate([np.array(reused, np.int64), np.arange(self._list_top, self._list_top + fresh)])
+        self._list_top += fresh
+        if self._list_top > len(self._ranking.lists):
+            self._ranking = self._ranking._replace(lists=_grown(self._ranking.lists, self._list_top))
+        return numbers
+
+    def _sized(self) -> Ranking:
+        """The arrays, with room for all versions of rows there are."""
+        versions = len(self._store.rows.alive)
+        if versions > len(self._ranking.row_of):
+            self._ranking = self._ranking._replace(row_of=_grown(self._ranking.row_of, versions))
+        return self._ranking
+
+    def _reserve_rows(self, count: int) -> None:
+        wanted = int(self._ranking.head[ROW_TOP]) + count
+        if wanted > len(self._ranking.current):
+            current, tie = (_grown(array, wanted) for array in (self._ranking.current, self._ranking.tie))
+            self._ranking = self._ranking._replace(current=current, tie=tie)
+
+    def _reserve_blocks(self, count: int) -> None:
+        wanted = int(self._ranking.head[BLOCK_TOP]) + count
+        if wanted > len(self._ranking.blocks):
+            blocks, sizes = (_grown(array, wanted) for array in (self._ranking.blocks, self._ranking.block_size))
+            self._ranking = self._ranking._replace(blocks=blocks, block_size=sizes)
+
+    def _reserve_words(self, count: int) -> None:
+        wanted = int(self._ranking.head[TOP]) + count
+        if wanted > len(self._ranking.words):
+            words = _grown(self._ranking.words, wanted)
+            self._ranking = self._ranking._replace(words=words, bytes=words.view(np.uint8))
+
+
+class TopkEvaluator(Evaluator):
+    """All top-k subscriptions of a replica, but those that want the net effect of a micro-batch alone."""
+
+    name = "topk"
+
+    def __init__(self, catalog: Catalog, store: Store) -> None:
+        super().__init__(catalog, store)
+        self._ranked: list[RankedTable | None] = []
+        self._numbers: dict[tuple[str, str, bool], int] = {}
+        self._plans: dict[str, tuple[int, int]] = {}
+        """Form -> number of its ranked table, and plan there."""
+        self._tables = np.empty(0, np.int64)
+        """[ranked tables]: table of each, NONE if the number is free."""
+        self._places: I64 = np.full((2, 0), NONE, np.int64)
+        """[2, slots]: number of the ranked table, and list there; NONE for subscriptions of others."""
+
+    def add(self, points: PointBatch, slots: I64, lives: Lives) -> None:
+        """Lists of subscriptions yet to be created are kept from now on, so that they are as of their creation when told."""
+        if len(points) == 0:
+            return
+        space = space_of(Form.from_key(points.form), self.catalog)
+        if space.is_net:
+            raise ValueError("top-k subscriptions with option 'net' are not evaluated over shared rows")
+        number, plan = self._plan(points.form, space)
+        ranked = self._ranked[number]
+        assert ranked is not None
+        lists = ranked.add(plan, space, points, slots)
+        homes = slots[points.home]
+        room = self._places.shape[1]
+        if (top := int(homes.max()) + 1) > room:
+            places = np.full((2, max(top, 2 * room)), NONE, np.int64)
+            places[:, :room] = self._places
+            self._places = places
+        self._places[0, homes], self._places[1, homes] = number, lists
+
+    def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
+        ranking_of, list_of = self._places
+        is_concerned = np.zeros(len(self._tables), np.int64)
+        mark_concerned(events, self._tables, ranking_of, is_concerned)
+        parts = [
+            ranked.evaluate(events, lives, projections, number, ranking_of, list_of)
+            for number, ranked in enumerate(self._ranked)
+            if ranked is not None and is_concerned[number]
+        ]
+        return parts[0] if len(parts) == 1 else _joined(parts)
+
+    def remove(self, slots: I64) -> None:
+        slots = np.unique(slots[slots < self._places.shape[1]])
+        of = self._places[0, slots]
+        for number in np.unique(of[of != NONE]).tolist():
+            ranked = self._ranked[number]
+            assert ranked is not None
+            mine = slots[of == number]
+            idle = {(number, plan) for plan in ranked.remove(self._places[1, mine])}
+            self._places[:, mine] = NONE
+            for _, plan in idle:
+                ranked.close_plan(plan)
+            self._plans = {form: place for form, place in self._plans.items() if place not in idle}
+            if ranked.is_idle:
+                self._ranked[number], self._tables[number] = None, NONE
+                self._numbers = {key: other for key, other in self._numbers.items() if other != number}
+
+    @property
+    def nbytes(self) -> int:
+        return self._places.nbytes + sum(ranked.nbytes for ranked in self._ranked if ranked is not None)
+
+    def _plan(self, form: str, space: Space) -> tuple[int, int]:
+        """The ranked table that a form belongs to, and its plan there."""
+        found = self._plans.get(form)
+        if found is None:
+            key = (space.table.name, space.rank.name, space.descending)
+            number = self._numbers.get(key)
+            if number is None:
+                number = self._numbers[key] = self._rank_table(space)
+            ranked = self._ranked[number]
+            assert ranked is not None
+            found = self._plans[form] = (number, ranked.open_plan(space))
+        return found
+
+    def _rank_table(self, space: Space) -> int:
+        ranked = RankedTable(self.store, space)
+        if None in self._ranked:
+            number = self._ranked.index(None)
+        else:
+            number = len(self._ranked)
+            self._ranked.append(None)
+            self._tables = np.append(self._tables, NONE)
+        self._ranked[number], self._tables[number] = ranked, ranked.table
+        return number
+
+
+_NO_SOURCES = np.empty((0, 0), np.int64)
+
+
+def _capacity(k: int) -> int:
+    """Rows that a list for the first k may hold: some to spare, and as many as its memory has room for."""
+    return int(rank_index.extent_words(k + max(2, k // 4)))
+
+
+def _mask(columns: list[int]) -> np.int64:
+    mask = 0
+    for column in columns:
+        mask |= 1 << (column & 63)
+    return np.uint64(mask).astype(np.int64)
+
+
+def _grown(array: Any, wanted: int) -> Any:
+    """A copy with room for so many entries, or more."""
+    room = max(wanted, len(array) + len(array) // 2, 8)
+    grown = np.zeros((room, *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+def _hit_arrays(room: int) -> tuple[I64, I64]:
+    return np.zeros((room, 3), np.int64), np.zeros(room, np.int64)
+
+
+def _told_arrays(room: int) -> tuple[I64, I64, I64, I64]:
+    """Room for told, tails, their keys and changes."""
+    shapes = ((3, room), (room, 4), (room, TAIL_KEY), (room, 2))
+    told, tails, keys, changes = (np.zeros(shape, np.int64) for shape in shapes)
+    return told, tails, keys, changes
+
+
+def _channels(space: Space, points: PointBatch) -> _Channels:
+    group, values = group_channels(points.channel, len(points))
+    codes = np.zeros((len(values), len(space.equalities)), np.int64)
+    spans = np.full((*codes.shape, 2), NONE, np.int64)
+    texts: list[list[bytes | None]] = [[None] * len(space.equalities) for _ in values]
+    blob = bytearray()
+    for j, column in enumerate(space.equalities):
+        if column.type is ColumnType.TEXT:
+            for i, value in enumerate(values):
+                text = encode_basestring(str(value[j])).encode()
+                texts[i][j] = text
+                spans[i, j] = len(blob), len(blob) + len(text)
+                blob += text
+        else:
+            codes[:, j] = [value[j] for value in values]
+    data = np.frombuffer(blob, np.uint8) if blob else np.zeros(0, np.uint8)
+    for j, column in enumerate(space.equalities):
+        if column.type is ColumnType.TEXT:
+            codes[:, j] = rank_index.hash_texts(data, np.ascontiguousarray(spans[:, j]))
+    return _Channels(group, codes, rank_index.hash_codes(codes), spans, data, [tuple(row) for row in texts])
+
+
+def _joined(parts: list[Told]) -> Told:
+    """What several ranked tables tell, as one."""
+    if not parts:
+        none = np.empty(0, np.int64)
+        return Told(none, none, none, np.empty((0, 4), np.int64), np.empty((0, 2), np.int64), _NO_SOURCES)
+    first_tail = first_change = 0
+    tails, tail_of = [], []
+    for part in parts:
+        tails.append(part.tails + np.array([0, 0, first_change, first_change]))
+        tail_of.append(part.tail + first_tail)
+        first_tail += len(part.tails)
+        first_change += len(part.changes)
+    return Told(
+        np.concatenate([part.event for part in parts]),
+        np.concatenate([part.slot for part in parts]),
+        np.concatenate(tail_of),
+        np.concatenate(tails),
+        np.concatenate([part.changes for part in parts]),
+        _NO_SOURCES,
+    )
