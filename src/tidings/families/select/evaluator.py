@@ -18,16 +18,20 @@ from tidings.families.base import Form
 from tidings.families.evaluator import Evaluator, Events, Lives, Projections, Store, Told
 from tidings.families.listeners import on_some_channel
 from tidings.families.select.kernels.match import (
-    AT,
+    BATCH_COUNTS,
+    BOXES,
     CELLS_MAX,
     CHANGES,
     CHANGES_NEEDED,
     COUNTS,
+    FIRST_AXIS,
+    FIRST_BOX,
     HITS_NEEDED,
     MEMORY_FIELDS,
-    RUN_STOP,
+    SLOT_FIELDS,
+    SLOT_TABLE,
     TABLE,
-    TAILS,
+    TABLE_FIELDS,
     TOLD,
     TOLD_NEEDED,
     Matching,
@@ -70,30 +74,24 @@ class SelectEvaluator(Evaluator):
         super().__init__(catalog, store)
         widths = [len(table.columns) + 1 for table in catalog.tables]
         axes = sum(widths)
-        tables = len(widths)
         self.index = StabbingIndex(axes)
-        first_axis = np.zeros(tables, np.int64)
+        tables = np.zeros((len(widths), TABLE_FIELDS), np.int64)
         for table in catalog.tables:
-            first_axis[store.number(table.name)] = len(table.columns) + 1
-        first_axis[:] = np.cumsum(first_axis) - first_axis
+            tables[store.number(table.name), FIRST_AXIS] = len(table.columns) + 1
+        tables[:, FIRST_AXIS] = np.cumsum(tables[:, FIRST_AXIS]) - tables[:, FIRST_AXIS]
         self._members = Members(
-            table=np.full(64, NONE, np.int64),
-            first=np.full(64, NONE, np.int64),
-            next=np.full(64, NONE, np.int64),
-            first_axis=first_axis,
+            slots=_longer(np.empty((0, SLOT_FIELDS), np.int64), 64),
+            next=_longer(np.empty(0, np.int64), 64),
+            tables=tables,
             has_predicate=np.zeros(axes, np.int64),
-            boxes=np.zeros(tables, np.int64),
         )
         counts = np.zeros(COUNTS, np.int64)
         counts[TABLE], counts[CELLS_MAX] = NONE, self.scan_cells_max
         self._matching = Matching(
             counts=counts,
             vectors=np.zeros((2, axes, VECTOR_FIELDS), np.int64),
-            has=np.zeros(2, np.int64),
             hits=np.empty((1024, 3), np.int64),
-            stamps=np.zeros((64, 2), np.int64),
             memory=np.zeros((16, MEMORY_FIELDS), np.int64),
-            heavy=np.zeros(tables, np.int64),
             told=np.empty((3, 1024), np.int64),
             tails=np.empty((1024, 4), np.int64),
             changes=np.empty((1024, 2), np.int64),
@@ -102,10 +100,12 @@ class SelectEvaluator(Evaluator):
 
     def add(self, points: PointBatch, slots: I64, lives: Lives) -> None:
         layout = self._layout(points.form)
-        self._reserve_slots(int(slots.max(initial=-1)) + 1)
+        top = int(slots.max(initial=-1)) + 1
+        if top > len(self._members.slots):
+            self._members = self._members._replace(slots=_longer(self._members.slots, top))
         members = self._members
-        members.table[slots] = layout.table
-        members.first[slots] = NONE
+        members.slots[slots, SLOT_TABLE] = layout.table
+        members.slots[slots, FIRST_BOX] = NONE
         can_match = on_some_channel(points) & (points.coords[:, 0::2] <= points.coords[:, 1::2]).all(axis=1)
         if not can_match.all():
             points, slots = points.take(can_match), slots[can_match]
@@ -114,34 +114,36 @@ class SelectEvaluator(Evaluator):
         equal, texts = _constants(points, layout)
         watch = np.full(len(points), layout.watch, np.uint64).astype(np.int64)
         boxes = self.index.add(layout.shape, slots, equal, texts, points.coords, watch, _text_ends(points, layout))
-        members.boxes[layout.table] += len(boxes)
+        members.tables[layout.table, BOXES] += len(boxes)
         members.has_predicate[[*layout.shape.equal_axes, *layout.shape.range_axes]] = 1
         top = int(boxes.max()) + 1
         if top > len(members.next):
             self._members = members = members._replace(next=_longer(members.next, top))
-        link_boxes(members.first, members.next, slots, boxes)
+        link_boxes(members.slots, members.next, slots, boxes)
 
     def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
         m = self._matching
         counts = m.counts
-        counts[[AT, TOLD, TAILS, CHANGES, RUN_STOP, HITS_NEEDED, TOLD_NEEDED, CHANGES_NEEDED]] = 0
+        counts[:BATCH_COUNTS] = 0
         if len(projections.starts) > len(m.memory):
             self._matching = m = m._replace(memory=np.zeros((2 * len(projections.starts), MEMORY_FIELDS), np.int64))
-        arguments = (self.store.rows, self.index.boxes, self._members, events, lives, projections)
-        while not apply_events(*arguments, m):
+        arguments = (self.store.rows, self.index.boxes, self._members, events, lives)
+        while not apply_events(*arguments, projections.starts, projections.column, m):
             m = self._make_room()
-        told, tails, changes = counts[[TOLD, TAILS, CHANGES]].tolist()
+        told, tails, changes = counts[TOLD : CHANGES + 1].tolist()
         event, slot, tail = m.told[:, :told].copy()
         return Told(event, slot, tail, m.tails[:tails].copy(), m.changes[:changes].copy(), _NO_SOURCES)
 
     def remove(self, slots: I64) -> None:
         members = self._members
-        count = list_boxes(members.first, members.next, slots, np.empty(0, np.int64))
-        boxes = np.empty(count, np.int64)
-        list_boxes(members.first, members.next, slots, boxes)
-        self.index.remove(boxes)
-        members.table[slots] = NONE
-        members.first[slots] = NONE
+        boxes = np.empty(len(slots), np.int64)
+        count = list_boxes(members.slots, members.next, slots, boxes)
+        if count > len(boxes):
+            boxes = np.empty(count, np.int64)
+            list_boxes(members.slots, members.next, slots, boxes)
+        self.index.remove(boxes[:count])
+        members.slots[slots, SLOT_TABLE] = NONE
+        members.slots[slots, FIRST_BOX] = NONE
 
     @property
     def nbytes(self) -> int:
@@ -150,7 +152,7 @@ class SelectEvaluator(Evaluator):
     def _lay_out(self, form_key: str) -> _Layout:
         space = space_of(Form.from_key(form_key), self.catalog)
         table = self.store.number(space.table.name)
-        first = int(self._members.first_axis[table])
+        first = int(self._members.tables[table, FIRST_AXIS])
         axis_of = {name: first + i for i, name in enumerate(space.table.column_names)}
         equal_axes = tuple(axis_of[column.name] for column in space.equalities)
         range_axes = tuple(axis_of[column.name] for column in space.ranges)
@@ -166,19 +168,11 @@ class SelectEvaluator(Evaluator):
             watch,
         )
 
-    def _reserve_slots(self, count: int) -> None:
-        members, m = self._members, self._matching
-        if count > len(members.table):
-            self._members = members._replace(table=_longer(members.table, count), first=_longer(members.first, count))
-        if count > len(m.stamps):
-            # No stamp is given twice, so what was there means nothing.
-            self._matching = m._replace(stamps=np.zeros((len(self._members.table), 2), np.int64))
-
     def _make_room(self) -> Matching:
         """Lengthens what the kernel found too short; it goes on at the event where it stopped."""
         m = self._matching
         counts = m.counts
-        told, tails, changes = counts[[TOLD, TAILS, CHANGES]].tolist()
+        told, tails, changes = counts[TOLD : CHANGES + 1].tolist()
         if counts[HITS_NEEDED] > len(m.hits):
             m = m._replace(hits=np.empty((int(counts[HITS_NEEDED]), 3), np.int64))
         if counts[TOLD_NEEDED] > m.told.shape[1]:
@@ -195,7 +189,7 @@ class SelectEvaluator(Evaluator):
 
 
 def _longer(array: I64, size: int) -> I64:
-    longer = np.full(max(size, 2 * len(array)), NONE, np.int64)
+    longer = np.full((max(size, 2 * len(array)), *array.shape[1:]), NONE, np.int64)
     longer[: len(array)] = array
     return longer
 

@@ -8,40 +8,52 @@ subscriptions are picked from the hits.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from tidings.families.evaluator import CHANGE, CREATE, Events, Lives, Projections
+from tidings.families.evaluator import CHANGE, CREATE, Events, Lives
 from tidings.families.select.kernels.snapshot import count_versions, find_rows
-from tidings.kernels.rows import (
-    COLUMNS,
-    FIRST_PAGE,
-    I64,
-    NONE,
-    PAGE,
-    PAGE_BITS,
-    U8,
-    Int,
-    Rows,
-    code_at,
-    equal_at,
-    hash_bytes,
-    is_current,
-    is_valid,
-    record_of,
-    same_value,
-    text_at,
+from tidings.families.select.kernels.table import (
+    TableRows,
+    differs,
+    has_value,
+    is_there,
+    record_at,
+    table_rows,
+    text_span,
 )
-from tidings.kernels.stabbing import NEW, OLD, Boxes, stab
+from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.rows import COLUMNS, FIRST_PAGE, I64, NONE, PAGE, PAGE_BITS, U8, Int, Rows, hash_bytes
+from tidings.kernels.stabbing import (
+    CODE,
+    EQUAL,
+    NEW,
+    OLD,
+    TEXT_START,
+    TEXT_STOP,
+    VALID,
+    VECTOR_FIELDS,
+    Boxes,
+    stab,
+)
 
-# Fields of `counts`: the event to go on from, entries of the output, stamps given, the table whose vectors were made last,
-# the end of the run of creations that was looked at last; how long arrays have to be where one was too short; and up to
-# how many (box, row) pairs new boxes are compared with all rows.
-AT, TOLD, TAILS, CHANGES, CLOCK, TABLE, RUN_STOP, HITS_NEEDED, TOLD_NEEDED, CHANGES_NEEDED, CELLS_MAX, COUNTS = range(
-    12
-)
+# Fields of `counts`. Of a micro-batch: the event to go on from, entries of the output, the end of the run of creations looked
+# at last, and how long arrays have to be where one was too short.
+AT, TOLD, TAILS, CHANGES, RUN_STOP, HITS_NEEDED, TOLD_NEEDED, CHANGES_NEEDED, BATCH_COUNTS = range(9)
+# Beyond: stamps given, the table whose vectors were made last, up to how many (box, row) pairs new boxes are compared with all
+# rows; which of the two vectors there are.
+CLOCK, TABLE, CELLS_MAX, HAS = range(BATCH_COUNTS, BATCH_COUNTS + 4)
+COUNTS = HAS + 2
+
+# Fields of a slot: its table, NONE if it is not ours; a box, NONE if nothing can match; the last stamp, and with it which of
+# two rows the subscription has.
+SLOT_TABLE, FIRST_BOX, STAMP, BITS, SLOT_FIELDS = range(5)
+
+# Fields of a table: axis of its first column, boxes there have been, boxes created by a run of events; then whether rows were
+# stabbed for them. Behind the axes of its columns is one that says: a row of this table.
+FIRST_AXIS, BOXES, HEAVY, TABLE_FIELDS = range(4)
 
 # Fields of a projection's memory: when it was used last; whether it shows a change at all; its tail for each kind of change.
 USED_AT, IS_SHOWN, TAIL_OF, MEMORY_FIELDS = 0, 1, 2, 6
@@ -50,18 +62,14 @@ USED_AT, IS_SHOWN, TAIL_OF, MEMORY_FIELDS = 0, 1, 2, 6
 class Members(NamedTuple):
     """The subscriptions of the family."""
 
-    table: I64
-    """[slots]: number of the table, NONE for slots that are not ours."""
-    first: I64
-    """[slots]: a box of the subscription, or NONE if nothing can match."""
+    slots: I64
+    """[slots, SLOT_FIELDS]"""
     next: I64
     """[boxes]: the next box of the same subscription, or NONE."""
-    first_axis: I64
-    """[tables]: axis of a table's first column; behind those of its columns is one that says: a row of this table."""
+    tables: I64
+    """[tables, TABLE_FIELDS]"""
     has_predicate: I64
     """[axes]: whether some box restricts the axis."""
-    boxes: I64
-    """[tables]: boxes there have been."""
 
 
 class Matching(NamedTuple):
@@ -70,16 +78,10 @@ class Matching(NamedTuple):
     counts: I64
     vectors: I64
     """[2, axes, VECTOR_FIELDS]"""
-    has: I64
-    """[2]: which of the vectors there are."""
     hits: I64
     """[hits, 3]"""
-    stamps: I64
-    """[slots, 2]: the last stamp, and with it which of the two rows the subscription has."""
     memory: I64
     """[projections, MEMORY_FIELDS]"""
-    heavy: I64
-    """[tables]: boxes created by a run of events; then whether rows were stabbed for them."""
     told: I64
     """[3, told]: event, slot, tail."""
     tails: I64
@@ -88,20 +90,17 @@ class Matching(NamedTuple):
 
 
 @njit(cache=True)
-def _fill(rows: Rows, members: Members, m: Matching, table: Int, version: Int, side: Int) -> None:
-    """Makes the vector of a version."""
-    record = record_of(rows, version)
-    first = members.first_axis[table]
-    columns = rows.layout[table, COLUMNS]
-    for column in range(columns):
-        if members.has_predicate[first + column]:
-            start, stop = text_at(rows, record, table, column)
-            axis = m.vectors[side, first + column]
-            axis[0] = is_valid(rows, record, column)
-            axis[1] = code_at(rows, record, table, column)
-            axis[2] = equal_at(rows, record, table, column)
-            axis[3], axis[4] = start, stop
-    m.vectors[side, first + columns, 0] = 1
+def _fill(t: TableRows, has_predicate: Any, first: Int, version: Int, vector: Any) -> None:
+    """Makes the vector of a version; `vector` is where the axis of the table's first column begins."""
+    record = record_at(t, version)
+    for column in range(t.columns):
+        if has_predicate[first + column]:
+            axis = column * VECTOR_FIELDS
+            vector[axis + VALID] = has_value(t, record, column)
+            vector[axis + CODE] = t.words[record + t.codes + column]
+            vector[axis + EQUAL] = t.words[record + t.equals + column]
+            vector[axis + TEXT_START], vector[axis + TEXT_STOP] = text_span(t, record, column)
+    vector[t.columns * VECTOR_FIELDS + VALID] = 1
 
 
 @njit(cache=True)
@@ -110,46 +109,38 @@ def _turn_to(rows: Rows, members: Members, m: Matching, table: Int) -> None:
     before = m.counts[TABLE]
     if before != table:
         if before != NONE:
-            first = members.first_axis[before]
-            m.vectors[:, first : first + rows.layout[before, COLUMNS] + 1, 0] = 0
+            first = members.tables[before, FIRST_AXIS]
+            for axis in range(first, first + rows.layout[before, COLUMNS] + 1):
+                m.vectors[0, axis, VALID], m.vectors[1, axis, VALID] = 0, 0
         m.counts[TABLE] = table
 
 
 @njit(cache=True)
-def _changed_axes(rows: Rows, members: Members, table: Int, old: Int, new: Int) -> Int:
+def _changed_axes(t: TableRows, first_axis: Int, old: Int, new: Int) -> Int:
     """Mask of the axes of columns that differ between two versions."""
     mask: Int = np.int64(0)
-    a, b = record_of(rows, old), record_of(rows, new)
-    for column in range(rows.layout[table, COLUMNS]):
-        if not same_value(rows, a, b, table, column):
-            mask |= np.int64(1) << ((members.first_axis[table] + column) & 63)
+    a, b = record_at(t, old), record_at(t, new)
+    for column in range(t.columns):
+        if differs(t, a, b, column):
+            mask |= np.int64(1) << ((first_axis + column) & 63)
     return mask
 
 
 @njit(cache=True)
-def _is_shown(rows: Rows, projections: Projections, projection: Int, table: Int, old: Int, new: Int) -> bool:
-    """Whether two versions differ in a column that is shown."""
-    a, b = record_of(rows, old), record_of(rows, new)
-    for entry in range(projections.starts[projection], projections.starts[projection + 1]):
-        if not same_value(rows, a, b, table, projections.column[entry]):
-            return True
-    return False
-
-
-@njit(cache=True)
-def _merge(lives: Lives, m: Matching, event: Int, hits: Int) -> Int:
+def _merge(lives: Lives, members: Members, m: Matching, event: Int, hits: Int) -> Int:
     """Leaves one hit for each subscription that is alive, with the bits of all; how many there are."""
     m.counts[CLOCK] += 1
     clock = m.counts[CLOCK]
+    slots = members.slots
     n = 0
     for i in range(hits):
         slot = m.hits[i, 0]
         if not lives.since[slot] < event < lives.until[slot]:
             continue
-        if m.stamps[slot, 0] == clock:
-            m.stamps[slot, 1] |= m.hits[i, 1]
+        if slots[slot, STAMP] == clock:
+            slots[slot, BITS] |= m.hits[i, 1]
             continue
-        m.stamps[slot, 0], m.stamps[slot, 1] = clock, m.hits[i, 1]
+        slots[slot, STAMP], slots[slot, BITS] = clock, m.hits[i, 1]
         m.hits[n, 0] = slot
         n += 1
     return n
@@ -178,39 +169,31 @@ def _tell(m: Matching, event: Int, slot: Int, tail: Int) -> None:
 
 
 @njit(cache=True)
-def _change(
-    rows: Rows,
-    boxes: Boxes,
+def _is_shown(t: TableRows, starts: I64, column: I64, projection: Int, old: Int, new: Int) -> bool:
+    """Whether two versions differ in a column that is shown."""
+    a, b = record_at(t, old), record_at(t, new)
+    for entry in range(starts[projection], starts[projection + 1]):
+        if differs(t, a, b, column[entry]):
+            return True
+    return False
+
+
+@njit(cache=True)
+def _tell_all(
+    t: TableRows,
     members: Members,
     lives: Lives,
-    projections: Projections,
+    starts: I64,
+    column: I64,
     m: Matching,
     event: Int,
-    table: Int,
     old: Int,
     new: Int,
-) -> bool:
-    """Tells of a change; False, with nothing told, if there is no room."""
-    changed = np.int64(0)
-    if old != NONE and new != NONE:
-        changed = _changed_axes(rows, members, table, old, new)
-        if changed == 0:
-            return True
-    _turn_to(rows, members, m, table)
-    m.has[0], m.has[1] = old != NONE, new != NONE
-    if old != NONE:
-        _fill(rows, members, m, table, old, 0)
-    if new != NONE:
-        _fill(rows, members, m, table, new, 1)
-    found = stab(boxes, rows.text, m.vectors, m.has, changed, m.hits)
-    if found < 0:
-        m.counts[HITS_NEEDED] = 2 * m.hits.shape[0]
-        return False
-    n = _merge(lives, m, event, found)
-    if not _has_room(m, n, 3):
-        return False
-    clock = m.counts[CLOCK]
-    first_change = m.counts[CHANGES]
+    n: Int,
+) -> None:
+    """Tells the subscriptions that `_merge` has left of a change; there is room."""
+    counts, memory, told = m.counts, m.memory, m.told
+    clock, first_change, at = counts[CLOCK], counts[CHANGES], counts[TOLD]
     # What those are told who had the row, who have it now, and who had and have it.
     for bits in range(1, 4):
         m.changes[first_change + bits - 1, 0] = old if bits & OLD else NONE
@@ -218,45 +201,86 @@ def _change(
     used = 0
     for i in range(n):
         slot = m.hits[i, 0]
-        bits = m.stamps[slot, 1]
+        bits = members.slots[slot, BITS]
         projection = lives.projection[slot]
-        if m.memory[projection, USED_AT] != clock:
-            m.memory[projection, USED_AT], m.memory[projection, IS_SHOWN] = clock, NONE
-            m.memory[projection, TAIL_OF + 1], m.memory[projection, TAIL_OF + 2], m.memory[projection, TAIL_OF + 3] = (
-                NONE,
-                NONE,
-                NONE,
-            )
+        if memory[projection, USED_AT] != clock:
+            memory[projection, USED_AT], memory[projection, IS_SHOWN] = clock, NONE
+            for kind in range(1, 4):
+                memory[projection, TAIL_OF + kind] = NONE
         if bits == OLD | NEW:
-            if m.memory[projection, IS_SHOWN] == NONE:
-                m.memory[projection, IS_SHOWN] = _is_shown(rows, projections, projection, table, old, new)
-            if not m.memory[projection, IS_SHOWN]:
+            if memory[projection, IS_SHOWN] == NONE:
+                memory[projection, IS_SHOWN] = _is_shown(t, starts, column, projection, old, new)
+            if not memory[projection, IS_SHOWN]:
                 continue
-        if m.memory[projection, TAIL_OF + bits] == NONE:
-            at = first_change + bits - 1
-            m.memory[projection, TAIL_OF + bits] = _new_tail(m, event, projection, at, at + 1)
+        if memory[projection, TAIL_OF + bits] == NONE:
+            change = first_change + bits - 1
+            memory[projection, TAIL_OF + bits] = _new_tail(m, event, projection, change, change + 1)
             used = max(used, bits)
-        _tell(m, event, slot, m.memory[projection, TAIL_OF + bits])
-    m.counts[CHANGES] += used
+        told[0, at], told[1, at], told[2, at] = event, slot, memory[projection, TAIL_OF + bits]
+        at += 1
+    counts[CHANGES] += used
+    counts[TOLD] = at
+
+
+@njit(cache=True)
+def _change(
+    rows: Rows,
+    boxes: Boxes,
+    members: Members,
+    lives: Lives,
+    starts: I64,
+    column: I64,
+    m: Matching,
+    event: Int,
+    table: Int,
+    old: Int,
+    new: Int,
+) -> bool:
+    """Tells of a change; False, with nothing told, if there is no room."""
+    t, first = table_rows(rows, table), members.tables[table, FIRST_AXIS]
+    changed = np.int64(0)
+    if old != NONE and new != NONE:
+        changed = _changed_axes(t, first, old, new)
+        if changed == 0:
+            return True
+    _turn_to(rows, members, m, table)
+    has = m.counts[HAS : HAS + 2]
+    has[0], has[1] = old != NONE, new != NONE
+    has_predicate = pointer(members.has_predicate)
+    if old != NONE:
+        _fill(t, has_predicate, first, old, pointer(m.vectors[0, first]))
+    if new != NONE:
+        _fill(t, has_predicate, first, new, pointer(m.vectors[1, first]))
+    found = stab(boxes, rows.text, m.vectors, has, changed, m.hits)
+    if found < 0:
+        m.counts[HITS_NEEDED] = 2 * m.hits.shape[0]
+        return False
+    n = _merge(lives, members, m, event, found)
+    if n == 0:
+        return True
+    if not _has_room(m, n, 3):
+        return False
+    _tell_all(t, members, lives, starts, column, m, event, old, new, n)
     return True
 
 
 @njit(cache=True)
 def _find_run(rows: Rows, members: Members, events: Events, m: Matching, event: Int) -> None:
     """Creations up to the next change see the same rows: decides for which tables rows are stabbed for all of them."""
-    m.heavy[:] = 0
+    slots, tables = members.slots, members.tables
+    tables[:, HEAVY] = 0
     stop = event
     while stop < len(events.kind) and events.kind[stop] != CHANGE:
         slot = events.slot[stop]
-        if events.kind[stop] == CREATE and slot < len(members.table) and members.table[slot] != NONE:
-            box = members.first[slot]
+        if events.kind[stop] == CREATE and slot < len(slots) and slots[slot, SLOT_TABLE] != NONE:
+            box = slots[slot, FIRST_BOX]
             while box != NONE:
-                m.heavy[members.table[slot]] += 1
+                tables[slots[slot, SLOT_TABLE], HEAVY] += 1
                 box = members.next[box]
         stop += 1
-    for table in range(len(m.heavy)):
-        if m.heavy[table]:
-            m.heavy[table] = m.heavy[table] * count_versions(rows, table) > m.counts[CELLS_MAX]
+    for table in range(len(tables)):
+        if tables[table, HEAVY]:
+            tables[table, HEAVY] = tables[table, HEAVY] * count_versions(rows, table) > m.counts[CELLS_MAX]
     m.counts[RUN_STOP] = stop
 
 
@@ -276,15 +300,18 @@ def _stab_rows(
 
     places: [events of the run]: how many rows each has, if counting; else where the next of them goes in `changes`.
     """
+    t, first = table_rows(rows, table), members.tables[table, FIRST_AXIS]
     _turn_to(rows, members, m, table)
-    m.has[0], m.has[1] = 0, 1
+    has = m.counts[HAS : HAS + 2]
+    has[0], has[1] = 0, 1
+    vector, has_predicate = pointer(m.vectors[1, first]), pointer(members.has_predicate)
     page = np.int64(rows.layout[table, FIRST_PAGE])
     while page != NONE:
         for version in range(page << PAGE_BITS, (page << PAGE_BITS) + PAGE):
-            if not is_current(rows, version, event):
+            if not is_there(t, version, event):
                 continue
-            _fill(rows, members, m, table, version, 1)
-            found = stab(boxes, rows.text, m.vectors, m.has, 0, m.hits)
+            _fill(t, has_predicate, first, version, vector)
+            found = stab(boxes, rows.text, m.vectors, has, 0, m.hits)
             if found < 0:
                 m.counts[HITS_NEEDED] = 2 * m.hits.shape[0]
                 return False
@@ -292,8 +319,8 @@ def _stab_rows(
             for i in range(found):
                 slot = m.hits[i, 0]
                 of = lives.since[slot] - event
-                if 0 <= of < len(places) and m.stamps[slot, 0] != m.counts[CLOCK]:
-                    m.stamps[slot, 0] = m.counts[CLOCK]
+                if 0 <= of < len(places) and members.slots[slot, STAMP] != m.counts[CLOCK]:
+                    members.slots[slot, STAMP] = m.counts[CLOCK]
                     if not is_counting:
                         m.changes[places[of], 0], m.changes[places[of], 1] = NONE, version
                     places[of] += 1
@@ -313,7 +340,7 @@ def _create_many(
         return False
     for i in range(len(places)):
         slot = events.slot[event + i]
-        is_ours = slot < len(members.table) and members.table[slot] == table
+        is_ours = slot < len(members.slots) and members.slots[slot, SLOT_TABLE] == table
         if events.kind[event + i] == CREATE and is_ours:
             start = m.counts[CHANGES]
             m.counts[CHANGES] += places[i]
@@ -328,23 +355,23 @@ def _create(
     rows: Rows, boxes: Boxes, members: Members, events: Events, lives: Lives, m: Matching, event: Int, slot: Int
 ) -> bool:
     """Tells a new subscription what it starts with; False, with nothing told, if there is no room."""
-    table = members.table[slot]
+    table = members.slots[slot, SLOT_TABLE]
     if event >= m.counts[RUN_STOP]:
         _find_run(rows, members, events, m, event)
         told, tails, changes = m.counts[TOLD], m.counts[TAILS], m.counts[CHANGES]
-        for each in range(len(m.heavy)):
-            if m.heavy[each] and not _create_many(rows, boxes, members, events, lives, m, event, each):
+        for each in range(len(members.tables)):
+            is_heavy = members.tables[each, HEAVY] != 0
+            if is_heavy and not _create_many(rows, boxes, members, events, lives, m, event, each):
                 m.counts[TOLD], m.counts[TAILS], m.counts[CHANGES] = told, tails, changes
                 m.counts[RUN_STOP] = 0
                 return False
-    if m.heavy[table]:
+    if members.tables[table, HEAVY]:
         return True
     if not _has_room(m, 1, 0):
         return False
-    start = m.counts[CHANGES]
-    stop = find_rows(
-        rows, boxes, members.next, members.first[slot], table, members.first_axis[table], event, m.changes, start
-    )
+    start, first_axis = m.counts[CHANGES], members.tables[table, FIRST_AXIS]
+    box = members.slots[slot, FIRST_BOX]
+    stop = find_rows(rows, boxes, m.vectors, members.next, box, table, first_axis, event, m.changes, start)
     if stop < 0:
         m.counts[CHANGES_NEEDED] = 2 * len(m.changes)
         return False
@@ -355,26 +382,23 @@ def _create(
 
 @njit(cache=True)
 def apply_events(
-    rows: Rows,
-    boxes: Boxes,
-    members: Members,
-    events: Events,
-    lives: Lives,
-    projections: Projections,
-    m: Matching,
+    rows: Rows, boxes: Boxes, members: Members, events: Events, lives: Lives, starts: I64, column: I64, m: Matching
 ) -> bool:
-    """Goes on from event counts[AT]. False: it stopped at an event that needs longer arrays, as told by `counts`."""
+    """Goes on from event counts[AT]. False: it stopped at an event that needs longer arrays, as told by `counts`.
+
+    Projection p shows columns column[starts[p] : starts[p + 1]].
+    """
     for event in range(m.counts[AT], len(events.kind)):
         m.counts[AT] = event
-        slot = events.slot[event]
         if events.kind[event] == CHANGE:
-            table = events.table[event]
-            if members.boxes[table] and not _change(
-                rows, boxes, members, lives, projections, m, event, table, events.old[event], events.new[event]
+            table, old, new = events.table[event], events.old[event], events.new[event]
+            if members.tables[table, BOXES] and not _change(
+                rows, boxes, members, lives, starts, column, m, event, table, old, new
             ):
                 return False
             continue
-        is_ours = slot < len(members.table) and members.table[slot] != NONE
+        slot = events.slot[event]
+        is_ours = slot < len(members.slots) and members.slots[slot, SLOT_TABLE] != NONE
         if (
             events.kind[event] == CREATE
             and is_ours
@@ -385,19 +409,19 @@ def apply_events(
 
 
 @njit(cache=True)
-def link_boxes(first: I64, following: I64, slots: I64, boxes: I64) -> None:
+def link_boxes(slots: I64, following: I64, owners: I64, boxes: I64) -> None:
     """Puts boxes into the chains of their subscriptions."""
     for i in range(len(boxes)):
-        following[boxes[i]] = first[slots[i]]
-        first[slots[i]] = boxes[i]
+        following[boxes[i]] = slots[owners[i], FIRST_BOX]
+        slots[owners[i], FIRST_BOX] = boxes[i]
 
 
 @njit(cache=True)
-def list_boxes(first: I64, following: I64, slots: I64, found: I64) -> Int:
+def list_boxes(slots: I64, following: I64, owners: I64, found: I64) -> Int:
     """Boxes of subscriptions; how many there are, also where there is no room for all."""
     n = 0
-    for slot in slots:
-        box = first[slot]
+    for slot in owners:
+        box = slots[slot, FIRST_BOX]
         while box != NONE:
             if n < len(found):
                 found[n] = box

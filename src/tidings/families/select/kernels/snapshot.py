@@ -1,28 +1,20 @@
-"""Whether a row lies in a box, read from both where they lie: a new subscription is compared with every current row."""
+"""What a new subscription starts with: its boxes are compared with every current row, both read where they lie."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import carray, njit
 
-from tidings.kernels.rows import (
-    COLUMNS,
-    FIRST_PAGE,
-    I64,
-    NONE,
-    PAGE,
-    PAGE_BITS,
-    Int,
-    Rows,
-    code_at,
-    compare_texts,
-    equal_at,
-    is_current,
-    is_valid,
-    record_of,
-    same_text,
-    text_at,
+from tidings.families.select.kernels.table import (
+    TableRows,
+    are_same,
+    has_value,
+    is_there,
+    record_at,
+    table_rows,
+    text_span,
 )
+from tidings.kernels.rows import FIRST_PAGE, I64, NONE, PAGE, PAGE_BITS, Int, Rows, compare_texts
 from tidings.kernels.stabbing import Boxes
 from tidings.kernels.stabbing.layout import (
     BUCKET_FIELDS,
@@ -39,49 +31,51 @@ from tidings.kernels.stabbing.layout import (
     SHAPE_FIELDS,
     TEXT_COLUMNS,
     TEXTS,
+    Pointers,
+    pointers_of,
 )
 
 
 @njit(cache=True)
-def _has_constants(boxes: Boxes, bucket: Int, rows: Rows, record: Int, table: Int, first_axis: Int) -> bool:
-    of = boxes.arena[bucket + BUCKET_SET]
-    n = boxes.sets[of + SET_AXES]
+def _has_constants(p: Pointers, bucket: Int, t: TableRows, record: Int, first_axis: Int) -> bool:
+    of = p.arena[bucket + BUCKET_SET]
+    n = p.sets[of + SET_AXES]
     for i in range(n):
-        column = boxes.sets[of + SET_FIELDS + i] - first_axis
-        if column == rows.layout[table, COLUMNS]:
+        column = p.sets[of + SET_FIELDS + i] - first_axis
+        if column == t.columns:
             # The axis of the table itself.
             continue
-        if not is_valid(rows, record, column):
-            return False
-        if equal_at(rows, record, table, column) != boxes.arena[bucket + BUCKET_FIELDS + i]:
-            return False
-        at = bucket + BUCKET_FIELDS + n + 2 * i
-        if boxes.arena[at] >= 0 and not same_text(
-            rows, record, table, column, boxes.bytes, boxes.arena[at], boxes.arena[at + 1]
+        if t.words[record + t.equals + column] != p.arena[bucket + BUCKET_FIELDS + i] or not has_value(
+            t, record, column
         ):
             return False
+        at = bucket + BUCKET_FIELDS + n + 2 * i
+        if p.arena[at] >= 0:
+            start, stop = text_span(t, record, column)
+            if not are_same(t.text, start, stop, p.bytes, p.arena[at], p.arena[at + 1]):
+                return False
     return True
 
 
 @njit(cache=True)
-def _is_in_ranges(boxes: Boxes, cell: Int, position: Int, rows: Rows, record: Int, table: Int, first_axis: Int) -> bool:
-    arena = boxes.arena
-    shape, data, room = arena[cell + SHAPE], arena[cell + DATA], arena[cell + ROOM]
-    dims = arena[shape + DIMS]
+def _is_in_ranges(p: Pointers, cell: Int, position: Int, t: TableRows, record: Int, first_axis: Int) -> bool:
+    shape, data, room = p.arena[cell + SHAPE], p.arena[cell + DATA], p.arena[cell + ROOM]
+    dims = p.arena[shape + DIMS]
     for d in range(dims):
-        column = arena[shape + SHAPE_FIELDS + d] - first_axis
-        code = code_at(rows, record, table, column)
+        column = p.arena[shape + SHAPE_FIELDS + d] - first_axis
+        code = t.words[record + t.codes + column]
         at = data + 2 * d * room + position
-        if not is_valid(rows, record, column) or code < arena[at] or code > arena[at + room]:
+        if code < p.arena[at] or code > p.arena[at + room] or not has_value(t, record, column):
             return False
-    for t in range(arena[shape + TEXTS]):
-        place = arena[shape + SHAPE_FIELDS + dims + t]
-        start, stop = text_at(rows, record, table, arena[shape + SHAPE_FIELDS + place] - first_axis)
-        at = data + (2 * dims + EXTRA_COLUMNS + TEXT_COLUMNS * t) * room + position
+    for i in range(p.arena[shape + TEXTS]):
+        place = p.arena[shape + SHAPE_FIELDS + dims + i]
+        start, stop = text_span(t, record, p.arena[shape + SHAPE_FIELDS + place] - first_axis)
+        at = data + (2 * dims + EXTRA_COLUMNS + TEXT_COLUMNS * i) * room + position
         for end in range(2):
-            key = arena[at + 2 * end * room]
+            key = p.arena[at + 2 * end * room]
             if key >= 0:
-                order = compare_texts(rows.text, start, stop, boxes.bytes, key >> 1, arena[at + (2 * end + 1) * room])
+                end_stop = p.arena[at + (2 * end + 1) * room]
+                order = compare_texts(carray(t.text, stop), start, stop, carray(p.bytes, end_stop), key >> 1, end_stop)
                 if (order < 0 if end == 0 else order > 0) or (order == 0 and key & 1 == 0):
                     return False
     return True
@@ -91,6 +85,7 @@ def _is_in_ranges(boxes: Boxes, cell: Int, position: Int, rows: Rows, record: In
 def find_rows(
     rows: Rows,
     boxes: Boxes,
+    vectors: I64,
     next_box: I64,
     first: Int,
     table: Int,
@@ -101,18 +96,21 @@ def find_rows(
 ) -> Int:
     """Appends inserts of the rows, current just after an event, that a chain of boxes holds; their end, -1 if out of room."""
     page = np.int64(rows.layout[table, FIRST_PAGE])
+    if first == NONE or page == NONE:
+        return count
+    p, t = pointers_of(boxes, rows.text, vectors), table_rows(rows, table)
     while page != NONE:
         for version in range(page << PAGE_BITS, (page << PAGE_BITS) + PAGE):
-            if not is_current(rows, version, event):
+            if not is_there(t, version, event):
                 continue
-            record = record_of(rows, version)
+            record = record_at(t, version)
             box = first
             while box != NONE:
                 place = boxes.places[box]
                 cell = boxes.cells[place >> 32]
-                bucket = cell - boxes.arena[cell + OFFSET]
-                if _has_constants(boxes, bucket, rows, record, table, first_axis) and _is_in_ranges(
-                    boxes, cell, place & POSITION, rows, record, table, first_axis
+                bucket = cell - p.arena[cell + OFFSET]
+                if _has_constants(p, bucket, t, record, first_axis) and _is_in_ranges(
+                    p, cell, place & POSITION, t, record, first_axis
                 ):
                     if count >= changes.shape[0]:
                         return -1
