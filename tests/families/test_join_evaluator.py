@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tidings.engine import Engine
 from tidings.families.base import PlainTables
-from tidings.families.join import evaluator
+from tidings.families.join import evaluator, predicates
 from tidings.families.join.plan import Signature
 from tidings.families.join.reference import answer
 from tidings.sql import parse_catalog
@@ -39,6 +39,7 @@ JOINS = (
     "r JOIN s ON r.b = s.b JOIN t ON t.c = s.c AND t.b = r.b",
     "r JOIN s ON r.b = s.b JOIN t ON t.b = s.b AND t.b = r.b",
 )
+PATTERNS = ("{} = {}", "{} IN ({}, {})", "{} IN ({}, {})", "{} >= {}", "{} < {}", "{} BETWEEN {} AND {}")
 TEXT_VALUES = ("a long text", "a long texts", 'b"\\', "b", "")
 Row = dict[str, Any]
 
@@ -47,6 +48,7 @@ Row = dict[str, Any]
 def room_runs_out() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evaluator, "_ROOM_MIN", 2)
+        patch.setattr(predicates, "BOXES_MAX", 3)
         yield
 
 
@@ -112,7 +114,7 @@ class World:
         tests = []
         for name, type in self.random.sample(columns, self.random.choice([0, 1, 1, 2, 3])):
             one, two = self.constant(type), self.constant(type)
-            pattern = self.random.choice(["{} = {}", "{} IN ({}, {})", "{} >= {}", "{} < {}", "{} BETWEEN {} AND {}"])
+            pattern = self.random.choice(PATTERNS)
             tests.append(pattern.format(name, one, two))
         return f"SELECT {shown} FROM {source}" + (f" WHERE {' AND '.join(tests)}" if tests else "")
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tidings.families.base import Form
 from tidings.families.evaluator import Evaluator, Events, Lives, Projections, Store, Told
-from tidings.families.join.kernels.combine import Newcomers, Plans
+from tidings.families.join.kernels.combine import WALK_FIELDS, Newcomers, Plans
 from tidings.families.join.kernels.evaluate import (
     CHANGES,
     COUNTS,
@@ -29,6 +29,7 @@ from tidings.families.join.kernels.evaluate import (
     PAIR_FIELDS,
     TAILS,
     TOLD,
+    WIDE,
     Output,
     Scratch,
     evaluate,
@@ -62,11 +63,20 @@ class _Form:
     number: int
     signature: int
     tested: list[Tested]
+    axes: list[int]
+    """Of the columns tested."""
     shown: list[set[int]]
     """By side: columns shown."""
-    shape: BoxShape
     watch: int
     users: int = 0
+
+    def shape(self, wide: tuple[int, ...]) -> BoxShape:
+        """The shape of boxes that have a range in some columns pinned to values."""
+        pinned = [i for i, one in enumerate(self.tested) if one.is_equal and i not in wide]
+        ranged = [i for i in range(len(self.tested)) if i not in pinned]
+        lossy = [i for i in ranged if self.tested[i].is_text and i not in wide]
+        equal_axes = (SIGNATURE_AXIS, *(self.axes[i] for i in pinned))
+        return BoxShape(equal_axes, tuple(self.axes[i] for i in ranged), tuple(self.axes[i] for i in lossy))
 
 
 class JoinEvaluator(Evaluator):
@@ -87,6 +97,10 @@ class JoinEvaluator(Evaluator):
         self._partners = no_partners()
         self._plans: Plans | None = None
         self._coming: list[Newcomers] = []
+        self._wide: dict[int, Newcomers] = {}
+        """By slot: predicates of wide subscriptions, which are looked at again when they hear something."""
+        self._newcomers: Newcomers | None = None
+        """All of these together."""
         self._form_of, self._box_of, self._box_next = (np.empty(0, np.int64) for _ in range(3))
         """By slot: number of its form, its first box; by box: the next of the same subscription. NONE for none."""
         self._sides = 0
@@ -97,30 +111,40 @@ class JoinEvaluator(Evaluator):
         form = self._form(points.form)
         form.users += len(points)
         predicates = Predicates(form.tested, points)
-        boxes = predicates.boxes()
-        owner = slots[boxes.point]
-        ids = self._index.add(
-            form.shape,
-            owner,
-            np.column_stack([np.full(len(owner), form.signature), boxes.equal]),
-            [(None, *texts) for texts in boxes.equal_text],
-            boxes.ends,
-            np.full(len(owner), form.watch),
-            boxes.text_ends,
-        )
-        self._keep(form.number, slots, owner, ids)
-        coming = np.flatnonzero(lives.since[slots] != NONE)
+        self._form_of = _longer(self._form_of, slots)
+        self._box_of = _longer(self._box_of, slots)
+        self._form_of[slots], self._box_of[slots] = form.number, NONE
+        for boxes in predicates.boxes():
+            owner = slots[boxes.point]
+            ids = self._index.add(
+                form.shape(boxes.wide),
+                owner,
+                np.column_stack([np.full(len(owner), form.signature), boxes.equal]),
+                [(None, *texts) for texts in boxes.equal_text],
+                boxes.ends,
+                np.full(len(owner), form.watch),
+                boxes.text_ends,
+            )
+            self._keep(owner, ids)
+        is_wide = predicates.is_wide
+        for at in np.flatnonzero(is_wide)[:, None]:
+            self._wide[int(slots[at[0]])] = predicates.newcomers(at, slots[at], form.signature, len(form.shown))
+        coming = np.flatnonzero((lives.since[slots] != NONE) & ~is_wide)
         if len(coming):
             self._coming.append(predicates.newcomers(coming, slots[coming], form.signature, len(form.shown)))
+        if is_wide.any() or len(coming):
+            self._newcomers = None
 
     def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
         plans = self._planned()
-        newcomers = gathered(self._coming, self._sides) if self._coming else self._nobody
-        self._coming.clear()
+        newcomers = self._newcomers
+        if newcomers is None:
+            newcomers = self._newcomers = gathered([*self._coming, *self._wide.values()], self._sides)
         rows, counts = self.store.rows, self._counts
         self._partners = wider(self._partners, 1, len(rows.alive))
         self._fit(len(lives.since), len(projections.starts) - 1)
         counts[: ITEMS + 1] = 0
+        counts[WIDE] = len(self._wide)
         event, why = evaluate(
             rows,
             events,
@@ -151,6 +175,9 @@ class JoinEvaluator(Evaluator):
                 self._scratch,
                 event,
             )
+        if self._coming:
+            self._coming.clear()
+            self._newcomers = None
         out = self._output
         told = out.told[: counts[TOLD]]
         return Told(
@@ -171,6 +198,10 @@ class JoinEvaluator(Evaluator):
             box = self._box_next[box]
             box = box[box != NONE]
         self._form_of[slots] = self._box_of[slots] = NONE
+        if self._wide:
+            for slot in slots.tolist():
+                if self._wide.pop(slot, None) is not None:
+                    self._newcomers = None
         for number, count in zip(numbers.tolist(), users.tolist(), strict=True):
             key = self._form_keys[number]
             assert key is not None, f"slots {slots} have no join subscription"
@@ -211,17 +242,11 @@ class JoinEvaluator(Evaluator):
             side, column = place(*ref)
             shown[side].add(column)
         first = np.cumsum([SIGNATURE_AXIS + 1, *(len(table.columns) for table in tables)]).tolist()
-        axis = {one: first[one.side] + one.column for one in tested}
-        ranged = [one for one in tested if not one.is_equal]
-        box_shape = BoxShape(
-            (SIGNATURE_AXIS, *(axis[one] for one in tested if one.is_equal)),
-            tuple(axis[one] for one in ranged),
-            tuple(axis[one] for one in ranged if one.is_text),
-        )
+        axes = [first[one.side] + one.column for one in tested]
         watch = mask_of({first[side] + column for side, columns in enumerate(shown) for column in columns})
         wanted: set[RelationKey] = {(signature.tables[one.side], (one.column,)) for one in tested if one.is_equal}
         number = self._number(signature, wanted)
-        form = _Form(_take(self._form_keys, key), number, tested, shown, box_shape, watch)
+        form = _Form(_take(self._form_keys, key), number, tested, axes, shown, watch)
         self._forms[key] = form
         self._plans = None
         return form
@@ -256,12 +281,9 @@ class JoinEvaluator(Evaluator):
             self._relations = RelationTable(len(self.catalog.tables))
             self._partners = no_partners()
 
-    def _keep(self, form: int, slots: I64, owner: I64, boxes: I64) -> None:
+    def _keep(self, owner: I64, boxes: I64) -> None:
         """Notes the boxes of new subscriptions; those of one follow each other."""
-        self._form_of = _longer(self._form_of, slots)
-        self._box_of = _longer(self._box_of, slots)
         self._box_next = _longer(self._box_next, boxes)
-        self._form_of[slots] = form
         self._box_next[boxes] = NONE
         is_same = owner[1:] == owner[:-1]
         self._box_next[boxes[:-1][is_same]] = boxes[1:][is_same]
@@ -284,7 +306,7 @@ class JoinEvaluator(Evaluator):
     def _make_room(self, sides: int) -> None:
         """Room for what is told and found, where a join has at most so many sides."""
         self._sides = sides
-        self._nobody = gathered([], sides)
+        self._newcomers = None
         none, room = np.empty(0, np.int64), _ROOM_MIN
         axes = SIGNATURE_AXIS + 1 + sum(self._columns)
         self._output = Output(
@@ -305,7 +327,7 @@ class JoinEvaluator(Evaluator):
             np.empty((0, LOOK_FIELDS), np.int64),
             np.zeros((2, axes, VECTOR_FIELDS), np.int64),
             np.zeros(2, np.int64),
-            np.empty((4, sides), np.int64),
+            np.empty((WALK_FIELDS, sides), np.int64),
         )
 
     def _fit(self, slots: int, projections: int) -> None:

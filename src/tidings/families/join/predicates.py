@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import product
 from json.encoder import encode_basestring
@@ -34,6 +34,8 @@ from tidings.model.points import PointBatch
 
 TextEnds = tuple[bytes | None, bytes | None, bool, bool]
 """Exact ends of a range of text, and whether they belong to it."""
+BOXES_MAX = 256
+"""Boxes that one subscription may have."""
 _DECODER = msgspec.msgpack.Decoder(list[Predicate | None])
 
 
@@ -49,6 +51,8 @@ class Tested(NamedTuple):
 class BoxRows(NamedTuple):
     """Boxes of some points: of which point, constants of the equalities, ends of the ranges."""
 
+    wide: tuple[int, ...]
+    """Which columns with a list of values have a range instead, from the least to the largest."""
     point: I64
     equal: I64
     equal_text: list[tuple[bytes | None, ...]]
@@ -111,33 +115,52 @@ class Predicates:
         """[points * equalities + 1]: where the values of each equality begin."""
         return np.append(0, np.cumsum(self._counts.ravel()))
 
-    def boxes(self) -> BoxRows:
-        """One box per combination of values, of points that anything can satisfy."""
-        ends = self._coords.reshape(len(self._coords), len(self._tested), 2)[:, self._ranged]
-        ends = ends.reshape(len(ends), 2 * len(self._ranged))
-        equalities = len(self._equal)
-        point = np.flatnonzero(self.is_possible)
-        if bool((self._counts == 1).all()):
-            equal = self._codes.reshape(len(ends), equalities)[point]
-            nothing = (None,) * equalities
-            texts = self._texts
-            if texts is None:
-                equal_text: list[tuple[bytes | None, ...]] = [nothing] * len(point)
-            else:
-                equal_text = [tuple(texts[equalities * i : equalities * (i + 1)]) for i in point.tolist()]
+    @cached_property
+    def is_wide(self) -> BoolArray:
+        """Whether a point has boxes that hold more than it selects."""
+        many: BoolArray = np.prod(self._counts.astype(np.float64), axis=1) > BOXES_MAX
+        return self.is_possible & many
+
+    def boxes(self) -> Iterator[BoxRows]:
+        """One box per combination of values, of points that anything can satisfy; fewer if these are very many."""
+        yield self._boxes(np.flatnonzero(self.is_possible & ~self.is_wide), ())
+        parts: dict[tuple[int, ...], list[int]] = {}
+        for point in np.flatnonzero(self.is_wide).tolist():
+            parts.setdefault(self._wide(point), []).append(point)
+        for wide, members in parts.items():
+            yield self._boxes(np.array(members, np.int64), wide)
+
+    def _wide(self, point: int) -> tuple[int, ...]:
+        """The columns with the longest lists, so that the others combine to few boxes."""
+        wide, boxes = [], 1
+        for at in np.argsort(self._counts[point], kind="stable").tolist():
+            boxes *= int(self._counts[point, at])
+            if boxes > BOXES_MAX:
+                wide.append(self._equal[at])
+        return tuple(sorted(wide))
+
+    def _boxes(self, point: I64, wide: tuple[int, ...]) -> BoxRows:
+        ranged = sorted((*self._ranged, *wide))
+        pinned = [at for at, i in enumerate(self._equal) if i not in wide]
+        first, texts = self._first_value, self._texts
+        if bool((self._counts[point][:, pinned] == 1).all()):
+            values = first[len(self._equal) * point[:, None] + np.array(pinned, np.int64)]
         else:
-            chosen = [
-                product(*(range(*self._first_value[equalities * i + j :][:2]) for j in range(equalities)))
+            combined = [
+                list(product(*(range(*first[len(self._equal) * i + at :][:2].tolist()) for at in pinned)))
                 for i in point.tolist()
             ]
-            boxes = [list(values) for values in chosen]
-            point = np.repeat(point, [len(values) for values in boxes])
-            values = np.array([one for values in boxes for one in values], np.int64).reshape(len(point), equalities)
-            equal = self._codes[values]
-            texts = self._texts or [None] * len(self._codes)
-            equal_text = [tuple(texts[at] for at in row) for row in values.tolist()]
+            point = np.repeat(point, [len(one) for one in combined])
+            values = np.array([one for part in combined for one in part], np.int64).reshape(len(point), len(pinned))
+        if texts is None:
+            equal_text: list[tuple[bytes | None, ...]] = [(None,) * len(pinned)] * len(point)
+        else:
+            equal_text = [tuple([texts[at] for at in row]) for row in values.tolist()]
+        ends = self._coords.reshape(len(self._coords), len(self._tested), 2)[point][:, ranged]
         text_ends = [self._text_ends[i] for i in point.tolist()] if self._text_ends else []
-        return BoxRows(point, equal, equal_text, ends[point], text_ends)
+        return BoxRows(
+            wide, point, self._codes[values], equal_text, ends.reshape(len(point), 2 * len(ranged)), text_ends
+        )
 
     def newcomers(self, at: I64, slots: I64, signature: int, sides: int) -> Newcomers:
         """The points at some places, with these slots, as newcomers whose tests are those of their predicates."""
@@ -170,13 +193,21 @@ class Predicates:
                             tests[row, i, field + 1] = len(text)
         of_side = np.searchsorted([one.side for one in self._tested], np.arange(sides + 1))
         tests_of = dims * np.arange(len(at))[:, None] + of_side
-        signatures = np.where(self.is_possible[at], signature, NONE)
-        return Newcomers(slots, signatures, tests_of, tests.reshape(-1, TEST_FIELDS), values, _bytes(bytes(text)))
+        return Newcomers(
+            slots,
+            self.is_wide[at].astype(np.int64),
+            np.where(self.is_possible[at], signature, NONE),
+            tests_of,
+            tests.reshape(-1, TEST_FIELDS),
+            values,
+            _bytes(bytes(text)),
+        )
 
 
 def gathered(parts: Sequence[Newcomers], sides: int) -> Newcomers:
     """All newcomers of a micro-batch; `sides` is how many a join has at most."""
     slots = np.concatenate([np.empty(0, np.int64), *(part.slots for part in parts)])
+    is_wide = np.concatenate([np.empty(0, np.int64), *(part.is_wide for part in parts)])
     signature = np.concatenate([np.empty(0, np.int64), *(part.signature for part in parts)])
     tests_of, tests, values, text = [], [], [], []
     test = value = byte = 0
@@ -197,6 +228,7 @@ def gathered(parts: Sequence[Newcomers], sides: int) -> Newcomers:
     order = np.argsort(slots)
     return Newcomers(
         slots[order],
+        is_wide[order],
         signature[order],
         np.concatenate([np.empty((0, sides + 1), np.int64), *tests_of])[order],
         np.concatenate([np.empty((0, TEST_FIELDS), np.int64), *tests]),

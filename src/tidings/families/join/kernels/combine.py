@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from tidings.families.join.kernels import compiled
 from tidings.families.join.kernels.partners import SIZE, Partners, begin, find, finish, version_at
 from tidings.kernels.rows import (
     EXACT,
@@ -45,6 +45,8 @@ LINK_SIDE, LINK_COLUMN, LINK_OWN, LINK_FIELDS = range(4)
 COLUMN, LO, HI, VALUES, VALUES_STOP, LO_TEXT, LO_TEXT_STOP, HI_TEXT, HI_TEXT_STOP, CLOSED, TEST_FIELDS = range(11)
 # Fields of a value: equality code, text.
 VALUE_CODE, VALUE_TEXT, VALUE_TEXT_STOP, VALUE_FIELDS = range(4)
+# Rows of a walk: by side the version chosen, its record and table; by depth the list of partners, and how far it is read.
+CHOSEN, RECORD, TABLE, CELL, AT, WALK_FIELDS = range(6)
 
 
 class Plans(NamedTuple):
@@ -75,9 +77,14 @@ class Plans(NamedTuple):
 
 
 class Newcomers(NamedTuple):
-    """Subscriptions that are created in this micro-batch, sorted by slot, and their predicates as tests of columns."""
+    """Predicates, as tests of columns, of subscriptions that are created in this micro-batch, and of wide ones; by slot.
+
+    A subscription is wide if its lists of values combine to so many boxes that it has fewer, larger ones, which hold more than
+    it selects.
+    """
 
     slots: I64
+    is_wide: I64
     signature: I64
     """NONE where nothing can match."""
     tests_of: I64
@@ -87,7 +94,7 @@ class Newcomers(NamedTuple):
     text: U8
 
 
-@njit(cache=True)
+@compiled
 def has_value(rows: Rows, newcomers: Newcomers, value: Int, table: Int, column: Int, record: Int) -> bool:
     values = newcomers.values
     if equal_at(rows, record, table, column) != values[value, VALUE_CODE]:
@@ -98,7 +105,7 @@ def has_value(rows: Rows, newcomers: Newcomers, value: Int, table: Int, column: 
     return bool(same_text(rows, record, table, column, newcomers.text, start, stop))
 
 
-@njit(cache=True)
+@compiled
 def passes(rows: Rows, newcomers: Newcomers, test: Int, table: Int, record: Int) -> bool:
     """Whether a row passes one test."""
     tests = newcomers.tests
@@ -126,31 +133,30 @@ def passes(rows: Rows, newcomers: Newcomers, test: Int, table: Int, record: Int)
     return True
 
 
-@njit(cache=True)
+@compiled
 def passes_all(rows: Rows, newcomers: Newcomers, who: Int, side: Int, table: Int, record: Int) -> bool:
-    """Whether a row satisfies a newcomer's predicates on its side; nobody (NONE) has none."""
-    if who == NONE:
-        return True
+    """Whether a row satisfies a newcomer's predicates on its side."""
     for test in range(newcomers.tests_of[who, side], newcomers.tests_of[who, side + 1]):
         if not passes(rows, newcomers, test, table, record):
             return False
     return True
 
 
-@njit(cache=True)
-def _partners_of(rows: Rows, partners: Partners, plans: Plans, signature: Int, step: Int, records: I64) -> Int:
-    """The cell of the partners that a step finds, NONE if there are none."""
-    hashed = begin(plans.steps[step, STEP_RELATION])
-    for i in range(plans.steps[step, KEYS], plans.steps[step, KEYS_STOP]):
-        side, column = plans.links[i, LINK_SIDE], plans.links[i, LINK_COLUMN]
-        if not is_valid(rows, records[side], column):
+@compiled
+def _partners_of(rows: Rows, cells: I64, links: I64, relation: Int, first: Int, stop: Int, walk: I64) -> Int:
+    """The cell of the partners that links[first:stop] lead to, NONE if there are none."""
+    hashed = begin(relation)
+    for i in range(first, stop):
+        side, column = links[i, LINK_SIDE], links[i, LINK_COLUMN]
+        record = walk[RECORD, side]
+        if not is_valid(rows, record, column):
             return np.int64(NONE)
-        hashed = mix(hashed, equal_at(rows, records[side], plans.tables[signature, side], column))
-    cell = find(partners, finish(hashed))
-    return cell if cell != NONE and partners.cells[cell, SIZE] else np.int64(NONE)
+        hashed = mix(hashed, equal_at(rows, record, walk[TABLE, side], column))
+    cell = find(cells, finish(hashed))
+    return cell if cell != NONE and cells[cell, SIZE] else np.int64(NONE)
 
 
-@njit(cache=True)
+@compiled
 def combine(
     rows: Rows,
     partners: Partners,
@@ -165,71 +171,78 @@ def combine(
 ) -> Int:
     """Writes all combinations that a version is part of to found[count:]; gives the new count, NONE if there is no room.
 
-    Partners satisfy the predicates of newcomer `who`, all where it is NONE. walk: [4, sides at most], scratch.
+    Partners satisfy the predicates of newcomer `who`, all where it is NONE. walk: [WALK_FIELDS, sides at most], scratch.
     """
+    # Passing many arrays to a function costs more than a step: inner functions get what they need.
+    cells, lists, steps, links, tables = partners.cells, partners.lists, plans.steps, plans.links, plans.tables
     signature, first, stop = plans.uses[use, SIGNATURE], plans.uses[use, FIRST], plans.uses[use, STOP]
-    chosen, records, cell, at = walk[0], walk[1], walk[2], walk[3]
     own = plans.uses[use, USE_SIDE]
-    chosen[:] = NONE
-    chosen[own], records[own] = version, record_of(rows, version)
+    for side in range(walk.shape[1]):
+        walk[CHOSEN, side] = NONE
+    walk[CHOSEN, own], walk[RECORD, own] = version, record_of(rows, version)
+    walk[TABLE, own] = tables[signature, own]
     for step in range(first, stop):
-        if plans.steps[step, STEP_IS_DIRECT]:
-            cell[step - first] = _partners_of(rows, partners, plans, signature, step, records)
-            if cell[step - first] == NONE:
+        if steps[step, STEP_IS_DIRECT]:
+            relation, keys, keys_stop = steps[step, STEP_RELATION], steps[step, KEYS], steps[step, KEYS_STOP]
+            cell = _partners_of(rows, cells, links, relation, keys, keys_stop, walk)
+            if cell == NONE:
                 return count
+            walk[CELL, step - first] = cell
     depth, last = 0, stop - first - 1
-    at[0] = 0
+    walk[AT, 0] = 0
     while depth >= 0:
-        step = first + depth
-        if cell[depth] == NONE or at[depth] == partners.cells[cell[depth], SIZE]:
+        step, cell, at = first + depth, walk[CELL, depth], walk[AT, depth]
+        if cell == NONE or at == cells[cell, SIZE]:
             depth -= 1
             continue
-        partner = version_at(partners, cell[depth], at[depth])
-        at[depth] += 1
-        side, record = plans.steps[step, STEP_SIDE], record_of(rows, partner)
-        table = plans.tables[signature, side]
-        is_joined = passes_all(rows, newcomers, who, side, table, record)
-        for i in range(plans.steps[step, CHECKS], plans.steps[step, CHECKS_STOP]):
-            if not is_joined:
-                break
-            other = plans.links[i, LINK_SIDE]
-            is_joined = joins_with(
+        walk[AT, depth] = at + 1
+        partner = version_at(cells, lists, cell, at)
+        side, record = steps[step, STEP_SIDE], record_of(rows, partner)
+        table = tables[signature, side]
+        is_joined = True
+        for i in range(steps[step, CHECKS], steps[step, CHECKS_STOP]):
+            other = links[i, LINK_SIDE]
+            if not joins_with(
                 rows,
-                records[other],
-                plans.tables[signature, other],
-                plans.links[i, LINK_COLUMN],
+                walk[RECORD, other],
+                walk[TABLE, other],
+                links[i, LINK_COLUMN],
                 record,
                 table,
-                plans.links[i, LINK_OWN],
-            )
-        if not is_joined:
+                links[i, LINK_OWN],
+            ):
+                is_joined = False
+                break
+        if not is_joined or (who != NONE and not passes_all(rows, newcomers, who, side, table, record)):
             continue
-        chosen[side], records[side] = partner, record
+        walk[CHOSEN, side], walk[RECORD, side], walk[TABLE, side] = partner, record, table
         if depth < last:
             depth += 1
-            at[depth] = 0
-            if not plans.steps[first + depth, STEP_IS_DIRECT]:
-                cell[depth] = _partners_of(rows, partners, plans, signature, first + depth, records)
+            walk[AT, depth] = 0
+            step += 1
+            if not steps[step, STEP_IS_DIRECT]:
+                relation, keys, keys_stop = steps[step, STEP_RELATION], steps[step, KEYS], steps[step, KEYS_STOP]
+                walk[CELL, depth] = _partners_of(rows, cells, links, relation, keys, keys_stop, walk)
             continue
         if count == found.shape[0]:
             return np.int64(NONE)
         for i in range(found.shape[1]):
-            found[count, i] = chosen[i]
+            found[count, i] = walk[CHOSEN, i]
         count += 1
     return count
 
 
-@njit(cache=True)
+@compiled
 def _list_of(partners: Partners, relation: Int, newcomers: Newcomers, value: Int) -> Int:
     """The cell of rows with a value (NONE: of all rows), by the relation of that number; NONE if there are none."""
     hashed = begin(relation)
     if value != NONE:
         hashed = mix(hashed, newcomers.values[value, VALUE_CODE])
-    cell = find(partners, finish(hashed))
+    cell = find(partners.cells, finish(hashed))
     return cell if cell != NONE and partners.cells[cell, SIZE] else np.int64(NONE)
 
 
-@njit(cache=True)
+@compiled
 def answer(rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, who: Int, walk: I64, found: I64) -> Int:
     """Writes a newcomer's whole answer to `found`; how many combinations it has, NONE if there is no room.
 
@@ -273,7 +286,7 @@ def answer(rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, w
         if cell == NONE:
             continue
         for i in range(partners.cells[cell, SIZE]):
-            version = version_at(partners, cell, i)
+            version = version_at(partners.cells, partners.lists, cell, i)
             record = record_of(rows, version)
             if best_test != NONE and not has_value(rows, newcomers, value, table, column, record):
                 continue

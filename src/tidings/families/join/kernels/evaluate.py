@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from tidings.families.evaluator import CHANGE, CREATE, Events, Lives, Projections
+from tidings.families.join.kernels import compiled
 from tidings.families.join.kernels.combine import (
     OWN,
     OWN_STOP,
@@ -28,6 +29,7 @@ from tidings.families.join.kernels.combine import (
     Plans,
     answer,
     combine,
+    passes_all,
 )
 from tidings.families.join.kernels.partners import Partners, Relations, change, has_room
 from tidings.kernels.rows import (
@@ -61,8 +63,8 @@ from tidings.kernels.stabbing import (
 BOTH = OLD | NEW
 # Why the loop stopped: nothing is left, or there is no room in `told` and the like, for combinations, hits, partners.
 DONE, OUT_FULL, FOUND_FULL, HITS_FULL, PARTNERS_FULL = range(5)
-# Counts of what was told.
-TOLD, TAILS, CHANGES, ITEMS, STAMP, COUNTS = range(6)
+# Counts of what was told; uses so far; wide subscriptions.
+TOLD, TAILS, CHANGES, ITEMS, STAMP, WIDE, COUNTS = range(7)
 # Fields of a heard pair: subscription, pair, OLD | NEW; then, in a list of pairs of one subscription, the next.
 SLOT, PAIR, BITS, NEXT, HEARD_FIELDS = range(5)
 # Of pairs of combinations: where what was heard of it begins, items of the old and new joined row; an order of them, and a
@@ -83,7 +85,7 @@ class Output(NamedTuple):
     tails: I64
     changes: I64
     sources: I64
-    """[room, sides at most]."""
+    """[room, sides at most]; beyond the last side of a join stands a version of its first."""
     counts: I64
     """[COUNTS]."""
 
@@ -111,7 +113,7 @@ class Scratch(NamedTuple):
     walk: I64
 
 
-@njit(cache=True)
+@compiled
 def _fill(rows: Rows, plans: Plans, signature: Int, side: Int, version: Int, x: I64, which: Int) -> None:
     """Writes the tested columns of a side to vector `which`."""
     record, table = record_of(rows, version), plans.tables[signature, side]
@@ -127,7 +129,7 @@ def _fill(rows: Rows, plans: Plans, signature: Int, side: Int, version: Int, x: 
             x[which, axis, TEXT_START], x[which, axis, TEXT_STOP] = text_at(rows, record, table, column)
 
 
-@njit(cache=True)
+@compiled
 def _compare(rows: Rows, tables: I64, found: I64, a: Int, b: Int) -> Int:
     """Order of two combinations: by the keys of their rows, side by side."""
     for side in range(len(tables)):
@@ -141,7 +143,7 @@ def _compare(rows: Rows, tables: I64, found: I64, a: Int, b: Int) -> Int:
     return 0
 
 
-@njit(cache=True)
+@compiled
 def _sort(rows: Rows, tables: I64, found: I64, order: I64, spare: I64, start: Int, stop: Int) -> None:
     """Merge sort of order[start:stop], numbers of combinations."""
     for low in range(start, stop, 8):
@@ -168,7 +170,7 @@ def _sort(rows: Rows, tables: I64, found: I64, order: I64, spare: I64, start: In
         width *= 2
 
 
-@njit(cache=True)
+@compiled
 def _shows(
     rows: Rows, projections: Projections, projection: Int, side: Int, old: Int, new: Int, looks: I64, stamp: Int
 ) -> bool:
@@ -186,7 +188,7 @@ def _shows(
     return is_shown
 
 
-@njit(cache=True)
+@compiled
 def _item(out: Output, scratch: Scratch, pair: Int, field: Int, side: Int, version: Int) -> Int:
     """The number of the old or new joined row of a pair."""
     item = scratch.of_pair[field, pair]
@@ -194,20 +196,27 @@ def _item(out: Output, scratch: Scratch, pair: Int, field: Int, side: Int, versi
         item = out.counts[ITEMS]
         out.counts[ITEMS] += 1
         scratch.of_pair[field, pair] = item
-        for i in range(out.sources.shape[1]):
-            out.sources[item, i] = scratch.found[pair, i]
+        _add_source(out, scratch.found, pair, item)
         out.sources[item, side] = version
     return item
 
 
-@njit(cache=True)
+@compiled
+def _add_source(out: Output, found: I64, pair: Int, item: Int) -> None:
+    """Notes the versions that a joined row is made of."""
+    for side in range(out.sources.shape[1]):
+        version = found[pair, side]
+        out.sources[item, side] = found[pair, 0] if version == NONE else version
+
+
+@compiled
 def _add_change(out: Output, scratch: Scratch, pair: Int, bits: Int, side: Int, old: Int, new: Int, at: Int) -> None:
     """Writes the change that a pair is to those who select its old joined row, its new one, or both."""
     out.changes[at, 0] = _item(out, scratch, pair, OLD_ITEM, side, old) if bits & OLD else NONE
     out.changes[at, 1] = _item(out, scratch, pair, NEW_ITEM, side, new) if bits & NEW else NONE
 
 
-@njit(cache=True)
+@compiled
 def _add_tail(out: Output, event: Int, projection: Int, first: Int, stop: Int) -> Int:
     tail = out.counts[TAILS]
     out.tails[tail, 0], out.tails[tail, 1], out.tails[tail, 2], out.tails[tail, 3] = event, projection, first, stop
@@ -215,14 +224,14 @@ def _add_tail(out: Output, event: Int, projection: Int, first: Int, stop: Int) -
     return tail
 
 
-@njit(cache=True)
+@compiled
 def _add_told(out: Output, event: Int, slot: Int, tail: Int) -> None:
     told = out.counts[TOLD]
     out.told[told, 0], out.told[told, 1], out.told[told, 2] = event, slot, tail
     out.counts[TOLD] = told + 1
 
 
-@njit(cache=True)
+@compiled
 def _tell_one(
     rows: Rows,
     lives: Lives,
@@ -261,7 +270,7 @@ def _tell_one(
         _add_told(out, event, slot, looks[projection, TAIL + bits])
 
 
-@njit(cache=True)
+@compiled
 def _look_alike(rows: Rows, projections: Projections, projection: Int, found: I64, a: Int, b: Int) -> bool:
     for i in range(projections.starts[projection], projections.starts[projection + 1]):
         side = projections.side[i]
@@ -273,7 +282,7 @@ def _look_alike(rows: Rows, projections: Projections, projection: Int, found: I6
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=True)
 def _cancel(rows: Rows, projections: Projections, projection: Int, scratch: Scratch, first: Int) -> None:
     """Of a list of what goes and then what comes, silences what looks alike before and after (no bits).
 
@@ -318,7 +327,7 @@ def _cancel(rows: Rows, projections: Projections, projection: Int, scratch: Scra
             heard[entries[i], BITS] = 0
 
 
-@njit(cache=True)
+@compiled
 def _group(scratch: Scratch, pairs: Int) -> Int:
     """Chains what was heard by subscription, pairs in their order; gives the number of groups."""
     heard, groups, mark, of_pair = scratch.heard, scratch.groups, scratch.mark, scratch.of_pair
@@ -345,7 +354,7 @@ def _group(scratch: Scratch, pairs: Int) -> Int:
     return count
 
 
-@njit(cache=True)
+@compiled
 def _tell_many(
     rows: Rows,
     plans: Plans,
@@ -411,7 +420,7 @@ def _tell_many(
         _add_told(out, event, slot, table[place])
 
 
-@njit(cache=True)
+@compiled
 def _is_tail(out: Output, tail: Int, projection: Int, start: Int, stop: Int) -> bool:
     """Whether a tail says the same as the changes from start to stop."""
     if out.tails[tail, 1] != projection or out.tails[tail, 3] - out.tails[tail, 2] != stop - start:
@@ -423,16 +432,53 @@ def _is_tail(out: Output, tail: Int, projection: Int, start: Int, stop: Int) -> 
     return True
 
 
-@njit(cache=True)
+@compiled
+def _selected(
+    rows: Rows,
+    plans: Plans,
+    newcomers: Newcomers,
+    found: I64,
+    slot: Int,
+    signature: Int,
+    side: Int,
+    pair: Int,
+    old: Int,
+    new: Int,
+    bits: Int,
+) -> Int:
+    """Which of OLD | NEW a subscription whose box holds them does select: all, unless it is a wide one."""
+    who = np.searchsorted(newcomers.slots, slot)
+    if who == len(newcomers.slots) or newcomers.slots[who] != slot or not newcomers.is_wide[who]:
+        return bits
+    for other in range(plans.tables.shape[1]):
+        table = plans.tables[signature, other]
+        if table == NONE:
+            break
+        if other != side:
+            if not passes_all(rows, newcomers, who, other, table, record_of(rows, found[pair, other])):
+                return 0
+            continue
+        if bits & OLD and not passes_all(rows, newcomers, who, side, table, record_of(rows, old)):
+            bits &= NEW
+        if bits & NEW and not passes_all(rows, newcomers, who, side, table, record_of(rows, new)):
+            bits &= OLD
+    return bits
+
+
+@compiled
 def _listen(
     rows: Rows,
     lives: Lives,
     boxes: Boxes,
     plans: Plans,
+    newcomers: Newcomers,
     scratch: Scratch,
+    wide: Int,
     event: Int,
     signature: Int,
     side: Int,
+    old: Int,
+    new: Int,
     old_pairs: Int,
     pairs: Int,
     is_both: bool,
@@ -454,15 +500,19 @@ def _listen(
         if hit_count < 0 or count + hit_count > heard.shape[0]:
             return np.int64(NONE)
         for i in range(hit_count):
-            slot = hits[i, 0]
+            slot, bits = hits[i, 0], hits[i, 1]
             if lives.since[slot] < event and event < lives.until[slot]:
-                heard[count, SLOT], heard[count, PAIR], heard[count, BITS] = slot, pair, hits[i, 1]
+                if wide:
+                    bits = _selected(rows, plans, newcomers, found, slot, signature, side, pair, old, new, bits)
+                    if bits == 0:
+                        continue
+                heard[count, SLOT], heard[count, PAIR], heard[count, BITS] = slot, pair, bits
                 count += 1
     scratch.of_pair[HEARD, pairs] = count
     return count
 
 
-@njit(cache=True)
+@compiled
 def _has_room(out: Output, told: Int, changes: Int, items: Int) -> bool:
     counts = out.counts
     return bool(
@@ -473,7 +523,7 @@ def _has_room(out: Output, told: Int, changes: Int, items: Int) -> bool:
     )
 
 
-@njit(cache=True)
+@compiled
 def _changed_columns(rows: Rows, table: Int, old: Int, new: Int) -> Int:
     """Mask (bit column & 63) of columns in which two versions differ."""
     a, b, mask = record_of(rows, old), record_of(rows, new), np.int64(0)
@@ -483,7 +533,7 @@ def _changed_columns(rows: Rows, table: Int, old: Int, new: Int) -> Int:
     return mask
 
 
-@njit(cache=True)
+@compiled
 def _change(
     rows: Rows,
     lives: Lives,
@@ -535,7 +585,24 @@ def _change(
         for column in range(rows.layout[table, COLUMNS]):
             if changed >> (column & 63) & 1:
                 axes |= np.int64(1) << ((first + column) & 63)
-        count = _listen(rows, lives, boxes, plans, scratch, event, signature, side, old_pairs, pairs, is_both, axes)
+        count = _listen(
+            rows,
+            lives,
+            boxes,
+            plans,
+            newcomers,
+            scratch,
+            out.counts[WIDE],
+            event,
+            signature,
+            side,
+            old,
+            new,
+            old_pairs,
+            pairs,
+            is_both,
+            axes,
+        )
         if count == NONE:
             return HITS_FULL
         if count == 0:
@@ -552,7 +619,7 @@ def _change(
     return DONE
 
 
-@njit(cache=True)
+@compiled
 def _create(
     rows: Rows,
     lives: Lives,
@@ -575,15 +642,14 @@ def _create(
         return OUT_FULL
     start, item = out.counts[CHANGES], out.counts[ITEMS]
     for i in range(count):
-        for side in range(out.sources.shape[1]):
-            out.sources[item + i, side] = scratch.found[i, side]
+        _add_source(out, scratch.found, i, item + i)
         out.changes[start + i, 0], out.changes[start + i, 1] = NONE, item + i
     out.counts[ITEMS] += count
     _add_told(out, event, slot, _add_tail(out, event, lives.projection[slot], start, start + count))
     return DONE
 
 
-@njit(cache=True)
+@compiled
 def evaluate(
     rows: Rows,
     events: Events,

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from tidings.families.join.kernels import compiled
 from tidings.kernels.rows import I32, I64, NONE, Int, Rows, equal_at, is_valid, mix, record_of
 
 # Fields of a cell. Without room the one version of the list stands in START.
@@ -85,7 +85,7 @@ def with_room(partners: Partners) -> Partners:
     return partners._replace(cells=fresh)
 
 
-@njit(cache=True)
+@compiled
 def rehash(cells: I64, fresh: I64) -> Int:
     """Writes cells that have a list to an empty table; gives how many these are."""
     mask, count = fresh.shape[0] - 1, 0
@@ -94,23 +94,24 @@ def rehash(cells: I64, fresh: I64) -> Int:
             at = cells[i, HASH] & mask
             while fresh[at, HASH] != NOWHERE:
                 at = (at + 1) & mask
-            fresh[at] = cells[i]
+            for field in range(CELL_FIELDS):
+                fresh[at, field] = cells[i, field]
             count += 1
     return count
 
 
-@njit(cache=True)
+@compiled
 def begin(number: Int) -> Int:
     """The hash of a relation before its values are mixed into it."""
     return mix(np.int64(_SEED), number)
 
 
-@njit(cache=True)
+@compiled
 def finish(hashed: Int) -> Int:
     return np.int64(1) if hashed == NOWHERE else np.int64(hashed)
 
 
-@njit(cache=True)
+@compiled
 def hash_of(rows: Rows, relations: Relations, relation: Int, table: Int, record: Int) -> Int:
     """The hash that leads to the list of a row, NOWHERE if a null keeps it out."""
     hashed = begin(relations.number[relation])
@@ -121,10 +122,9 @@ def hash_of(rows: Rows, relations: Relations, relation: Int, table: Int, record:
     return finish(hashed)
 
 
-@njit(cache=True)
-def find(partners: Partners, hashed: Int) -> Int:
+@compiled
+def find(cells: I64, hashed: Int) -> Int:
     """The cell of a hash, NONE if there is none."""
-    cells = partners.cells
     mask = cells.shape[0] - 1
     at = hashed & mask
     while cells[at, HASH] != NOWHERE:
@@ -134,15 +134,15 @@ def find(partners: Partners, hashed: Int) -> Int:
     return np.int64(NONE)
 
 
-@njit(cache=True)
-def version_at(partners: Partners, cell: Int, i: Int) -> Int:
+@compiled
+def version_at(cells: I64, lists: I32, cell: Int, i: Int) -> Int:
     """Number i of a cell's list."""
-    if partners.cells[cell, ROOM] == 0:
-        return partners.cells[cell, START]
-    return np.int64(partners.lists[partners.cells[cell, START] + i])
+    if cells[cell, ROOM] == 0:
+        return cells[cell, START]
+    return np.int64(lists[cells[cell, START] + i])
 
 
-@njit(cache=True)
+@compiled
 def has_room(rows: Rows, partners: Partners, relations: Relations, table: Int, version: Int) -> bool:
     """Whether a version can be put into all lists it belongs to."""
     first, stop = relations.of_table[table], relations.of_table[table + 1]
@@ -152,13 +152,13 @@ def has_room(rows: Rows, partners: Partners, relations: Relations, table: Int, v
         return True
     wanted, record = np.int64(0), record_of(rows, version)
     for relation in range(first, stop):
-        cell = find(partners, hash_of(rows, relations, relation, table, record))
+        cell = find(partners.cells, hash_of(rows, relations, relation, table, record))
         if cell != NONE and partners.cells[cell, SIZE] >= max(partners.cells[cell, ROOM], 1):
             wanted += 2 * partners.cells[cell, SIZE]
     return bool(partners.head[END] + wanted <= len(partners.lists))
 
 
-@njit(cache=True)
+@compiled
 def _power(room: Int) -> Int:
     power = 0
     while (1 << power) < room:
@@ -166,7 +166,7 @@ def _power(room: Int) -> Int:
     return power
 
 
-@njit(cache=True)
+@compiled
 def _release(partners: Partners, cell: Int) -> None:
     """Gives the room of a list back."""
     cells, lists, head = partners.cells, partners.lists, partners.head
@@ -176,7 +176,7 @@ def _release(partners: Partners, cell: Int) -> None:
     cells[cell, ROOM] = 0
 
 
-@njit(cache=True)
+@compiled
 def _widen(partners: Partners, cell: Int) -> None:
     """Gives a list twice the room it has."""
     cells, lists, head = partners.cells, partners.lists, partners.head
@@ -198,7 +198,7 @@ def _widen(partners: Partners, cell: Int) -> None:
     cells[cell, START], cells[cell, ROOM] = start, room
 
 
-@njit(cache=True)
+@compiled
 def _put(partners: Partners, ordinal: Int, hashed: Int, version: Int) -> None:
     cells = partners.cells
     mask = cells.shape[0] - 1
@@ -220,10 +220,10 @@ def _put(partners: Partners, ordinal: Int, hashed: Int, version: Int) -> None:
     partners.place[ordinal, version] = size
 
 
-@njit(cache=True)
+@compiled
 def _remove(partners: Partners, ordinal: Int, hashed: Int, version: Int) -> None:
     cells = partners.cells
-    cell = find(partners, hashed)
+    cell = find(partners.cells, hashed)
     last = cells[cell, SIZE] - 1
     cells[cell, SIZE] = last
     if cells[cell, ROOM]:
@@ -235,9 +235,9 @@ def _remove(partners: Partners, ordinal: Int, hashed: Int, version: Int) -> None
             _release(partners, cell)
 
 
-@njit(cache=True)
+@compiled
 def _replace(partners: Partners, ordinal: Int, hashed: Int, old: Int, new: Int) -> None:
-    cell = find(partners, hashed)
+    cell = find(partners.cells, hashed)
     at = partners.place[ordinal, old]
     if partners.cells[cell, ROOM]:
         partners.lists[partners.cells[cell, START] + at] = new
@@ -246,7 +246,7 @@ def _replace(partners: Partners, ordinal: Int, hashed: Int, old: Int, new: Int) 
     partners.place[ordinal, new] = at
 
 
-@njit(cache=True)
+@compiled
 def change(rows: Rows, partners: Partners, relations: Relations, table: Int, old: Int, new: Int) -> None:
     """A row has another version, NONE for none: lists of all relations of its table follow. There is room."""
     first = relations.of_table[table]
@@ -266,7 +266,7 @@ def change(rows: Rows, partners: Partners, relations: Relations, table: Int, old
             _put(partners, relation - first, come, new)
 
 
-@njit(cache=True)
+@compiled
 def fill(
     rows: Rows, partners: Partners, relations: Relations, table: Int, relation: Int, versions: I64, start: Int
 ) -> Int:
