@@ -141,6 +141,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mix_run, "BUDGET_S", 0.5)
     monkeypatch.setattr(mix_run, "_WARM_CHANGES", 2)
     monkeypatch.setattr(mix_peers, "BUDGET_S", 0.2)
+    monkeypatch.setattr(mix, "CHURN", 600)
     monkeypatch.setattr(mix, "_TINY", 20)
     monkeypatch.setattr(mix, "_TINY_CHANGES", 2)
     monkeypatch.setattr(mix, "ways", lambda _, has_spark: [] if has_spark else _WAYS)

@@ -20,6 +20,8 @@ from tidings.model.errors import UsageError
 
 TITLE = "mix: JSON lines in, notification lines out"
 BATCHES = (1, 10, 100, 1_000, 10_000)
+CHURN = changes_needed(BATCHES, 100_000)
+"""Those who come and go are spread over so many changes, at least: as dense whichever batch sizes are measured."""
 SPARK_SIZES = range(10_000, 100_001)
 """With fewer subscriptions Spark's own work is all there is to see; with more a run takes an hour."""
 _ENGINES = ("inline", "spark")
@@ -99,8 +101,8 @@ class _Mix:
                 self._report.notes.append(f"{case.label}, {short(size)}: not on Spark, which is measured with {limits}")
 
     def _data(self, case: Case, size: int, *, has_churn: bool) -> MixData:
-        live = changes_needed(self._batches, self._options.changes)
-        return case.data(size, live, self._options.seed, has_churn=has_churn)
+        needed = changes_needed(self._batches, self._options.changes)
+        return case.data(size, max(needed, CHURN) if has_churn else needed, self._options.seed, has_churn=has_churn)
 
     def _measure(self, case: Case, size: int, data: MixData, key: str, label: str) -> Measured:
         heading = Heading(f"{case.key}.{key}", label)

@@ -158,7 +158,7 @@ def ways(peers: Peers[MixData, Peer], *, has_spark: bool) -> list[Way]:
     if peers.has("duckdb"):
         from tidings.bench.mix_duckdb import DuckDb
 
-        found.append(Way("duckdb", "DuckDB, the affected anew", DuckDb, is_for_mixes=True))
+        found.append(Way("duckdb", "DuckDB, recomputing the affected", DuckDb, is_for_mixes=True))
     if has_spark and (session := peers.spark()):
         from tidings.bench.mix_foreach import SparkForeachBatch
 
