@@ -31,46 +31,45 @@ from tidings.families.topk.kernels.evaluate import (
     evaluate,
     mark_concerned,
 )
-from tidings.families.topk.kernels.rank_index import (
+from tidings.families.topk.kernels.layout import (
     BLOCK,
     BLOCK_FREE,
-    BLOCK_JOINED,
     BLOCK_TOP,
+    CAPACITY,
+    CHANNEL_FIELDS,
     COLUMNS,
-    DIRECTORY,
-    DIRECTORY_ROOM,
-    EQUALS,
+    EQUAL_COLUMNS,
     EXTENT_MIN,
     FREE_LISTS,
     HEAD_FIELDS,
     IS_DESCENDING,
-    ORDER_FIELDS,
-    ORDER_TOP,
-    RANK_COLUMN,
-    ROW_FREE,
-    ROW_TOP,
-    STORED,
-    TABLE,
-    TOP,
-    USERS,
-    Ranking,
-)
-from tidings.families.topk.kernels.top_lists import (
-    CAPACITY,
     LIST_FIELDS,
     MEMBERS,
     ORDER,
+    ORDER_FIELDS,
+    ORDER_TOP,
     PLACES,
     PLAN,
     PLAN_FIELDS,
     RANGE_COLUMNS,
     RANGES,
-    ROOM_FIRST,
+    RANK_COLUMN,
+    ROW_FREE,
+    ROW_TOP,
     SHOWN,
     SHOWS_DOUBLE,
     SHOWS_KEY,
+    STORED,
+    TABLE,
+    TOP,
+    USERS,
     K,
+    Ranking,
+    extent_words,
+    take_rows,
 )
+from tidings.families.topk.kernels.rank_index import BLOCK_JOINED
+from tidings.families.topk.kernels.top_lists import ROOM_FIRST
 from tidings.families.topk.subscription import Space, space_of
 from tidings.kernels.rows import I64, NONE, U8
 from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex
@@ -124,10 +123,7 @@ class RankedTable:
             words.view(np.uint8),
             np.zeros((4, STORED, BLOCK), np.int64),
             np.zeros(4, np.int64),
-            np.zeros((0, ORDER_FIELDS + len(names)), np.int64),
-            np.zeros(0, np.int64),
-            np.zeros((0, PLAN_FIELDS), np.int64),
-            np.zeros((0, LIST_FIELDS), np.int64),
+            *(np.zeros(0, np.int64) for _ in range(4)),
         )
         is_double = [column.type is ColumnType.DOUBLE for column in space.table.columns]
         self._work = Work(
@@ -141,7 +137,7 @@ class RankedTable:
         )
         versions = store.current(self.table)
         self._reserve_rows(len(versions))
-        rank_index.take_rows(self._sized(), store.rows, versions)
+        take_rows(self._sized(), store.rows, versions)
 
     @property
     def is_idle(self) -> bool:
@@ -156,12 +152,12 @@ class RankedTable:
     def open_plan(self, space: Space) -> int:
         """Number of a new form's plan."""
         plans = self._ranking.plans
-        free = np.flatnonzero(plans[:, MEMBERS] == 0)
-        plan = int(free[0]) if len(free) else len(plans)
+        free = np.flatnonzero(plans[MEMBERS::PLAN_FIELDS] == 0)
+        plan = PLAN_FIELDS * int(free[0]) if len(free) else len(plans)
         if plan == len(plans):
-            self._ranking = self._ranking._replace(plans=_grown(plans, plan + 1))
+            self._ranking = self._ranking._replace(plans=_grown(plans, plan + 8 * PLAN_FIELDS, PLAN_FIELDS))
         shown = [self._columns[name] for name in space.projection]
-        record = self._ranking.plans[plan]
+        record = self._ranking.plans[plan : plan + PLAN_FIELDS]
         record[:] = 0
         record[[K, CAPACITY, RANGES]] = space.k, _capacity(space.k), len(space.ranges)
         record[SHOWN] = _mask(shown)
@@ -171,15 +167,15 @@ class RankedTable:
             record[RANGE_COLUMNS + i] = self._columns[column.name]
             record[PLACES + i] = self._place_of(self._columns[column.name])
         record[ORDER] = self._order(tuple(self._columns[column.name] for column in space.equalities))
-        self._ranking.orders[record[ORDER], USERS] += 1
+        self._ranking.orders[record[ORDER] + USERS] += 1
         return plan
 
     def close_plan(self, plan: int) -> None:
         """Its form has no subscriptions any more."""
-        order = int(self._ranking.plans[plan, ORDER])
-        self._ranking.orders[order, USERS] -= 1
-        if self._ranking.orders[order, USERS] == 0:
-            rank_index.forget_order(self._ranking, order)
+        order = int(self._ranking.plans[plan + ORDER])
+        self._ranking.orders[order + USERS] -= 1
+        if self._ranking.orders[order + USERS] == 0:
+            rank_index.forget_order(self._ranking, self._store.rows, order)
             self._orders = {columns: number for columns, number in self._orders.items() if number != order}
 
     def add(self, plan: int, space: Space, points: PointBatch, slots: I64) -> I64:
@@ -198,6 +194,7 @@ class RankedTable:
         self._reserve_words(self._constant_words(plan, channels, len(homes)))
         top_lists.open_lists(
             self._ranking,
+            self._store.rows,
             plan,
             numbers,
             homes,
@@ -221,20 +218,20 @@ class RankedTable:
             channels.codes[channels.group],
             [channels.texts[channel] for channel in channels.group.tolist()],
             np.column_stack([ends, lows, highs[of]]),
-            np.full(len(of), self._ranking.plans[plan, SHOWN]),
+            np.full(len(of), self._ranking.plans[plan + SHOWN]),
         )
-        top_lists.name_boxes(self._ranking, numbers, firsts, ids)
-        self._ranking.plans[plan, MEMBERS] += len(numbers)
+        top_lists.name_boxes(self._ranking, self._store.rows, numbers, firsts, ids)
+        self._ranking.plans[plan + MEMBERS] += len(numbers)
         return numbers
 
     def remove(self, numbers: I64) -> list[int]:
         """Forgets lists; gives the plans that nobody follows any more."""
-        plans = np.unique(self._ranking.lists[numbers, PLAN])
-        ids = np.empty(top_lists.count_channels(self._ranking, numbers), np.int64)
-        top_lists.close_lists(self._ranking, numbers, ids)
+        plans = np.unique(self._ranking.lists[numbers + PLAN])
+        ids = np.empty(top_lists.count_channels(self._ranking, self._store.rows, numbers), np.int64)
+        top_lists.close_lists(self._ranking, self._store.rows, numbers, ids)
         self._index.remove(ids)
-        self._free_lists.extend(numbers.tolist())
-        return [plan for plan in plans.tolist() if self._ranking.plans[plan, MEMBERS] == 0]
+        self._free_lists.extend((numbers // LIST_FIELDS).tolist())
+        return [plan for plan in plans.tolist() if self._ranking.plans[plan + MEMBERS] == 0]
 
     def evaluate(
         self, events: Events, lives: Lives, projections: Projections, own: int, ranking_of: I64, list_of: I64
@@ -295,37 +292,35 @@ class RankedTable:
         found = self._orders.get(columns)
         if found is not None:
             return found
-        taken = set(self._orders.values())
-        order = next(number for number in range(len(taken) + 1) if number not in taken)
+        fields, taken = ORDER_FIELDS + len(self._columns), set(self._orders.values())
+        order = next(at for at in range(0, fields * len(taken) + 1, fields) if at not in taken)
         head, orders = self._ranking.head, self._ranking.orders
         if order == len(orders):
-            orders = _grown(orders, order + 1)
+            orders = _grown(orders, order + 4 * fields, fields)
             self._ranking = self._ranking._replace(orders=orders)
         self._orders[columns] = order
-        head[ORDER_TOP] = max(head[ORDER_TOP], order + 1)
-        orders[order] = 0
-        orders[order, EQUALS] = len(columns)
-        orders[order, ORDER_FIELDS : ORDER_FIELDS + len(columns)] = columns
+        head[ORDER_TOP] = max(int(head[ORDER_TOP]), order + fields)
+        orders[order : order + fields] = 0
+        orders[order + EQUAL_COLUMNS] = len(columns)
+        orders[order + ORDER_FIELDS : order + ORDER_FIELDS + len(columns)] = columns
         versions = self._store.current(self.table)
         keys = np.empty((4, len(versions)), np.int64)
         keys = keys[:, : rank_index.describe_rows(self._ranking, self._store.rows, order, versions, keys)]
         keys = keys[:, np.lexsort(keys[2::-1])]
         blocks = -(-keys.shape[1] // BLOCK_JOINED)
+        room = int(extent_words(blocks))
         self._reserve_blocks(blocks)
-        self._reserve_words(2 * blocks + EXTENT_MIN)
-        room = rank_index.extent_words(blocks)
-        self._ranking.orders[order, DIRECTORY] = rank_index.allocate(self._ranking, room)
-        self._ranking.orders[order, DIRECTORY_ROOM] = room
-        rank_index.build(self._ranking, self._store.rows, order, keys)
+        self._reserve_words(room)
+        rank_index.build(self._ranking, self._store.rows, order, keys, room)
         return order
 
     def _fill(self, plan: int, numbers: I64) -> I64:
         """Fills new lists; the highest rank that matters to each."""
         highs = np.empty(len(numbers), np.int64)
-        held_max = min(int(self._ranking.plans[plan, CAPACITY]), len(self._ranking.current))
+        held_max = min(int(self._ranking.plans[plan + CAPACITY]), len(self._ranking.current))
         done = top_lists.fill_lists(self._ranking, self._store.rows, numbers, 0, highs)
         while done < len(numbers):
-            self._reserve_words(8 * rank_index.extent_words(2 * held_max))
+            self._reserve_words(8 * extent_words(2 * held_max))
             done = top_lists.fill_lists(self._ranking, self._store.rows, numbers, done, highs)
         return highs
 
@@ -333,8 +328,8 @@ class RankedTable:
         """Words that lists take at first, at most: extents are up to twice as large as what is in them."""
         equals = int(channels.codes.shape[1])
         texts = ((channels.spans[..., 1] - channels.spans[..., 0] + 7) >> 3).sum(axis=1)
-        words = int(texts[channels.group].sum()) + len(channels.group) * (top_lists.CHANNEL_FIELDS + 3 * equals)
-        words += count * (2 * int(self._ranking.plans[plan, RANGES]) + EXTENT_MIN)
+        words = int(texts[channels.group].sum()) + len(channels.group) * (CHANNEL_FIELDS + 3 * equals)
+        words += count * (2 * int(self._ranking.plans[plan + RANGES]) + EXTENT_MIN)
         return 2 * words + count * 2 * ROOM_FIRST
 
     def _take_lists(self, count: int) -> I64:
@@ -343,9 +338,10 @@ class RankedTable:
         fresh = count - len(reused)
         numbers = np.concatenate([np.array(reused, np.int64), np.arange(self._list_top, self._list_top + fresh)])
         self._list_top += fresh
-        if self._list_top > len(self._ranking.lists):
-            self._ranking = self._ranking._replace(lists=_grown(self._ranking.lists, self._list_top))
-        return numbers
+        if LIST_FIELDS * self._list_top > len(self._ranking.lists):
+            lists = _grown(self._ranking.lists, LIST_FIELDS * self._list_top, LIST_FIELDS)
+            self._ranking = self._ranking._replace(lists=lists)
+        return numbers * LIST_FIELDS
 
     def _sized(self) -> Ranking:
         """The arrays, with room for all versions of rows there are."""
@@ -469,7 +465,7 @@ _NO_SOURCES = np.empty((0, 0), np.int64)
 
 def _capacity(k: int) -> int:
     """Rows that a list for the first k may hold: some to spare, and as many as its memory has room for."""
-    return int(rank_index.extent_words(k + max(2, k // 4)))
+    return int(extent_words(k + max(2, k // 4)))
 
 
 def _mask(columns: list[int]) -> np.int64:
@@ -479,9 +475,9 @@ def _mask(columns: list[int]) -> np.int64:
     return np.uint64(mask).astype(np.int64)
 
 
-def _grown(array: Any, wanted: int) -> Any:
-    """A copy with room for so many entries, or more."""
-    room = max(wanted, len(array) + len(array) // 2, 8)
+def _grown(array: Any, wanted: int, multiple: int = 1) -> Any:
+    """A copy with room for so many entries, or more: a multiple of some number."""
+    room = -(-max(wanted, len(array) + len(array) // 2, 8) // multiple) * multiple
     grown = np.zeros((room, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown

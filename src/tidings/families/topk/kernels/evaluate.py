@@ -5,68 +5,55 @@ one behind or before the k-th place. So a difference is a pair (gone, come) of v
 changed row, nothing if the two look alike, and else a delete and an insert.
 """
 
+# mypy: allow-untyped-decorators
+
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from tidings.families.evaluator import CHANGE, CREATE, Events, Lives, Projections
-from tidings.families.topk.kernels.rank_index import (
-    BLOCK_TOP,
-    COLUMNS,
-    ORDER_TOP,
-    ROW_FREE,
-    ROW_TOP,
-    STAMP,
-    TABLE,
-    TOP,
-    USERS,
-    Ranking,
-    free_row,
-    hash_of,
-    insert,
-    rank_of,
-    remove,
-    room_for_change,
-    store_again,
-    take_row,
-)
-from tidings.families.topk.kernels.top_lists import (
+from tidings.families.topk.kernels.layout import (
     BITS,
+    BLOCK_TOP,
     CAPACITY,
+    COLUMNS,
     IS_COMPLETE,
+    ORDER_TOP,
     PLAN,
     ROOM,
+    ROW_FREE,
+    ROW_TOP,
     SHOWN,
     SHOWS_DOUBLE,
     SHOWS_KEY,
     SIZE,
     SLOT,
+    STAMP,
     START,
+    STORED,
+    TABLE,
+    TOP,
     TOUCHED,
+    USERS,
     K,
-    place_in,
-    position_of,
-    put_in,
-    raise_or_lower,
-    refill,
-    take_out,
+    Ranking,
+    View,
+    differs,
+    free_row,
+    has_value,
+    rank_of,
+    record_at,
+    take_row,
+    text_span,
+    view_of,
 )
-from tidings.kernels.rows import (
-    I64,
-    NONE,
-    Int,
-    Rows,
-    code_at,
-    equal_at,
-    is_valid,
-    mix,
-    record_of,
-    same_value,
-    text_at,
-)
+from tidings.families.topk.kernels.rank_index import hash_of, insert, remove, room_for_change, store_again
+from tidings.families.topk.kernels.top_lists import move_highs, place_in, position_of, put_in, refill, take_out
+from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.rows import EXACT, I64, NONE, Int, Rows, mix
 from tidings.kernels.stabbing import (
     CODE,
     EQUAL,
@@ -75,6 +62,7 @@ from tidings.kernels.stabbing import (
     TEXT_START,
     TEXT_STOP,
     VALID,
+    VECTOR_FIELDS,
     Boxes,
     stab,
 )
@@ -113,153 +101,200 @@ class Work(NamedTuple):
     """[2 * hits, a power of two]: hash of a tail's key -> TAIL_BASE + tail; what earlier events left counts as empty."""
 
 
+class Output(NamedTuple):
+    """Pointers to `Work`, to lives and to projections."""
+
+    progress: Any
+    vectors: Any
+    side_words: Int
+    """Words of a vector."""
+    is_double: Any
+    hits: Any
+    touched: Any
+    told: Any
+    tails: Any
+    keys: Any
+    changes: Any
+    room: Int
+    """Of told, tails, their keys and changes."""
+    table: Any
+    table_mask: Int
+    since: Any
+    until: Any
+    projection: Any
+    starts: Any
+    """Of projections, and their columns."""
+    column: Any
+
+
 @njit(cache=True)
-def _describe(rows: Rows, vectors: I64, side: Int, record: Int, table: Int, columns: Int) -> None:
+def _output_of(work: Work, lives: Lives, projections: Projections) -> Output:
+    return Output(
+        pointer(work.progress),
+        pointer(work.vectors),
+        work.vectors.shape[1] * VECTOR_FIELDS,
+        pointer(work.is_double),
+        pointer(work.hits),
+        pointer(work.touched),
+        pointer(work.told),
+        pointer(work.tails),
+        pointer(work.keys),
+        pointer(work.changes),
+        work.changes.shape[0],
+        pointer(work.table),
+        work.table.shape[0] - 1,
+        pointer(lives.since),
+        pointer(lives.until),
+        pointer(lives.projection),
+        pointer(projections.starts),
+        pointer(projections.column),
+    )
+
+
+@njit(cache=True)
+def _describe(v: View, o: Output, side: Int, record: Int, has_rank: bool, rank: Int) -> None:
+    """Writes a record and its rank to vector `side`."""
+    at, columns = side * o.side_words, v.head[COLUMNS]
     for column in range(columns):
-        vectors[side, column, VALID] = is_valid(rows, record, column)
-        vectors[side, column, CODE] = code_at(rows, record, table, column)
-        vectors[side, column, EQUAL] = equal_at(rows, record, table, column)
-        start, stop = text_at(rows, record, table, column)
-        vectors[side, column, TEXT_START], vectors[side, column, TEXT_STOP] = start, stop
+        o.vectors[at + VALID] = has_value(v, record, column)
+        o.vectors[at + CODE] = v.records[record + v.codes + column]
+        o.vectors[at + EQUAL] = v.records[record + v.equals + column]
+        if v.kinds[column] != EXACT:
+            o.vectors[at + TEXT_START], o.vectors[at + TEXT_STOP] = text_span(v, record, column)
+        at += VECTOR_FIELDS
+    o.vectors[at + VALID], o.vectors[at + CODE], o.vectors[at + EQUAL] = has_rank, rank, rank
 
 
 @njit(cache=True)
-def _changed_columns(rows: Rows, a: Int, b: Int, table: Int, columns: Int) -> Int:
-    """Mask with bit (column & 63) of columns that differ."""
+def _changed_columns(v: View, a: Int, b: Int) -> Int:
+    """Mask with bit (column & 63) of columns in which two records differ."""
     changed = np.int64(0)
-    for column in range(columns):
-        if not same_value(rows, a, b, table, column):
+    for column in range(v.head[COLUMNS]):
+        if differs(v, a, b, column):
             changed |= np.int64(1) << (column & 63)
     return changed
 
 
 @njit(cache=True)
-def _looks_alike(rows: Rows, projections: Projections, projection: Int, a: Int, b: Int, table: Int) -> bool:
+def _looks_alike(v: View, o: Output, projection: Int, a: Int, b: Int) -> bool:
     """Whether two versions agree in what is shown."""
-    first, other = record_of(rows, a), record_of(rows, b)
-    for i in range(projections.starts[projection], projections.starts[projection + 1]):
-        if not same_value(rows, first, other, table, projections.column[i]):
+    first, other = record_at(v, a), record_at(v, b)
+    for i in range(o.starts[projection], o.starts[projection + 1]):
+        if differs(v, first, other, o.column[i]):
             return False
     return True
 
 
 @njit(cache=True)
-def _shows_zero(
-    rows: Rows, projections: Projections, projection: Int, is_double: I64, version: Int, table: Int
-) -> bool:
+def _shows_zero(v: View, o: Output, projection: Int, version: Int) -> bool:
     """Whether a shown value may be written in two ways."""
-    record = record_of(rows, version)
-    for i in range(projections.starts[projection], projections.starts[projection + 1]):
-        column = projections.column[i]
-        if is_double[column] and code_at(rows, record, table, column) == 0:
+    record = record_at(v, version)
+    for i in range(o.starts[projection], o.starts[projection + 1]):
+        column = o.column[i]
+        if o.is_double[column] and v.records[record + v.codes + column] == 0:
             return True
     return False
 
 
 @njit(cache=True)
-def _first_alike(
-    rows: Rows,
-    ranking: Ranking,
-    projections: Projections,
-    projection: Int,
-    number: Int,
-    stop: Int,
-    row: Int,
-    version: Int,
-) -> Int:
+def _first_alike(v: View, o: Output, projection: Int, number: Int, stop: Int, row: Int, version: Int) -> Int:
     """Of rows that look alike the first one counts: among the list's first `stop` rows but for `row`, else the version."""
-    start = ranking.lists[number, START]
+    start = v.lists[number + START]
     for i in range(stop):
-        other = ranking.words[start + 2 * i + 1]
-        if other != row and _looks_alike(
-            rows, projections, projection, version, ranking.current[other], ranking.head[TABLE]
-        ):
-            return ranking.current[other]
+        other = v.words[start + 2 * i + 1]
+        if other != row and _looks_alike(v, o, projection, version, v.current[other]):
+            return v.current[other]
     return version
 
 
 @njit(cache=True)
-def _tail(work: Work, first: Int, event: Int, projection: Int, gone: Int, come: Int, is_update: bool) -> Int:
-    """Number of the tail that tells of this difference; those of this event are numbered from `first` on."""
-    base, mask = work.progress[TAIL_BASE], work.table.shape[0] - 1
-    at = mix(mix(projection, gone), come) & mask
-    while work.table[at] >= base + first:
-        tail = work.table[at] - base
-        if work.keys[tail, 0] == projection and work.keys[tail, 1] == gone and work.keys[tail, 2] == come:
-            return tail
-        at = (at + 1) & mask
-    tail, change = work.progress[TAILS], work.progress[CHANGES]
-    work.table[at] = base + tail
-    work.keys[tail, 0], work.keys[tail, 1], work.keys[tail, 2] = projection, gone, come
-    work.tails[tail, 0], work.tails[tail, 1], work.tails[tail, 2] = event, projection, change
-    if is_update:
-        work.changes[change, 0], work.changes[change, 1] = gone, come
-        change += 1
-    else:
-        if gone != NONE:
-            work.changes[change, 0], work.changes[change, 1] = gone, NONE
-            change += 1
-        if come != NONE:
-            work.changes[change, 0], work.changes[change, 1] = NONE, come
-            change += 1
-    work.tails[tail, 3] = change
-    work.progress[TAILS], work.progress[CHANGES] = tail + 1, change
+def _add_change(o: Output, old: Int, new: Int) -> None:
+    at = o.progress[CHANGES]
+    o.changes[2 * at], o.changes[2 * at + 1] = old, new
+    o.progress[CHANGES] = at + 1
+
+
+@njit(cache=True)
+def _open_tail(o: Output, event: Int, projection: Int) -> Int:
+    """A new tail; its changes follow."""
+    tail = o.progress[TAILS]
+    o.tails[4 * tail], o.tails[4 * tail + 1], o.tails[4 * tail + 2] = event, projection, o.progress[CHANGES]
+    o.progress[TAILS] = tail + 1
     return tail
 
 
 @njit(cache=True)
-def _tell(work: Work, event: Int, slot: Int, tail: Int) -> None:
-    at = work.progress[TOLD]
-    work.told[0, at], work.told[1, at], work.told[2, at] = event, slot, tail
-    work.progress[TOLD] = at + 1
+def _tail(o: Output, first: Int, event: Int, projection: Int, gone: Int, come: Int, is_update: bool) -> Int:
+    """Number of the tail that tells of this difference; those of this event are numbered from `first` on."""
+    base = o.progress[TAIL_BASE]
+    at = mix(mix(projection, gone), come) & o.table_mask
+    while o.table[at] >= base + first:
+        tail = o.table[at] - base
+        key = TAIL_KEY * tail
+        if o.keys[key] == projection and o.keys[key + 1] == gone and o.keys[key + 2] == come:
+            return tail
+        at = (at + 1) & o.table_mask
+    tail = _open_tail(o, event, projection)
+    o.table[at], key = base + tail, TAIL_KEY * tail
+    o.keys[key], o.keys[key + 1], o.keys[key + 2] = projection, gone, come
+    if is_update:
+        _add_change(o, gone, come)
+    else:
+        if gone != NONE:
+            _add_change(o, gone, NONE)
+        if come != NONE:
+            _add_change(o, NONE, come)
+    o.tails[4 * tail + 3] = o.progress[CHANGES]
+    return tail
 
 
 @njit(cache=True)
-def _has_room_to_tell(work: Work, told: Int, changes: Int) -> bool:
-    needed = max(work.progress[TOLD] + told, work.progress[CHANGES] + changes)
-    work.progress[LACKING] = needed
-    return needed <= work.changes.shape[0]
+def _tell(o: Output, event: Int, slot: Int, tail: Int) -> None:
+    at = o.progress[TOLD]
+    o.told[at], o.told[o.room + at], o.told[2 * o.room + at] = event, slot, tail
+    o.progress[TOLD] = at + 1
 
 
 @njit(cache=True)
-def _tell_snapshot(ranking: Ranking, work: Work, event: Int, slot: Int, projection: Int, number: Int) -> bool:
-    shown = min(ranking.lists[number, SIZE], ranking.plans[ranking.lists[number, PLAN], K])
-    if not _has_room_to_tell(work, 1, shown):
+def _has_room_to_tell(o: Output, told: Int, changes: Int) -> bool:
+    o.progress[LACKING] = max(o.progress[TOLD] + told, o.progress[CHANGES] + changes)
+    return bool(o.progress[LACKING] <= o.room)
+
+
+@njit(cache=True)
+def _tell_snapshot(v: View, o: Output, event: Int, slot: Int, number: Int) -> bool:
+    shown, start = min(v.lists[number + SIZE], v.plans[v.lists[number + PLAN] + K]), v.lists[number + START]
+    if not _has_room_to_tell(o, 1, shown):
         return False
-    tail, change = work.progress[TAILS], work.progress[CHANGES]
-    start = ranking.lists[number, START]
+    tail = _open_tail(o, event, o.projection[slot])
     for i in range(shown):
-        work.changes[change + i, 0] = NONE
-        work.changes[change + i, 1] = ranking.current[ranking.words[start + 2 * i + 1]]
-    work.tails[tail, 0], work.tails[tail, 1], work.tails[tail, 2] = event, projection, change
-    work.tails[tail, 3] = change + shown
-    work.progress[TAILS], work.progress[CHANGES] = tail + 1, change + shown
-    _tell(work, event, slot, tail)
+        _add_change(o, NONE, v.current[v.words[start + 2 * i + 1]])
+    o.tails[4 * tail + 3] = o.progress[CHANGES]
+    _tell(o, event, slot, tail)
     return True
 
 
 @njit(cache=True)
-def _touch(ranking: Ranking, work: Work, hits: Int) -> tuple[Int, Int]:
+def _touch(v: View, o: Output, hits: Int) -> tuple[Int, Int]:
     """(lists that the hits are of, words they may need to grow); a list with several boxes is there once."""
-    ranking.head[STAMP] += 1
-    stamp, count, words = ranking.head[STAMP], 0, 0
+    v.head[STAMP] += 1
+    stamp, count, words = v.head[STAMP], 0, 0
     for i in range(hits):
-        number = work.hits[i, 0]
-        if ranking.lists[number, TOUCHED] != stamp:
-            ranking.lists[number, TOUCHED], ranking.lists[number, BITS] = stamp, 0
-            work.touched[count] = number
+        number = o.hits[3 * i]
+        if v.lists[number + TOUCHED] != stamp:
+            v.lists[number + TOUCHED], v.lists[number + BITS] = stamp, 0
+            o.touched[count] = number
             count += 1
-            room = ranking.lists[number, ROOM]
-            if ranking.lists[number, SIZE] == room and room < ranking.plans[ranking.lists[number, PLAN], CAPACITY]:
+            room = v.lists[number + ROOM]
+            if v.lists[number + SIZE] == room and room < v.plans[v.lists[number + PLAN] + CAPACITY]:
                 words += 4 * room
-        ranking.lists[number, BITS] |= work.hits[i, 1]
+        v.lists[number + BITS] |= o.hits[3 * i + 1]
     return count, words
 
 
 @njit(cache=True)
 def _reorder(
-    ranking: Ranking,
-    rows: Rows,
+    v: View,
     row: Int,
     old: Int,
     has_old: bool,
@@ -271,68 +306,63 @@ def _reorder(
 ) -> None:
     """Moves a row in all orders, from the record it was to the one it is; `has_old`, `has_new`: whether these have a rank."""
     is_stored_anew = False
-    for i in range(ranking.stored.shape[0]):
-        is_stored_anew |= (changed >> (ranking.stored[i] & 63)) & 1 != 0
-    for order in range(ranking.head[ORDER_TOP]):
-        if ranking.orders[order, USERS] == 0:
+    for i in range(v.block_fields - STORED):
+        is_stored_anew |= (changed >> (v.stored[i] & 63)) & 1 != 0
+    for order in range(0, v.head[ORDER_TOP], v.order_fields):
+        if v.orders[order + USERS] == 0:
             continue
         was_in, old_hash, is_in, new_hash = False, np.int64(0), False, np.int64(0)
         if has_old:
-            was_in, old_hash = hash_of(ranking, rows, old, order)
+            was_in, old_hash = hash_of(v, old, order)
         if has_new:
-            is_in, new_hash = hash_of(ranking, rows, new, order)
+            is_in, new_hash = hash_of(v, new, order)
         if was_in and is_in and old_hash == new_hash and old_rank == new_rank:
             if is_stored_anew:
-                store_again(ranking, rows, order, new_hash, new_rank, row, new)
+                store_again(v, order, new_hash, new_rank, row, new)
             continue
         if was_in:
-            remove(ranking, rows, order, old_hash, old_rank, row)
+            remove(v, order, old_hash, old_rank, row)
         if is_in:
-            insert(ranking, rows, order, new_hash, new_rank, row, new)
+            insert(v, order, new_hash, new_rank, row, new)
 
 
 @njit(cache=True)
-def _settle(
-    ranking: Ranking, rows: Rows, boxes: Boxes, number: Int, row: Int, old_rank: Int, new_rank: Int
-) -> tuple[Int, Int]:
+def _settle(v: View, number: Int, row: Int, old_rank: Int, new_rank: Int) -> tuple[Int, Int]:
     """Brings a list up to date; (where the changed row stood in it, where it stands now), NONE for nowhere."""
-    bits, plan = ranking.lists[number, BITS], ranking.lists[number, PLAN]
-    capacity = ranking.plans[plan, CAPACITY]
+    bits, plan = v.lists[number + BITS], v.lists[number + PLAN]
+    capacity = v.plans[plan + CAPACITY]
     before, after = NONE, NONE
     if bits & OLD:
-        before = position_of(ranking, rows, number, old_rank, row)
+        before = position_of(v, number, old_rank, row)
     if before != NONE:
         if bits & NEW and old_rank == new_rank:
             return before, before
-        take_out(ranking, number, before)
+        take_out(v, number, before)
     elif not bits & NEW:
         return NONE, NONE
     if bits & NEW:
-        place = place_in(ranking, rows, number, new_rank, row)
-        if place < ranking.lists[number, SIZE] or ranking.lists[number, IS_COMPLETE]:
-            put_in(ranking, number, place, new_rank, row, capacity)
+        place = place_in(v, number, new_rank, row)
+        if place < v.lists[number + SIZE] or v.lists[number + IS_COMPLETE]:
+            put_in(v, number, place, new_rank, row, capacity)
             after = place
-    if ranking.lists[number, SIZE] == capacity:
-        ranking.lists[number, IS_COMPLETE] = 0
-    elif ranking.lists[number, SIZE] < ranking.plans[plan, K] and not ranking.lists[number, IS_COMPLETE]:
+    if v.lists[number + SIZE] == capacity:
+        v.lists[number + IS_COMPLETE] = 0
+    elif v.lists[number + SIZE] < v.plans[plan + K] and not v.lists[number + IS_COMPLETE]:
         # What is looked up may be the changed row itself, though it came to stand where it did not matter.
-        refill(ranking, rows, number)
+        refill(v, number)
         if after == NONE:
-            after = position_of(ranking, rows, number, new_rank, row)
-    raise_or_lower(ranking, boxes, number)
+            after = position_of(v, number, new_rank, row)
     return before, after
 
 
 @njit(cache=True)
 def _tell_list(
-    ranking: Ranking,
-    rows: Rows,
-    projections: Projections,
-    work: Work,
+    v: View,
+    o: Output,
     event: Int,
     first_tail: Int,
     number: Int,
-    projection: Int,
+    slot: Int,
     changed: Int,
     row: Int,
     old: Int,
@@ -341,119 +371,109 @@ def _tell_list(
     after: Int,
 ) -> None:
     """Tells a subscription what the change of a row from version `old` to `new` has done to what it shows."""
-    plan, table = ranking.lists[number, PLAN], ranking.head[TABLE]
-    k, size, start = ranking.plans[plan, K], ranking.lists[number, SIZE], ranking.lists[number, START]
+    plan, projection = v.lists[number + PLAN], o.projection[slot]
+    k, size, start = v.plans[plan + K], v.lists[number + SIZE], v.lists[number + START]
     was_shown, is_shown = before != NONE and before < k, after != NONE and after < k
     if was_shown and is_shown:
-        if ranking.head[COLUMNS] < 64:
-            if ranking.plans[plan, SHOWN] & changed == 0:
-                return
-        elif _looks_alike(rows, projections, projection, old, new, table):
-            return
-        _tell(work, event, ranking.lists[number, SLOT], _tail(work, first_tail, event, projection, old, new, True))
+        if v.head[COLUMNS] < 64:
+            is_seen = v.plans[plan + SHOWN] & changed != 0
+        else:
+            is_seen = not _looks_alike(v, o, projection, old, new)
+        if is_seen:
+            _tell(o, event, slot, _tail(o, first_tail, event, projection, old, new, True))
         return
     gone, come = old, new
     if was_shown:
-        come = ranking.current[ranking.words[start + 2 * k - 1]] if size >= k else NONE
+        come = v.current[v.words[start + 2 * k - 1]] if size >= k else NONE
     elif is_shown:
-        gone = ranking.current[ranking.words[start + 2 * k + 1]] if size > k else NONE
+        gone = v.current[v.words[start + 2 * k + 1]] if size > k else NONE
     else:
         return
-    if not ranking.plans[plan, SHOWS_KEY]:
-        if gone != NONE and come != NONE and _looks_alike(rows, projections, projection, gone, come, table):
+    if not v.plans[plan + SHOWS_KEY]:
+        if gone != NONE and come != NONE and _looks_alike(v, o, projection, gone, come):
             return
-        if ranking.plans[plan, SHOWS_DOUBLE]:
+        if v.plans[plan + SHOWS_DOUBLE]:
             # In both the old and the new list the rows before the one in question are those of the new list but for `row`.
-            if gone != NONE and _shows_zero(rows, projections, projection, work.is_double, gone, table):
-                stop = before if was_shown else k
-                gone = _first_alike(rows, ranking, projections, projection, number, stop, row, gone)
-            if come != NONE and _shows_zero(rows, projections, projection, work.is_double, come, table):
-                stop = after if is_shown else k - 1
-                come = _first_alike(rows, ranking, projections, projection, number, stop, row, come)
-    _tell(work, event, ranking.lists[number, SLOT], _tail(work, first_tail, event, projection, gone, come, False))
+            if gone != NONE and _shows_zero(v, o, projection, gone):
+                gone = _first_alike(v, o, projection, number, before if was_shown else k, row, gone)
+            if come != NONE and _shows_zero(v, o, projection, come):
+                come = _first_alike(v, o, projection, number, after if is_shown else k - 1, row, come)
+    _tell(o, event, slot, _tail(o, first_tail, event, projection, gone, come, False))
+
+
+@njit(cache=True)
+def _settle_all(
+    v: View,
+    o: Output,
+    event: Int,
+    touched: Int,
+    changed: Int,
+    row: Int,
+    old: Int,
+    old_rank: Int,
+    new: Int,
+    new_rank: Int,
+) -> None:
+    """Brings the lists touched by a change up to date, and tells those who hear it."""
+    first_tail = o.progress[TAILS]
+    for i in range(touched):
+        number = o.touched[i]
+        before, after = _settle(v, number, row, old_rank, new_rank)
+        slot = v.lists[number + SLOT]
+        if o.since[slot] < event and event < o.until[slot]:
+            _tell_list(v, o, event, first_tail, number, slot, changed, row, old, new, before, after)
 
 
 @njit(cache=True)
 def _change(
-    ranking: Ranking,
-    rows: Rows,
-    boxes: Boxes,
-    lives: Lives,
-    projections: Projections,
-    work: Work,
-    event: Int,
-    old: Int,
-    new: Int,
+    v: View, o: Output, boxes: Boxes, rows: Rows, work: Work, rows_room: Int, event: Int, old: Int, new: Int
 ) -> Int:
     """One change of a row. Nothing is changed unless there is room for all."""
-    table, columns, vectors = ranking.head[TABLE], ranking.head[COLUMNS], work.vectors
-    if ranking.head[ROW_FREE] == NONE and ranking.head[ROW_TOP] == ranking.current.shape[0]:
+    if v.head[ROW_FREE] == NONE and v.head[ROW_TOP] == rows_room:
         return NEEDS_ROWS
-    blocks, words = room_for_change(ranking)
-    if ranking.head[BLOCK_TOP] + blocks > ranking.blocks.shape[0]:
-        work.progress[LACKING] = blocks
+    blocks, words = room_for_change(v)
+    if v.head[BLOCK_TOP] + blocks > v.blocks_room:
+        o.progress[LACKING] = blocks
         return NEEDS_BLOCKS
     changed = np.int64(0)
     old_record, new_record, has_old, has_new, old_rank, new_rank = 0, 0, False, False, np.int64(0), np.int64(0)
     work.has[0], work.has[1] = old != NONE, new != NONE
     if old != NONE:
-        old_record = record_of(rows, old)
-        has_old, old_rank = rank_of(ranking, rows, old_record)
-        _describe(rows, vectors, 0, old_record, table, columns)
-        vectors[0, columns, VALID], vectors[0, columns, CODE], vectors[0, columns, EQUAL] = has_old, old_rank, old_rank
+        old_record = record_at(v, old)
+        has_old, old_rank = rank_of(v, old_record)
+        _describe(v, o, 0, old_record, has_old, old_rank)
     if new != NONE:
-        new_record = record_of(rows, new)
-        has_new, new_rank = rank_of(ranking, rows, new_record)
-        _describe(rows, vectors, 1, new_record, table, columns)
-        vectors[1, columns, VALID], vectors[1, columns, CODE], vectors[1, columns, EQUAL] = has_new, new_rank, new_rank
+        new_record = record_at(v, new)
+        has_new, new_rank = rank_of(v, new_record)
+        _describe(v, o, 1, new_record, has_new, new_rank)
     if old != NONE and new != NONE:
-        changed = _changed_columns(rows, old_record, new_record, table, columns)
+        changed = _changed_columns(v, old_record, new_record)
         if has_old != has_new or old_rank != new_rank:
-            changed |= np.int64(1) << (columns & 63)
+            changed |= np.int64(1) << (v.head[COLUMNS] & 63)
         if changed == 0:
-            row = ranking.row_of[old]
-            ranking.row_of[new], ranking.current[row] = row, new
+            row = v.row_of[old]
+            v.row_of[new], v.current[row] = row, new
             return DONE
-    hits = stab(boxes, rows.text, vectors, work.has, changed, work.hits)
+    hits = stab(boxes, rows.text, work.vectors, work.has, changed, work.hits)
     if hits < 0:
         return NEEDS_HITS
-    touched, more_words = _touch(ranking, work, hits)
-    if ranking.head[TOP] + words + more_words > ranking.words.shape[0]:
-        work.progress[LACKING] = words + more_words
+    touched, more_words = _touch(v, o, hits)
+    if v.head[TOP] + words + more_words > v.words_room:
+        o.progress[LACKING] = words + more_words
         return NEEDS_WORDS
-    if not _has_room_to_tell(work, touched, 2 * touched):
+    if not _has_room_to_tell(o, touched, 2 * touched):
         return NEEDS_TOLD
     if old == NONE:
-        row = take_row(ranking, rows, new)
+        row = take_row(v, new)
     else:
-        row = np.int64(ranking.row_of[old])
+        row = np.int64(v.row_of[old])
         if new != NONE:
-            ranking.row_of[new], ranking.current[row] = row, new
-    _reorder(ranking, rows, row, old_record, has_old, old_rank, new_record, has_new, new_rank, changed)
-    first_tail = work.progress[TAILS]
-    for i in range(touched):
-        number = work.touched[i]
-        before, after = _settle(ranking, rows, boxes, number, row, old_rank, new_rank)
-        slot = ranking.lists[number, SLOT]
-        if lives.since[slot] < event and event < lives.until[slot]:
-            _tell_list(
-                ranking,
-                rows,
-                projections,
-                work,
-                event,
-                first_tail,
-                number,
-                lives.projection[slot],
-                changed,
-                row,
-                old,
-                new,
-                before,
-                after,
-            )
+            v.row_of[new], v.current[row] = row, new
+    _reorder(v, row, old_record, has_old, old_rank, new_record, has_new, new_rank, changed)
+    _settle_all(v, o, event, touched, changed, row, old, old_rank, new, new_rank)
+    move_highs(v, boxes, work.touched, touched)
     if new == NONE:
-        free_row(ranking, row)
+        free_row(v, row)
     return DONE
 
 
@@ -471,21 +491,24 @@ def evaluate(
     work: Work,
 ) -> Int:
     """Goes through the events from progress[AT] on; DONE, or what it lacks to go on. `own` is this ranking's number."""
+    v, o = view_of(ranking, rows), _output_of(work, lives, projections)
+    table, rows_room = ranking.head[TABLE], ranking.current.shape[0]
     for event in range(work.progress[AT], events.kind.shape[0]):
         work.progress[AT] = event
         if events.kind[event] == CHANGE:
-            if events.table[event] == ranking.head[TABLE]:
-                lacking = _change(
-                    ranking, rows, boxes, lives, projections, work, event, events.old[event], events.new[event]
-                )
+            if events.table[event] == table:
+                old, new = events.old[event], events.new[event]
+                lacking = _change(v, o, boxes, rows, work, rows_room, event, old, new)
                 if lacking != DONE:
                     return lacking
         elif events.kind[event] == CREATE:
             slot = events.slot[event]
-            if slot < ranking_of.shape[0] and ranking_of[slot] == own:
-                projection = lives.projection[slot]
-                if not _tell_snapshot(ranking, work, event, slot, projection, list_of[slot]):
-                    return NEEDS_TOLD
+            if (
+                slot < ranking_of.shape[0]
+                and ranking_of[slot] == own
+                and not _tell_snapshot(v, o, event, slot, list_of[slot])
+            ):
+                return NEEDS_TOLD
     work.progress[AT] = events.kind.shape[0]
     return DONE
 
