@@ -111,7 +111,8 @@ def move_bucket(boxes: Boxes, bucket: Int, target: Int) -> None:
     arena = boxes.arena
     cell = first_cell(boxes, bucket)
     end = cell + arena[bucket + BUCKET_CELLS] * CELL_FIELDS
-    arena[target : target + end - bucket] = arena[bucket:end]
+    for i in range(end - bucket):
+        arena[target + i] = arena[bucket + i]
     while cell < end:
         boxes.cells[arena[cell + NUMBER]] = cell - bucket + target
         cell += CELL_FIELDS
@@ -166,7 +167,8 @@ def new_cell(boxes: Boxes, bucket: Int, shape: Int) -> Int:
         number = head[CELL_TOP]
         head[CELL_TOP] += 1
     boxes.cells[number] = cell
-    arena[cell : cell + CELL_FIELDS] = 0
+    for i in range(CELL_FIELDS):
+        arena[cell + i] = 0
     arena[cell + SHAPE], arena[cell + NUMBER], arena[cell + OFFSET] = shape, number, cell - bucket
     return cell
 
@@ -174,7 +176,7 @@ def new_cell(boxes: Boxes, bucket: Int, shape: Int) -> Int:
 @njit(cache=True)
 def cell_for(boxes: Boxes, of: Int, shape: Int, x: I64, text: U8) -> Int:
     """The cell of boxes with the constants of vector x[0] and the given ranges; NONE if there is no room for it."""
-    bucket = find_bucket(pointers_of(boxes, text, x), of, 0)
+    bucket = find_bucket(pointers_of(boxes, text, x), of, np.int64(0))
     if bucket != NOWHERE:
         cell = first_cell(boxes, bucket)
         for _ in range(boxes.arena[bucket + BUCKET_CELLS]):
@@ -268,7 +270,7 @@ def add_boxes(
         for i in range(progress[1], n):
             progress[1] = i
             cell = boxes.cells[taken[i]]
-            words = 0
+            words = np.int64(0)
             for t in range(2 * text_dims):
                 at = 2 * equals + 2 * t
                 words += ((texts[i, at + 1] - (texts[i, at] >> 1)) >> 3) + 8
@@ -339,7 +341,8 @@ def drop_cell(boxes: Boxes, cell: Int) -> None:
     arena[bucket + BUCKET_CELLS] -= 1
     last = first_cell(boxes, bucket) + arena[bucket + BUCKET_CELLS] * CELL_FIELDS
     if last != cell:
-        arena[cell : cell + CELL_FIELDS] = arena[last : last + CELL_FIELDS]
+        for i in range(CELL_FIELDS):
+            arena[cell + i] = arena[last + i]
         arena[cell + OFFSET] = cell - bucket
         boxes.cells[arena[cell + NUMBER]] = cell
     elif arena[bucket + BUCKET_CELLS] == 0:

@@ -132,7 +132,8 @@ def release(boxes: Boxes, at: Int, words: Int) -> None:
 def keep_text(boxes: Boxes, text: U8, start: Int, stop: Int) -> Int:
     """Copies a text into the arena; where it begins, in bytes."""
     at = allocate(boxes, (stop - start + 7) >> 3) << 3
-    boxes.bytes[at : at + stop - start] = text[start:stop]
+    for i in range(stop - start):
+        boxes.bytes[at + i] = text[start + i]
     return at
 
 

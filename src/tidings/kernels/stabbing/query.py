@@ -115,9 +115,9 @@ def report(
         left &= left - 1
         bits = (old >> j & 1) * OLD | (new >> j & 1) * NEW
         if texts:
-            if bits & OLD and not is_inside_texts(p, 0, shape, data, room, first + j):
+            if bits & OLD and not is_inside_texts(p, np.int64(0), shape, data, room, first + j):
                 bits &= NEW
-            if bits & NEW and not is_inside_texts(p, 1, shape, data, room, first + j):
+            if bits & NEW and not is_inside_texts(p, np.int64(1), shape, data, room, first + j):
                 bits &= OLD
             if bits == 0:
                 continue
@@ -222,25 +222,25 @@ def stab(boxes: Boxes, text: U8, x: I64, has: I64, changed: Int, hits: I64) -> I
     out, capacity = pointer(hits), hits.shape[0]
     has_old, has_new = has[0] != 0, has[1] != 0
     is_both = has_old and has_new
-    count = 0
+    # Numbers of numpy: for each literal argument, and each combination of them, a function is compiled once more.
+    first, second, count = np.int64(0), np.int64(1), np.int64(0)
     of, stop = np.int64(0), boxes.head[SETS_STOP]
     while of < stop:
         n = p.sets[of + SET_AXES]
         if p.sets[of + SET_BUCKETS] and not (is_both and p.sets[of + SET_WATCH] & changed == 0):
-            old = find_bucket(p, of, 0) if has_old else NOWHERE
+            bucket = find_bucket(p, of, first) if has_old else NOWHERE
             if is_both and p.sets[of + SET_MASK] & changed == 0:
-                new = old
+                other = bucket
             else:
-                new = find_bucket(p, of, 1) if has_new else NOWHERE
-            if old == new:
-                if old != NOWHERE:
-                    count = visit_bucket(p, old, n, OLD | NEW, changed, out, capacity, count)
-            else:
-                if old != NOWHERE:
-                    count = visit_bucket(p, old, n, OLD, changed, out, capacity, count)
-                if new != NOWHERE and count >= 0:
-                    count = visit_bucket(p, new, n, NEW, changed, out, capacity, count)
-            if count < 0:
-                return -1
+                other = find_bucket(p, of, second) if has_new else NOWHERE
+            sides = np.int64(OLD)
+            if other == bucket:
+                sides, other = np.int64(OLD | NEW), NOWHERE
+            for _ in range(2):
+                if bucket != NOWHERE:
+                    count = visit_bucket(p, bucket, n, sides, changed, out, capacity, count)
+                    if count < 0:
+                        return -1
+                bucket, sides = other, np.int64(NEW)
         of += SET_FIELDS + n
     return count

@@ -50,7 +50,7 @@ ENDS_SAMPLE = 64
 @njit(cache=True)
 def tail_max(packed: Int) -> Int:
     """Newcomers beside a tree of so many boxes before it is built anew."""
-    return LEAF + 4 * np.int64(np.sqrt(packed))
+    return LEAF + 8 * np.int64(np.sqrt(packed))
 
 
 @njit(cache=True)
@@ -78,16 +78,23 @@ def sort_few(values: I64, n: Int) -> None:
 
 
 @njit(cache=True)
-def count_below(values: I64, n: Int, value: Int, or_equal: Int) -> Int:
-    """How many of sorted values are below a value, or equal to it."""
-    lo, hi = 0, n
-    while lo < hi:
-        middle = (lo + hi) >> 1
-        if values[middle] < value or (or_equal and values[middle] == value):
-            lo = middle + 1
+def count_within(values: I64, n: Int, lo: Int, hi: Int) -> Int:
+    """How many of n sorted values lie within a closed range."""
+    first, stop = 0, n
+    while first < stop:
+        middle = (first + stop) >> 1
+        if values[middle] < lo:
+            first = middle + 1
         else:
-            hi = middle
-    return lo
+            stop = middle
+    last, stop = first, n
+    while last < stop:
+        middle = (last + stop) >> 1
+        if values[middle] <= hi:
+            last = middle + 1
+        else:
+            stop = middle
+    return last - first
 
 
 @njit(cache=True)
@@ -127,7 +134,7 @@ def choose_cut(
         sort_few(los, n)
         sort_few(his, n)
         known = counts[d]
-        whole = count_below(ends[d], known, his[n - 1], 1) - count_below(ends[d], known, los[0], 0) + 1
+        whole = count_within(ends[d], known, los[0], his[n - 1]) + 1
         for end in range(2):
             cut = los[half] if end == 0 else his[half]
             # The other end of boxes on the side that the cut itself does not bound: left of lo, right of hi.
@@ -141,12 +148,10 @@ def choose_cut(
             sort_few(others, m)
             if m == 0:
                 continue
-            if end == 0:
-                left = count_below(ends[d], known, others[3 * m >> 2], 1) - count_below(ends[d], known, los[0], 0)
-                right = count_below(ends[d], known, his[n - 1], 1) - count_below(ends[d], known, cut, 0)
-            else:
-                left = count_below(ends[d], known, cut, 1) - count_below(ends[d], known, los[0], 0)
-                right = count_below(ends[d], known, his[n - 1], 1) - count_below(ends[d], known, others[m >> 2], 0)
+            # Where the two halves lie; quantiles, as one wide box is not to speak for all.
+            left_hi, right_lo = (others[3 * m >> 2], cut) if end == 0 else (cut, others[m >> 2])
+            left = count_within(ends[d], known, los[0], left_hi)
+            right = count_within(ends[d], known, right_lo, his[n - 1])
             cost = (left + right + 2) / whole
             if cost < best_cost:
                 best, best_cost = 2 * d + end, cost
@@ -280,7 +285,7 @@ def rebuild(boxes: Boxes, cell: Int) -> None:
     first_box = data + (2 * dims + BOX) * room
     drop_tree(boxes, cell)
     order = np.empty(used - arena[cell + DEAD], np.int64)
-    n = 0
+    n = np.int64(0)
     for position in range(used):
         if arena[first_box + position] >= 0:
             order[n] = position

@@ -132,7 +132,7 @@ def _merge(lives: Lives, members: Members, m: Matching, event: Int, hits: Int) -
     m.counts[CLOCK] += 1
     clock = m.counts[CLOCK]
     slots = members.slots
-    n = 0
+    n = np.int64(0)
     for i in range(hits):
         slot = m.hits[i, 0]
         if not lives.since[slot] < event < lives.until[slot]:
@@ -268,7 +268,8 @@ def _change(
 def _find_run(rows: Rows, members: Members, events: Events, m: Matching, event: Int) -> None:
     """Creations up to the next change see the same rows: decides for which tables rows are stabbed for all of them."""
     slots, tables = members.slots, members.tables
-    tables[:, HEAVY] = 0
+    for table in range(len(tables)):
+        tables[table, HEAVY] = 0
     stop = event
     while stop < len(events.kind) and events.kind[stop] != CHANGE:
         slot = events.slot[stop]
@@ -294,7 +295,7 @@ def _stab_rows(
     table: Int,
     event: Int,
     places: I64,
-    is_counting: bool,
+    is_counting: Int,
 ) -> bool:
     """Finds each current row's subscriptions among those created by the run of events that begins at `event`.
 
@@ -311,7 +312,7 @@ def _stab_rows(
             if not is_there(t, version, event):
                 continue
             _fill(t, has_predicate, first, version, vector)
-            found = stab(boxes, rows.text, m.vectors, has, 0, m.hits)
+            found = stab(boxes, rows.text, m.vectors, has, np.int64(0), m.hits)
             if found < 0:
                 m.counts[HITS_NEEDED] = 2 * m.hits.shape[0]
                 return False
@@ -334,7 +335,7 @@ def _create_many(
 ) -> bool:
     """Tells all that a run of events creates on a table what they start with; False if there is no room."""
     places = np.zeros(m.counts[RUN_STOP] - event, np.int64)
-    if not _stab_rows(rows, boxes, members, lives, m, table, event, places, True):
+    if not _stab_rows(rows, boxes, members, lives, m, table, event, places, np.int64(1)):
         return False
     if not _has_room(m, len(places), places.sum()):
         return False
@@ -347,7 +348,7 @@ def _create_many(
             tail = _new_tail(m, event + i, lives.projection[slot], start, m.counts[CHANGES])
             _tell(m, event + i, slot, tail)
             places[i] = start
-    return bool(_stab_rows(rows, boxes, members, lives, m, table, event, places, False))
+    return bool(_stab_rows(rows, boxes, members, lives, m, table, event, places, np.int64(0)))
 
 
 @njit(cache=True)
