@@ -239,6 +239,8 @@ def test_hits_are_those_of_comparing_with_every_box(data: st.DataObject) -> None
         near = [v if v is None or isinstance(v, str) == space.is_text(i) else old[i] for i, v in enumerate(near)]
         for pair in ((old, None), (None, new), (old, new), (old, tuple(near)), (old, old)):
             model.check(*pair)
+            # Too little room for hits is told, not passed over.
+            assert model.stab(*pair, 0) == model.expected(*pair)
 
 
 def random_boxes(rng: np.random.Generator, shape: BoxShape, n: int, width: int) -> list[Box]:
