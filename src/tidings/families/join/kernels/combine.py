@@ -252,16 +252,18 @@ def answer(rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, w
     signature = newcomers.signature[who]
     if signature == NONE:
         return 0
-    best_side, best_test, best = 0, NONE, np.int64(2**62)
+    best_side: Int = np.int64(0)
+    best_test: Int = np.int64(NONE)
+    best: Int = np.int64(2**62)
     for side in range(plans.tables.shape[1]):
         table = plans.tables[signature, side]
         if table == NONE:
             break
-        cell = _list_of(partners, plans.whole[table], newcomers, NONE)
+        cell = _list_of(partners, plans.whole[table], newcomers, np.int64(NONE))
         if cell == NONE:
             return 0
         if partners.cells[cell, SIZE] < best:
-            best_side, best_test, best = side, NONE, partners.cells[cell, SIZE]
+            best_side, best_test, best = side, np.int64(NONE), partners.cells[cell, SIZE]
         for test in range(newcomers.tests_of[who, side], newcomers.tests_of[who, side + 1]):
             relation = plans.equal[table, newcomers.tests[test, COLUMN]]
             first, stop = newcomers.tests[test, VALUES], newcomers.tests[test, VALUES_STOP]
@@ -280,9 +282,9 @@ def answer(rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, w
         first, stop = newcomers.tests[best_test, VALUES], newcomers.tests[best_test, VALUES_STOP]
         column = newcomers.tests[best_test, COLUMN]
         relation = plans.equal[table, column]
-    count = 0
+    count = np.int64(0)
     for value in range(first, stop):
-        cell = _list_of(partners, relation, newcomers, NONE if best_test == NONE else value)
+        cell = _list_of(partners, relation, newcomers, np.int64(NONE) if best_test == NONE else value)
         if cell == NONE:
             continue
         for i in range(partners.cells[cell, SIZE]):

@@ -61,6 +61,8 @@ from tidings.kernels.stabbing import (
 )
 
 BOTH = OLD | NEW
+# Numbers of numpy as arguments: for each literal one numba compiles a function once more.
+_NOBODY, _FIRST, _SECOND = np.int64(NONE), np.int64(0), np.int64(1)
 # Why the loop stopped: nothing is left, or there is no room in `told` and the like, for combinations, hits, partners.
 DONE, OUT_FULL, FOUND_FULL, HITS_FULL, PARTNERS_FULL = range(5)
 # Counts of what was told; uses so far; wide subscriptions.
@@ -212,8 +214,8 @@ def _add_source(out: Output, found: I64, pair: Int, item: Int) -> None:
 @compiled
 def _add_change(out: Output, scratch: Scratch, pair: Int, bits: Int, side: Int, old: Int, new: Int, at: Int) -> None:
     """Writes the change that a pair is to those who select its old joined row, its new one, or both."""
-    out.changes[at, 0] = _item(out, scratch, pair, OLD_ITEM, side, old) if bits & OLD else NONE
-    out.changes[at, 1] = _item(out, scratch, pair, NEW_ITEM, side, new) if bits & NEW else NONE
+    out.changes[at, 0] = _item(out, scratch, pair, np.int64(OLD_ITEM), side, old) if bits & OLD else NONE
+    out.changes[at, 1] = _item(out, scratch, pair, np.int64(NEW_ITEM), side, new) if bits & NEW else NONE
 
 
 @compiled
@@ -264,7 +266,7 @@ def _tell_one(
             continue
         if looks[projection, TAIL_STAMP + bits] != stamp:
             at = out.counts[CHANGES]
-            _add_change(out, scratch, 0, bits, side, old, new, at)
+            _add_change(out, scratch, _FIRST, bits, side, old, new, at)
             looks[projection, TAIL_STAMP + bits] = stamp
             looks[projection, TAIL + bits] = _add_tail(out, event, projection, at, at + 1)
         _add_told(out, event, slot, looks[projection, TAIL + bits])
@@ -373,7 +375,7 @@ def _tell_many(
     """Tells all who have heard of several pairs, the first `old_pairs` of which have no new joined row."""
     heard, of_pair, table = scratch.heard, scratch.of_pair, scratch.table
     stamp = out.counts[STAMP]
-    ordered = old_ordered = 0
+    ordered = old_ordered = np.int64(0)
     for pair in range(pairs):
         if pair == old_pairs:
             old_ordered = ordered
@@ -383,7 +385,7 @@ def _tell_many(
     if old_pairs == pairs:
         old_ordered = ordered
     tables = plans.tables[signature]
-    _sort(rows, tables, scratch.found, of_pair[ORDER], of_pair[SPARE], 0, old_ordered)
+    _sort(rows, tables, scratch.found, of_pair[ORDER], of_pair[SPARE], _FIRST, old_ordered)
     _sort(rows, tables, scratch.found, of_pair[ORDER], of_pair[SPARE], old_ordered, ordered)
     groups = _group(scratch, ordered)
     size = 4
@@ -494,8 +496,8 @@ def _listen(
         for other in range(found.shape[1]):
             version = found[pair, other]
             if other != side and version != NONE and (pair == 0 or version != found[pair - 1, other]):
-                _fill(rows, plans, signature, other, version, x, 0)
-                _fill(rows, plans, signature, other, version, x, 1)
+                _fill(rows, plans, signature, other, version, x, _FIRST)
+                _fill(rows, plans, signature, other, version, x, _SECOND)
         hit_count = stab(boxes, rows.text, x, has, changed, hits)
         if hit_count < 0 or count + hit_count > heard.shape[0]:
             return np.int64(NONE)
@@ -564,11 +566,11 @@ def _change(
         old_pairs = np.int64(0)
         if old != NONE and not is_both:
             old_pairs = combine(
-                rows, partners, plans, newcomers, NONE, use, old, scratch.walk, scratch.found, old_pairs
+                rows, partners, plans, newcomers, _NOBODY, use, old, scratch.walk, scratch.found, old_pairs
             )
         pairs = old_pairs
         if new != NONE and pairs != NONE:
-            pairs = combine(rows, partners, plans, newcomers, NONE, use, new, scratch.walk, scratch.found, pairs)
+            pairs = combine(rows, partners, plans, newcomers, _NOBODY, use, new, scratch.walk, scratch.found, pairs)
         if pairs == NONE:
             return FOUND_FULL
         if pairs == 0:
@@ -577,9 +579,9 @@ def _change(
         for which in range(2):
             x[which, 0, VALID], x[which, 0, CODE], x[which, 0, EQUAL] = 1, signature, signature
         if old != NONE:
-            _fill(rows, plans, signature, side, old, x, 0)
+            _fill(rows, plans, signature, side, old, x, _FIRST)
         if new != NONE:
-            _fill(rows, plans, signature, side, new, x, 1)
+            _fill(rows, plans, signature, side, new, x, _SECOND)
         first = plans.axes[signature, side]
         axes = np.int64(0)
         for column in range(rows.layout[table, COLUMNS]):
@@ -638,7 +640,7 @@ def _create(
     count = answer(rows, partners, plans, newcomers, who, scratch.walk, scratch.found)
     if count == NONE:
         return FOUND_FULL
-    if not _has_room(out, 1, count, count):
+    if not _has_room(out, _SECOND, count, count):
         return OUT_FULL
     start, item = out.counts[CHANGES], out.counts[ITEMS]
     for i in range(count):
