@@ -15,7 +15,6 @@ from tidings.families.base import Form
 from tidings.families.evaluator import Evaluator, Events, Lives, Projections, Store, Told
 from tidings.families.topk.kernels import rank_index, top_lists
 from tidings.families.topk.kernels.evaluate import (
-    CHANGES,
     DONE,
     LACKING,
     NEEDS_BLOCKS,
@@ -26,11 +25,11 @@ from tidings.families.topk.kernels.evaluate import (
     TAIL_BASE,
     TAIL_KEY,
     TAILS,
-    TOLD,
     Work,
     evaluate,
     mark_concerned,
 )
+from tidings.families.topk.kernels.handles import handles_of
 from tidings.families.topk.kernels.layout import (
     BLOCK,
     BLOCK_FREE,
@@ -81,6 +80,8 @@ from tidings.model.types import ColumnType
 
 _ROOM_FIRST = 64
 """Rows, hits and lines of output that there is room for at first."""
+_ROOM_KEPT = 1 << 16
+"""Lines of output that there is room for after a micro-batch that took more."""
 
 
 class _Channels(NamedTuple):
@@ -135,6 +136,8 @@ class RankedTable:
             *_told_arrays(_ROOM_FIRST),
             np.full(2 * _ROOM_FIRST, NONE, np.int64),
         )
+        self._used: tuple[Any, ...] = (None,) * 6
+        self._addresses = np.empty((0, 2), np.int64)
         versions = store.current(self.table)
         self._reserve_rows(len(versions))
         take_rows(self._sized(), store.rows, versions)
@@ -240,17 +243,42 @@ class RankedTable:
         progress = self._work.progress
         progress[TAIL_BASE] += progress[TAILS]
         progress[:TAIL_BASE] = 0
-        ranking = self._sized()
-        rows, boxes = self._store.rows, self._index.boxes
-        while True:
-            lacking = evaluate(ranking, rows, boxes, events, lives, projections, own, ranking_of, list_of, self._work)
-            if lacking == DONE:
-                break
+        self._sized()
+        kind, _, table, old, new, at = events
+        while (
+            lacking := evaluate(self._handles(lives, projections), kind, table, old, new, at, own, ranking_of, list_of)
+        ) != DONE:
             self._grow(lacking)
-            ranking = self._ranking
-        told = self._work.told[:, : progress[TOLD]].copy()
-        tails, changes = self._work.tails[: progress[TAILS]].copy(), self._work.changes[: progress[CHANGES]].copy()
-        return Told(told[0], told[1], told[2], tails, changes, _NO_SOURCES)
+        _, count, tails, changes, *_ = progress.tolist()
+        if count == 0:
+            return _NOTHING_TOLD
+        work = self._work
+        event, slot, tail = work.told[:, :count].copy()
+        result = Told(event, slot, tail, work.tails[:tails].copy(), work.changes[:changes].copy(), _NO_SOURCES)
+        if len(work.changes) > _ROOM_KEPT:
+            fields = ("told", "tails", "keys", "changes")
+            self._work = work._replace(**dict(zip(fields, _told_arrays(_ROOM_KEPT), strict=True)))
+        return result
+
+    def _handles(self, lives: Lives, projections: Projections) -> I64:
+        """Addresses of all arrays the evaluation works on; these tuples are replaced when one of their arrays is."""
+        rows = self._store.rows
+        used = (self._ranking, rows, self._index.boxes, self._work, lives, projections)
+        if not all(one is other for one, other in zip(used, self._used, strict=True)):
+            self._used = used
+            table = (rows.kinds[self.table], rows.keys[self.table], rows.layout[self.table])
+            self._addresses = handles_of(
+                (
+                    *self._ranking,
+                    *(rows.words, rows.text, rows.page_base),
+                    *table,
+                    *self._index.boxes,
+                    *self._work,
+                    *(lives.since, lives.until, lives.projection),
+                    *(projections.starts, projections.column),
+                )
+            )
+        return self._addresses
 
     def _grow(self, lacking: int) -> None:
         """Makes room where the evaluation lacked some."""
@@ -407,13 +435,13 @@ class TopkEvaluator(Evaluator):
     def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
         ranking_of, list_of = self._places
         is_concerned = np.zeros(len(self._tables), np.int64)
-        mark_concerned(events, self._tables, ranking_of, is_concerned)
+        mark_concerned(events.kind, events.table, events.slot, self._tables, ranking_of, is_concerned)
         parts = [
             ranked.evaluate(events, lives, projections, number, ranking_of, list_of)
             for number, ranked in enumerate(self._ranked)
             if ranked is not None and is_concerned[number]
         ]
-        return parts[0] if len(parts) == 1 else _joined(parts)
+        return _joined(parts)
 
     def remove(self, slots: I64) -> None:
         slots = np.unique(slots[slots < self._places.shape[1]])
@@ -461,6 +489,10 @@ class TopkEvaluator(Evaluator):
 
 
 _NO_SOURCES = np.empty((0, 0), np.int64)
+_NONE_OF_ANY = np.empty(0, np.int64)
+_NOTHING_TOLD = Told(
+    _NONE_OF_ANY, _NONE_OF_ANY, _NONE_OF_ANY, np.empty((0, 4), np.int64), np.empty((0, 2), np.int64), _NO_SOURCES
+)
 
 
 def _capacity(k: int) -> int:
@@ -518,9 +550,9 @@ def _channels(space: Space, points: PointBatch) -> _Channels:
 
 def _joined(parts: list[Told]) -> Told:
     """What several ranked tables tell, as one."""
-    if not parts:
-        none = np.empty(0, np.int64)
-        return Told(none, none, none, np.empty((0, 4), np.int64), np.empty((0, 2), np.int64), _NO_SOURCES)
+    parts = [part for part in parts if len(part.event)]
+    if len(parts) < 2:
+        return parts[0] if parts else _NOTHING_TOLD
     first_tail = first_change = 0
     tails, tail_of = [], []
     for part in parts:

@@ -12,9 +12,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import carray, njit
 
-from tidings.families.evaluator import CHANGE, CREATE, Events, Lives, Projections
+from tidings.families.evaluator import CHANGE, CREATE
+from tidings.families.topk.kernels.handles import (
+    CURRENT,
+    FIRST_OF_WORK,
+    TEXTS,
+    boxes_at,
+    text_array_at,
+    view_at,
+    words_at,
+)
 from tidings.families.topk.kernels.layout import (
     BITS,
     BLOCK_TOP,
@@ -39,7 +48,6 @@ from tidings.families.topk.kernels.layout import (
     TOUCHED,
     USERS,
     K,
-    Ranking,
     View,
     differs,
     free_row,
@@ -48,12 +56,10 @@ from tidings.families.topk.kernels.layout import (
     record_at,
     take_row,
     text_span,
-    view_of,
 )
 from tidings.families.topk.kernels.rank_index import hash_of, insert, remove, room_for_change, store_again
 from tidings.families.topk.kernels.top_lists import move_highs, place_in, position_of, put_in, refill, take_out
-from tidings.kernels.anchors_arrays import pointer
-from tidings.kernels.rows import EXACT, I64, NONE, Int, Rows, mix
+from tidings.kernels.rows import EXACT, I64, NONE, U8, Int, mix
 from tidings.kernels.stabbing import (
     CODE,
     EQUAL,
@@ -76,7 +82,7 @@ TAIL_KEY = 3
 
 
 class Work(NamedTuple):
-    """Scratch memory and the output of `evaluate`."""
+    """Scratch memory and the output of `evaluate`; `_output_at` knows the order of these arrays."""
 
     progress: I64
     vectors: I64
@@ -108,8 +114,10 @@ class Output(NamedTuple):
     vectors: Any
     side_words: Int
     """Words of a vector."""
+    has: Any
     is_double: Any
     hits: Any
+    hits_room: Int
     touched: Any
     told: Any
     tails: Any
@@ -128,26 +136,29 @@ class Output(NamedTuple):
 
 
 @njit(cache=True)
-def _output_of(work: Work, lives: Lives, projections: Projections) -> Output:
+def _output_at(handles: I64, columns: Int) -> Output:
+    at = FIRST_OF_WORK
     return Output(
-        pointer(work.progress),
-        pointer(work.vectors),
-        work.vectors.shape[1] * VECTOR_FIELDS,
-        pointer(work.is_double),
-        pointer(work.hits),
-        pointer(work.touched),
-        pointer(work.told),
-        pointer(work.tails),
-        pointer(work.keys),
-        pointer(work.changes),
-        work.changes.shape[0],
-        pointer(work.table),
-        work.table.shape[0] - 1,
-        pointer(lives.since),
-        pointer(lives.until),
-        pointer(lives.projection),
-        pointer(projections.starts),
-        pointer(projections.column),
+        words_at(handles[at, 0]),
+        words_at(handles[at + 1, 0]),
+        (columns + 1) * VECTOR_FIELDS,
+        words_at(handles[at + 2, 0]),
+        words_at(handles[at + 3, 0]),
+        words_at(handles[at + 4, 0]),
+        handles[at + 5, 1],
+        words_at(handles[at + 5, 0]),
+        words_at(handles[at + 6, 0]),
+        words_at(handles[at + 7, 0]),
+        words_at(handles[at + 8, 0]),
+        words_at(handles[at + 9, 0]),
+        handles[at + 9, 1] // 2,
+        words_at(handles[at + 10, 0]),
+        handles[at + 10, 1] - 1,
+        words_at(handles[at + 11, 0]),
+        words_at(handles[at + 12, 0]),
+        words_at(handles[at + 13, 0]),
+        words_at(handles[at + 14, 0]),
+        words_at(handles[at + 15, 0]),
     )
 
 
@@ -425,9 +436,7 @@ def _settle_all(
 
 
 @njit(cache=True)
-def _change(
-    v: View, o: Output, boxes: Boxes, rows: Rows, work: Work, rows_room: Int, event: Int, old: Int, new: Int
-) -> Int:
+def _change(v: View, o: Output, boxes: Boxes, text: U8, rows_room: Int, event: Int, old: Int, new: Int) -> Int:
     """One change of a row. Nothing is changed unless there is room for all."""
     if v.head[ROW_FREE] == NONE and v.head[ROW_TOP] == rows_room:
         return NEEDS_ROWS
@@ -437,7 +446,7 @@ def _change(
         return NEEDS_BLOCKS
     changed = np.int64(0)
     old_record, new_record, has_old, has_new, old_rank, new_rank = 0, 0, False, False, np.int64(0), np.int64(0)
-    work.has[0], work.has[1] = old != NONE, new != NONE
+    o.has[0], o.has[1] = old != NONE, new != NONE
     if old != NONE:
         old_record = record_at(v, old)
         has_old, old_rank = rank_of(v, old_record)
@@ -454,7 +463,8 @@ def _change(
             row = v.row_of[old]
             v.row_of[new], v.current[row] = row, new
             return DONE
-    hits = stab(boxes, rows.text, work.vectors, work.has, changed, work.hits)
+    vectors = carray(o.vectors, (2, v.head[COLUMNS] + 1, VECTOR_FIELDS))
+    hits = stab(boxes, text, vectors, carray(o.has, (2,)), changed, carray(o.hits, (o.hits_room, 3)))
     if hits < 0:
         return NEEDS_HITS
     touched, more_words = _touch(v, o, hits)
@@ -471,7 +481,7 @@ def _change(
             v.row_of[new], v.current[row] = row, new
     _reorder(v, row, old_record, has_old, old_rank, new_record, has_new, new_rank, changed)
     _settle_all(v, o, event, touched, changed, row, old, old_rank, new, new_rank)
-    move_highs(v, boxes, work.touched, touched)
+    move_highs(v, boxes, o.touched, touched)
     if new == NONE:
         free_row(v, row)
     return DONE
@@ -479,49 +489,40 @@ def _change(
 
 @njit(cache=True)
 def evaluate(
-    ranking: Ranking,
-    rows: Rows,
-    boxes: Boxes,
-    events: Events,
-    lives: Lives,
-    projections: Projections,
-    own: Int,
-    ranking_of: I64,
-    list_of: I64,
-    work: Work,
+    handles: I64, kind: I64, table: I64, old: I64, new: I64, slot: I64, own: Int, ranking_of: I64, list_of: I64
 ) -> Int:
-    """Goes through the events from progress[AT] on; DONE, or what it lacks to go on. `own` is this ranking's number."""
-    v, o = view_of(ranking, rows), _output_of(work, lives, projections)
-    table, rows_room = ranking.head[TABLE], ranking.current.shape[0]
-    for event in range(work.progress[AT], events.kind.shape[0]):
-        work.progress[AT] = event
-        if events.kind[event] == CHANGE:
-            if events.table[event] == table:
-                old, new = events.old[event], events.new[event]
-                lacking = _change(v, o, boxes, rows, work, rows_room, event, old, new)
+    """Goes through the events from progress[AT] on; DONE, or what it lacks to go on.
+
+    `own` is this ranking's number; slot s has list_of[s] of ranking_of[s].
+    """
+    v = view_at(handles)
+    o, boxes, text = _output_at(handles, v.head[COLUMNS]), boxes_at(handles), text_array_at(handles, TEXTS)
+    for event in range(o.progress[AT], kind.shape[0]):
+        o.progress[AT] = event
+        if kind[event] == CHANGE:
+            if table[event] == v.head[TABLE]:
+                lacking = _change(v, o, boxes, text, handles[CURRENT, 1], event, old[event], new[event])
                 if lacking != DONE:
                     return lacking
-        elif events.kind[event] == CREATE:
-            slot = events.slot[event]
+        elif kind[event] == CREATE:
+            who = slot[event]
             if (
-                slot < ranking_of.shape[0]
-                and ranking_of[slot] == own
-                and not _tell_snapshot(v, o, event, slot, list_of[slot])
+                who < ranking_of.shape[0]
+                and ranking_of[who] == own
+                and not _tell_snapshot(v, o, event, who, list_of[who])
             ):
                 return NEEDS_TOLD
-    work.progress[AT] = events.kind.shape[0]
+    o.progress[AT] = kind.shape[0]
     return DONE
 
 
 @njit(cache=True)
-def mark_concerned(events: Events, tables: I64, ranking_of: I64, is_concerned: I64) -> None:
+def mark_concerned(kind: I64, table: I64, slot: I64, tables: I64, ranking_of: I64, is_concerned: I64) -> None:
     """Marks rankings that an event of the micro-batch is about: tables[r] is the table of ranking r, NONE if it is free."""
-    for event in range(events.kind.shape[0]):
-        if events.kind[event] == CHANGE:
+    for event in range(kind.shape[0]):
+        if kind[event] == CHANGE:
             for i in range(tables.shape[0]):
-                if tables[i] == events.table[event]:
+                if tables[i] == table[event]:
                     is_concerned[i] = 1
-        elif events.kind[event] == CREATE:
-            slot = events.slot[event]
-            if slot < ranking_of.shape[0] and ranking_of[slot] != NONE:
-                is_concerned[ranking_of[slot]] = 1
+        elif kind[event] == CREATE and slot[event] < ranking_of.shape[0] and ranking_of[slot[event]] != NONE:
+            is_concerned[ranking_of[slot[event]]] = 1

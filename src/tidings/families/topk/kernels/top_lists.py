@@ -10,6 +10,8 @@ which rows matter to a list is the upper end of its boxes in the stabbing index,
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -233,7 +235,7 @@ def high_of(v: View, number: Int) -> Int:
 
 
 @njit(cache=True)
-def move_highs(v: View, boxes: Boxes, numbers: I64, count: Int) -> None:
+def move_highs(v: View, boxes: Boxes, numbers: Any, count: Int) -> None:
     """Lets lists be reached by just the rows that matter to them: the first `count` of those given."""
     for i in range(count):
         number = numbers[i]
