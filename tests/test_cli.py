@@ -85,7 +85,11 @@ def test_quarantine_has_a_default_place_and_appears_only_when_needed(folder: Pat
         ({"changes": "missing"}, (), "cannot read missing: No such file"),
         ({"catalog": "changes"}, (), "error: "),
         ({"out": "catalog/out.jsonl"}, (), "cannot write catalog/out.jsonl"),
-        ({}, ("--strategy", "select=magic"), "family 'select' has no strategy 'magic'; it has region, unicast, scan"),
+        (
+            {},
+            ("--strategy", "select=magic"),
+            "family 'select' has no strategy 'magic'; it has shared, region, unicast, scan",
+        ),
         ({}, ("--strategy", "magic=region"), "unknown family 'magic'; there are select"),
         ({}, ("--strategy", "region"), "--strategy takes FAMILY=NAME, not 'region'"),
         ({}, ("--engine", "magic"), "magic"),

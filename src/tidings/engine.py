@@ -1,108 +1,132 @@
 """The inline engine: the whole flow in one process.
 
-lines --ingest--> changes --tables--> messages --gateway--> notifications
-                               \\--forms--/
+lines --replica: rows, events, evaluation over shared rows--> notification lines
+
+Families for which another strategy than `shared` is asked for go through the stages that make messages instead.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+import numpy as np
+
+from tidings.families.base import SHARED
+from tidings.families.registry import shares_rows
 from tidings.model.catalog import Catalog
-from tidings.model.change import ChangeBatch, TableChanges
 from tidings.model.notification import NotificationBatch
+from tidings.model.points import PointBatch
 from tidings.model.quarantine import Quarantined
-from tidings.pipeline.deliver import Gateway, GatewayWork
 from tidings.pipeline.door import Door
-from tidings.pipeline.forms import FormShard, FormsWork, GroupKey, by_value
-from tidings.pipeline.host import Sent
-from tidings.pipeline.ingest import Ingest
+from tidings.pipeline.replica.replica import NO_LINES, Lines, Replica
+from tidings.pipeline.staged import StagedEngine
 from tidings.pipeline.stats import Stats
-from tidings.pipeline.tables import TableShard, TablesResult, TablesWork
 
 
 @dataclass
 class BatchResult:
-    notifications: NotificationBatch
+    notifications: Lines
     refused: list[Quarantined]
 
 
 class Engine:
     """Subscriptions in, changes in, notifications out; results after every call equal recomputation."""
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        strategies: Mapping[str, str] | None = None,
-        on_images: Callable[[TableChanges], None] | None = None,
-        on_work: Callable[[GatewayWork], None] | None = None,
-    ) -> None:
-        """`on_images` is called with all accepted changes, `on_work` with all that goes to the gateway: for those who watch."""
+    def __init__(self, catalog: Catalog, strategies: Mapping[str, str] | None = None) -> None:
         self.catalog = catalog
         self.strategies = dict(strategies or {})
         self.door = Door(catalog)
-        self.stats = Stats()
         self.started = time.monotonic()
-        self._ingest = Ingest(catalog)
-        self._tables = TableShard(catalog, self.strategies, on_images=on_images)
-        self._forms: dict[GroupKey, FormShard] = {}
-        self._gateway = Gateway(catalog)
-        self._on_work = on_work
+        self._replica = Replica(catalog)
+        chosen = {family: name for family, name in self.strategies.items() if name != SHARED}
+        self._staged = StagedEngine(catalog, chosen)
+        self._has_staged = False
+        self._is_shared: dict[str, bool] = {}
         self._position = 0
+        self._refused = 0
 
     @property
     def passed(self) -> int:
         """The last sequence number accepted."""
-        return self._tables.passed
+        return self._replica.passed
+
+    @property
+    def stats(self) -> Stats:
+        """Counts so far."""
+        stats = self._staged.stats if self._has_staged else Stats()
+        replica = self._replica
+        return Stats(
+            replica.changes,
+            stats.messages + replica.messages(),
+            stats.message_bytes + replica.message_bytes(),
+            stats.deliveries + replica.notifications,
+            stats.notifications + replica.notifications,
+            self._refused,
+        )
 
     def refuse(self, refused: list[Quarantined]) -> list[Quarantined]:
         """Counts records that were refused at the door."""
-        self.stats.quarantined += len(refused)
+        self._refused += len(refused)
         return refused
 
     def feed(self, lines: Iterable[bytes]) -> BatchResult:
-        """One micro-batch of raw change records."""
-        records = list(lines)
-        parsed = self._ingest.parse(records, self._position)
+        """One micro-batch of raw change records, together with the subscription events gathered at the door."""
+        records = lines if isinstance(lines, list) else list(lines)
+        result = self._flow(records, is_end=False)
         self._position += len(records)
-        return self.feed_changes(parsed.changes, parsed.refused)
-
-    def feed_changes(self, changes: list[ChangeBatch], refused: list[Quarantined] | None = None) -> BatchResult:
-        """One micro-batch of typed changes, together with the subscription events gathered at the door."""
-        return self._flow(TablesWork.of(changes, self.door.take()), refused or [])
+        return result
 
     def finish(self) -> BatchResult:
         """The end of the input: subscriptions that wait for a later sequence number get their snapshots."""
-        return self._flow(TablesWork(points=self.door.take(), is_end=True), [])
+        return self._flow([], is_end=True)
 
-    def _flow(self, work: TablesWork, refused: list[Quarantined]) -> BatchResult:
-        result, sent = self._serve(work)
-        messages = sent.merged()
-        onward = GatewayWork([*result.released, *result.placed], messages, sent.snapshots)
-        if self._on_work is not None:
-            self._on_work(onward)
-        notifications, _ = self._gateway.apply(onward)
-        everything = sorted([*refused, *result.refused], key=lambda entry: entry.position)
-        self.stats.changes += result.accepted
-        self.stats.quarantined += len(everything)
-        self.stats.count_messages(messages)
-        self.stats.deliveries = self._gateway.deliveries
-        self.stats.notifications = self._gateway.notifications
-        return BatchResult(notifications, everything)
+    def _flow(self, records: list[bytes], *, is_end: bool) -> BatchResult:
+        points = self.door.take()
+        own, others = self._split(points) if points else ([], [])
+        if others and not self._has_staged:
+            self._catch_up()
+        lines, refused = self._replica.apply(records, self._position, own, is_end=is_end)
+        self._refused += len(refused)
+        if self._has_staged:
+            self._staged.take(others)
+            staged = self._staged.finish() if is_end else self._staged.feed(records)
+            lines = merged(lines, staged.notifications)
+        return BatchResult(lines, refused)
 
-    def _serve(self, work: TablesWork) -> tuple[TablesResult, Sent]:
-        result, _ = self._tables.apply(work)
-        groups: dict[GroupKey, FormsWork] = {}
-        for group, changes in result.images:
-            groups.setdefault(group, FormsWork()).changes.append(changes)
-        for points in by_value(result.released):
-            groups.setdefault(self._tables.groups.of(points.form), FormsWork()).points.append(points)
-        for group, forms_work in groups.items():
-            if group not in self._forms:
-                self._forms[group] = FormShard(self.catalog, self.strategies)
-            sent, _ = self._forms[group].apply(forms_work)
-            result.sent.messages.extend(sent.messages)
-            result.sent.snapshots.extend(sent.snapshots)
-        return result, result.sent
+    def _split(self, points: Sequence[PointBatch]) -> tuple[list[PointBatch], list[PointBatch]]:
+        """Events of subscriptions that are evaluated over shared rows, and those of all others."""
+        parts: tuple[list[PointBatch], list[PointBatch]] = ([], [])
+        for batch in points:
+            parts[0 if self._shares(batch.form) else 1].append(batch)
+        return parts
+
+    def _shares(self, form_key: str) -> bool:
+        known = self._is_shared.get(form_key)
+        if known is None:
+            known = self._is_shared[form_key] = shares_rows(form_key, self.strategies)
+        return known
+
+    def _catch_up(self) -> None:
+        """The stages learn the rows there are: as inserts, with numbers that have all passed."""
+        self._has_staged = True
+        self._staged.feed(self._replica.store.insert_lines())
+
+
+class _Head(msgspec.Struct):
+    subscription: str
+    seq: int
+    snapshot: bool
+
+
+def merged(lines: Lines, others: NotificationBatch) -> Lines:
+    """Notifications of both, in order of (seq, id), a change before a snapshot."""
+    if not len(others):
+        return lines
+    texts = [*lines.lines(), *others.lines()]
+    heads = [msgspec.json.decode(text, type=_Head) for text in texts]
+    order = sorted(range(len(texts)), key=lambda i: (heads[i].seq, heads[i].subscription, heads[i].snapshot))
+    data = "".join(texts[i] + "\n" for i in order).encode()
+    return Lines(np.frombuffer(data, np.uint8), len(texts)) if texts else NO_LINES

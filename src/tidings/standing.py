@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from tidings.engine import Engine
 from tidings.families.base import Trace
 from tidings.families.registry import classify
 from tidings.files import open_input, read_lines
@@ -16,6 +15,7 @@ from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX, TableChanges
 from tidings.model.errors import UsageError
 from tidings.pipeline.door import lives
+from tidings.pipeline.staged import StagedEngine
 from tidings.sql import Compiler
 from tidings.terminal import progress
 
@@ -65,7 +65,7 @@ def follow(catalog: Catalog, life: Life, changes: Path, at: int | None) -> list[
     trace = classify(statement, catalog).trace(statement.shape, statement.constants, catalog, life.born)
     end = min(SEQ_MAX if at is None else at, SEQ_MAX if life.died is None else life.died)
     watch = _Watch(trace, end)
-    engine = Engine(catalog, on_images=watch.change)
+    engine = StagedEngine(catalog, on_images=watch.change)
     engine.door.create(life.id, life.sql, life.born)
     told: list[int] = []
     with open_input(changes) as source, progress() as display:

@@ -91,7 +91,7 @@ def _note() -> Path:
 def _state() -> str:
     """What compiled kernels depend on: their sources, Python, numba and the processor."""
     import numba
-    from llvmlite.binding import get_host_cpu_name  # type: ignore[import-untyped]
+    from llvmlite.binding import get_host_cpu_name
 
     package = Path(__file__).parent
     sources = [(path.relative_to(package), path.stat()) for path in sorted(package.glob("**/kernels/**/*.py"))]

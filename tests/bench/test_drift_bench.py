@@ -22,10 +22,10 @@ from tidings.bench.lines import json_lines
 from tidings.bench.peers import Peers, Way
 from tidings.bench.postgres import find_server, server
 from tidings.cli import bench as command
-from tidings.engine import Engine
 from tidings.model.errors import UsageError
 from tidings.pipeline.door import Door
 from tidings.pipeline.ingest import Ingest
+from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.workloads import find
 
 MOVES = 300

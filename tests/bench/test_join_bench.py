@@ -17,7 +17,6 @@ from tidings.bench.join_player import BaseSide, Player, portions
 from tidings.bench.join_tally import Crowd, Tally, head
 from tidings.bench.lines import json_lines
 from tidings.bench.peers import Peers, Way
-from tidings.engine import Engine
 from tidings.families.join import semijoin
 from tidings.families.join.choice import NAMES
 from tidings.families.join.departures import FEW
@@ -28,6 +27,7 @@ from tidings.network.wire import wire_size
 from tidings.pipeline.deliver import GatewayWork
 from tidings.pipeline.door import Door
 from tidings.pipeline.ingest import Ingest
+from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.pipeline.store import TableStore
 from tidings.workloads.join_cases import BinaryCase
 from tidings.workloads.join_draws import widths

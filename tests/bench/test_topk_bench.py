@@ -16,13 +16,13 @@ from tidings.bench.topk_peers import NumpyHeld, Peer
 from tidings.bench.topk_peers_sql import DuckDbAffected, DuckDbWindow
 from tidings.bench.topk_player import Player, crowds_of, points_of
 from tidings.bench.topk_wire import region_bytes, unicast_bytes
-from tidings.engine import Engine
 from tidings.kernels.rankings import Rankings
 from tidings.model.change import Op
 from tidings.model.codes import codes_of_doubles
 from tidings.model.errors import UsageError
 from tidings.pipeline.door import Door
 from tidings.pipeline.ingest import Ingest
+from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.workloads.topk_cases import CLUSTERED, UNIFORM
 from tidings.workloads.topk_scene import Scene, scene_of
 

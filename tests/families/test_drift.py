@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.engine import Engine
 from tidings.families.drift.threshold import has_moved, roundest_between
 from tidings.families.registry import family
+from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.sql import parse_catalog
 from tidings.testing import CHECKS, Workload, check_family, drift_workloads, run_inline
 

@@ -5,9 +5,9 @@ import json
 import hypothesis.strategies as st
 import pytest
 
-from tidings.engine import Engine
 from tidings.families.join.choice import NAMES, is_shared
 from tidings.families.join.family import JoinFamily
+from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.sql import parse_catalog
 from tidings.testing import CHECKS, Workload, check_family
 from tidings.testing.deployment import deploy, run_steps

@@ -6,9 +6,9 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given
 
-from tidings.engine import Engine
 from tidings.families.join.departures import FEW, NEVER, Departures
 from tidings.families.registry import heard
+from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.sql import parse_catalog
 
 TABLES = """

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.engine import Engine
 from tidings.families.registry import family, family_of
 from tidings.families.select.slim import LONG_BYTES_MIN, SLIM
 from tidings.families.select.subscription import space_of
 from tidings.network.wire import wire_size
 from tidings.pipeline.door import Door
+from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.sql import parse_catalog
 from tidings.testing import Workload, check_family, run_inline
 from tidings.testing.checks import check_regions, check_strategies_agree

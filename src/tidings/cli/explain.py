@@ -57,6 +57,9 @@ def explain(
     _show([*_of_query(life.sql, tables, strategies), *follow(tables, life, changes, at)])
 
 
+_SHARED_COSTS = "one visit of an index that all subscriptions on the table share, and a line for each that is told"
+
+
 def _show(lines: Lines) -> None:
     width = max(len(label) for label, _ in lines)
     for label, text in lines:
@@ -64,20 +67,25 @@ def _show(lines: Lines) -> None:
 
 
 def _of_query(sql: str, tables: Catalog, strategies: dict[str, str]) -> Lines:
-    from tidings.families.registry import classify, family_of
+    from tidings.families.base import SHARED
+    from tidings.families.registry import classify, family_of, shares_rows
     from tidings.sql import Compiler
 
     statement = Compiler(tables).compile(sql)
     family = classify(statement, tables)
-    chosen = strategies.get(family.name, family.strategies[0])
     placement = family.place(statement.shape, statement.constants, tables)
     form = family_of(placement.form)[1]
-    others = ", ".join(name for name in family.strategies if name != chosen)
+    is_shared = shares_rows(placement.form, strategies)
+    chosen = SHARED if is_shared else strategies.get(family.name, family.strategies[0])
+    others = ", ".join(name for name in (SHARED, *family.strategies) if name != chosen)
+    lines = family.explain(form, placement, tables, family.strategies[0] if is_shared else chosen)
+    if is_shared:
+        lines = [(label, _SHARED_COSTS if label == "a change costs" else text) for label, text in lines]
     return [
         ("family", f"{family.name}: {family.summary}"),
         ("form", statement.shape.describe()),
         ("channel", _channels(placement.channels)),
-        *family.explain(form, placement, tables, chosen),
+        *lines,
         ("strategy", f"{chosen} (others: {others})"),
     ]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -26,7 +26,13 @@ from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.notification import snapshot_tail
 from tidings.model.points import Placement, PointBatch
 from tidings.sql.compiler import Clause
-from tidings.sql.shape import Shape
+from tidings.sql.shape import ColumnRef, Shape
+
+if TYPE_CHECKING:
+    from tidings.families.evaluator import Evaluator, Store
+
+SHARED = "shared"
+"""The strategy of evaluating subscriptions over rows that all of them share; others send messages to regions."""
 
 
 class Partition(Enum):
@@ -312,6 +318,20 @@ class Family(ABC):
 
     @abstractmethod
     def views(self, form: Form, catalog: Catalog) -> Views: ...
+
+    def evaluates(self, form: Form) -> bool:
+        """Whether subscriptions of the form can be evaluated over shared rows (strategy `shared`)."""
+        return False
+
+    def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
+        """What evaluates subscriptions over shared rows."""
+        raise TypeError(f"{self.name} has no strategy {SHARED!r}")
+
+    def shown(self, shape: Shape, catalog: Catalog) -> Sequence[tuple[ColumnRef, str]]:
+        """The columns of a row of the answer, and the name of each."""
+        table = shape.tables[0]
+        every = (ColumnRef(table, name) for name in catalog.table(table).column_names)
+        return [(ref, ref.column) for ref in (every if shape.projection is None else shape.projection)]
 
     def hold(self, shape: Shape, constants: Any, catalog: Catalog, tables: PlainTables, held: Any) -> Any:
         """The reference's memory: what a subscription holds now, given what it held before (None: it is new).

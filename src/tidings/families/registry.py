@@ -7,11 +7,11 @@ job inherits, or registered by hand in a single process.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 
-from tidings.families.base import Family, Form
+from tidings.families.base import SHARED, Family, Form
 from tidings.model.catalog import Catalog
 from tidings.model.errors import SqlError, UsageError
 from tidings.model.message import MessageBatch
@@ -104,6 +104,12 @@ def classify(statement: Statement, catalog: Catalog) -> Family:
     raise SqlError(problem, construct=construct, line=line, column=column, hint=f"served are {served}")
 
 
+def shares_rows(form_key: str, strategies: Mapping[str, str]) -> bool:
+    """Whether subscriptions of a form are evaluated over shared rows: unless another strategy is asked for, if they can be."""
+    known, form = family_of(form_key)
+    return strategies.get(known.name, SHARED) == SHARED and known.evaluates(form)
+
+
 def zone_cuts(form_key: str) -> Sequence[bool] | None:
     """Which coordinates of a form zones may be cut along; None: all."""
     known, form = family_of(form_key)
@@ -118,7 +124,8 @@ def parse_strategies(choices: list[str]) -> dict[str, str]:
         if not equals:
             raise UsageError(f"--strategy takes FAMILY=NAME, not {choice!r}")
         known = family(name)
-        if not known.has_strategy(strategy):
-            raise UsageError(f"family {name!r} has no strategy {strategy!r}; it has {', '.join(known.strategies)}")
+        if strategy != SHARED and not known.has_strategy(strategy):
+            names = ", ".join((SHARED, *known.strategies))
+            raise UsageError(f"family {name!r} has no strategy {strategy!r}; it has {names}")
         chosen[name] = strategy
     return chosen

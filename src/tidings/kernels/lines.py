@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tidings.kernels.rows.read import ENDS, I64, NONE, RECORD_TEXT, U8, Int, Rows, record_of, table_of
+from tidings.kernels.rows.read import ENDS, I64, NONE, RECORD_TEXT, U8, Int, Rows, compare_texts, record_of, table_of
 
 
 def _ascii(text: str) -> U8:
@@ -288,4 +288,62 @@ def write_lines(
         for j in range(begin, end):
             out[at + j - begin] = tail_text[j]
         at += end - begin
+    return out
+
+
+@njit(cache=True)
+def index_lines(data: U8) -> I64:
+    """[lines, 5]: start and stop of each line, start and stop of its id (quotes included), and its seq."""
+    count = 0
+    for i in range(len(data)):
+        if data[i] == 10:
+            count += 1
+    found = np.empty((count, 5), np.int64)
+    start = 0
+    line = 0
+    for i in range(len(data)):
+        if data[i] != 10:
+            continue
+        begin = start + len(_HEAD)
+        end = begin + 1
+        while data[end] != 34:
+            end += 2 if data[end] == 92 else 1
+        at = end + 1 + len(_SEQ)
+        seq = np.int64(0)
+        while 48 <= data[at] <= 57:
+            seq = 10 * seq + (np.int64(data[at]) - 48)
+            at += 1
+        found[line, 0], found[line, 1], found[line, 2], found[line, 3], found[line, 4] = (
+            start,
+            i + 1,
+            begin,
+            end + 1,
+            seq,
+        )
+        line += 1
+        start = i + 1
+    return found
+
+
+@njit(cache=True)
+def merge_lines(a: U8, a_index: I64, b: U8, b_index: I64) -> U8:
+    """The lines of two texts, each in order, in one that is; no id is in both."""
+    out = np.empty(len(a) + len(b), np.uint8)
+    at, i, j = 0, 0, 0
+    while i < len(a_index) or j < len(b_index):
+        takes_a = j == len(b_index)
+        if i < len(a_index) and not takes_a:
+            takes_a = a_index[i, 4] < b_index[j, 4]
+            if a_index[i, 4] == b_index[j, 4]:
+                takes_a = compare_texts(a, a_index[i, 2], a_index[i, 3], b, b_index[j, 2], b_index[j, 3]) < 0
+        if takes_a:
+            for k in range(a_index[i, 0], a_index[i, 1]):
+                out[at] = a[k]
+                at += 1
+            i += 1
+        else:
+            for k in range(b_index[j, 0], b_index[j, 1]):
+                out[at] = b[k]
+                at += 1
+            j += 1
     return out

@@ -58,7 +58,7 @@ def block_at(s: Pointers, of: Int, place: Int) -> tuple[Int, Int, Int]:
     root, _, kr = root_of(s, of)
     ni, bi, _ = parts_of(place)
     node, _, kn = child_of(s, root, kr, ni)
-    return child_of(s, node, kn, bi)  # type: ignore[no-any-return]
+    return child_of(s, node, kn, bi)
 
 
 @njit(cache=True)

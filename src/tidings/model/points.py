@@ -114,9 +114,17 @@ class PointBatch:
     @staticmethod
     def concat(batches: Sequence[PointBatch]) -> PointBatch:
         """Joins batches of one form, sorted by (after, order), a subscription's first row before its others."""
+        joined = PointBatch.joined(batches)
+        if joined is batches[0]:
+            return joined
+        return joined.take(np.lexsort((~joined.home, joined.order, joined.after)).astype(np.int64))
+
+    @staticmethod
+    def joined(batches: Sequence[PointBatch]) -> PointBatch:
+        """Joins batches of one form as they are, one behind the other."""
         if len(batches) == 1:
             return batches[0]
-        joined = PointBatch(
+        return PointBatch(
             batches[0].form,
             np.concatenate([batch.event for batch in batches]),
             np.concatenate([batch.after for batch in batches]),
@@ -127,4 +135,3 @@ class PointBatch:
             np.concatenate([batch.home for batch in batches]),
             pa.concat_arrays([batch.details for batch in batches]),
         )
-        return joined.take(np.lexsort((~joined.home, joined.order, joined.after)).astype(np.int64))

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from tidings.engine import Engine
 from tidings.families.registry import family_of, heard
 from tidings.files import open_input, read_lines
 from tidings.model.catalog import Catalog, Column
@@ -22,6 +21,7 @@ from tidings.model.points import Event, PointBatch
 from tidings.model.render import render_rows
 from tidings.painting.scene import Scene, Sent
 from tidings.pipeline.deliver import GatewayWork
+from tidings.pipeline.staged import StagedEngine
 from tidings.terminal import progress
 
 _BATCH = 10_000
@@ -78,7 +78,7 @@ def collect(
 ) -> Scene:
     """What the change with this seq sends: in the plane of the subscription named, or where it sends most."""
     watch = _Watch(seq, catalog)
-    engine = Engine(catalog, strategies, on_work=watch.see)
+    engine = StagedEngine(catalog, strategies, on_work=watch.see)
     with open_input(subscriptions) as source:
         engine.door.read(read_lines(source))
     _run(engine, changes, seq)
@@ -103,7 +103,7 @@ def collect(
     return Scene(title, column, messages, points, marked)
 
 
-def _run(engine: Engine, changes: Path, seq: int) -> None:
+def _run(engine: StagedEngine, changes: Path, seq: int) -> None:
     """Feeds batches until one has gone beyond the seq."""
     with open_input(changes) as source, progress() as display:
         task = display.add_task("bytes of changes", total=changes.stat().st_size or None)
@@ -113,7 +113,7 @@ def _run(engine: Engine, changes: Path, seq: int) -> None:
             display.update(task, completed=source.tell() if source.seekable() else None)
 
 
-def _plane_of(catalog: Catalog, engine: Engine, watch: _Watch, id: str) -> tuple[Plane, tuple[int, int]]:
+def _plane_of(catalog: Catalog, engine: StagedEngine, watch: _Watch, id: str) -> tuple[Plane, tuple[int, int]]:
     for form in dict.fromkeys(batch.form for batch in watch.points):
         found = watch.placed(form).get(id)
         if found is None:

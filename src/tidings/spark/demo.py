@@ -11,16 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tidings.families.registry import zone_cuts
-from tidings.model.blob import pack, unpack
-from tidings.model.notification import NotificationBatch
-from tidings.network.zones import ZoneMap
+from tidings.model.blob import unpack
 from tidings.pipeline.door import Door
 from tidings.spark import envelope as kinds
-from tidings.spark.job import notifications
+from tidings.spark.job import evaluated
 from tidings.spark.live import drop_points, live_source, points_folder
 from tidings.spark.session import default_partitions, spark_session
 from tidings.spark.sink import add_metrics
@@ -103,8 +99,7 @@ def run_demo(
         for name in ("changes", "points"):
             (root / name).mkdir()
         drop_points(root / "points", "initial", points)
-        zones = pack(ZoneMap.build(points, cores, cuts=zone_cuts).state())
-        plan = Plan(f"demo-{time.time_ns()}", feed.catalog_sql, {}, cores, cores, zones)
+        plan = Plan(f"demo-{time.time_ns()}", feed.catalog_sql, {}, cores, cores)
         writer = _Feed(feed, root / "changes", rate)
         writer.tick()
         on_step("starting Spark")
@@ -119,7 +114,8 @@ def run_demo(
             source = live_source(lines, points_folder(spark, root / "points"))
             watch = _Watch(writer, on_batch)
             query = (
-                notifications(source, plan)
+                evaluated(source, plan)
+                .where(f"kind <> '{kinds.NOTIFICATIONS}'")
                 .writeStream.foreachBatch(watch.batch)
                 .option("checkpointLocation", str(root / "checkpoint"))
                 .start()
@@ -161,8 +157,8 @@ class _Watch:
         for row in frame.collect():
             if row["kind"] == kinds.METRICS:
                 add_metrics(metrics, unpack(bytes(row["blob"])))
-            elif row["kind"] == kinds.NOTIFICATIONS:
-                samples.extend(_samples(NotificationBatch(**unpack(bytes(row["blob"])))))
+            elif row["kind"] == kinds.SAMPLES:
+                samples.extend(unpack(bytes(row["blob"])))
         now = time.monotonic()
         self.notifications += sum(metrics.get("notifications", {}).values())
         if samples and self._first is None:
@@ -170,12 +166,3 @@ class _Watch:
         view = BatchView(batch_id, now - self._last, self._writer.lag(metrics.get("passed", 0)), metrics, samples)
         self._last = now
         self._on_batch(view)
-
-
-def _samples(batch: NotificationBatch, count: int = 4) -> list[str]:
-    """A few lines of changes, evenly spread over the batch."""
-    at = [i for i, is_snapshot in enumerate(batch.is_snapshot.tolist()) if not is_snapshot]
-    chosen = at[:: max(1, len(at) // count)][:count]
-    ids = batch.ids.take(pa.array(chosen, pa.int64()))
-    picked = NotificationBatch(batch.seq[chosen], ids, batch.tail[chosen], batch.tails, batch.is_snapshot[chosen])
-    return picked.lines()

@@ -13,6 +13,7 @@ SOURCE_SCHEMA = "kind string, position long, value binary"
 
 LINES, POINTS, CHANGES, END = "lines", "points", "changes", "end"
 MESSAGES, SNAPSHOTS, NOTIFICATIONS, REFUSED, METRICS = "messages", "snapshots", "notifications", "refused", "metrics"
+PART, SAMPLES = "part", "samples"
 
 
 class Envelope(NamedTuple):
@@ -27,6 +28,9 @@ class Keys:
     def __init__(self, partitions: int) -> None:
         self._partitions = partitions
         self._names: dict[str, str] = {}
+
+    def replica(self, shard: int) -> str:
+        return self._name(f"replica/{shard}", shard)
 
     def table(self, shard: int) -> str:
         return self._name(f"table/{shard}", shard)

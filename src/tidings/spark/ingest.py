@@ -21,7 +21,7 @@ def ingest_batches(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa
     for batch in batches:
         for row in batch.to_pylist():
             # One at a time: together, copies for many shards could pass Arrow's 2 GiB.
-            yield from map(_to_arrow, _ingest(plan, row["kind"], row["position"], row["value"]))
+            yield from map(to_arrow, _ingest(plan, row["kind"], row["position"], row["value"]))
 
 
 def _ingest(plan: Plan, kind: str, position: int | None, value: bytes | None) -> list[Envelope]:
@@ -53,7 +53,7 @@ def _ingest(plan: Plan, kind: str, position: int | None, value: bytes | None) ->
     return envelopes
 
 
-def _to_arrow(envelope: Envelope) -> pa.RecordBatch:
+def to_arrow(envelope: Envelope) -> pa.RecordBatch:
     key, kind, blob = envelope
     arrays = [pa.array([key], pa.string()), pa.array([kind], pa.string()), pa.array([blob], pa.binary())]
     return pa.RecordBatch.from_arrays(arrays, ["key", "kind", "blob"])

@@ -1,4 +1,6 @@
-"""The job: source -> ingest -> tables -> (forms ->) deliver, as one Structured Streaming query."""
+"""The job as one Structured Streaming query: source -> replicas; or, where messages are wanted, source -> ingest -> tables ->
+(forms ->) deliver.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from tidings.families.base import Partition
 from tidings.families.registry import families
 from tidings.spark.envelope import SCHEMA
 from tidings.spark.processor import ShardProcessor, Stage
-from tidings.spark.stages import DELIVER, FORMS, TABLES, JobStage, Plan
+from tidings.spark.stages import DELIVER, FORMS, REPLICA, TABLES, JobStage, Plan
 
 
 def routed_messages(source: DataFrame, plan: Plan) -> DataFrame:
@@ -27,6 +29,17 @@ def routed_messages(source: DataFrame, plan: Plan) -> DataFrame:
 def notifications(source: DataFrame, plan: Plan) -> DataFrame:
     """Input blocks -> envelopes with finished notifications, refused records and metrics."""
     return _stateful(routed_messages(source, plan), JobStage(DELIVER, plan))
+
+
+def evaluated(source: DataFrame, plan: Plan) -> DataFrame:
+    """Input blocks -> what replicas make of them: every replica sees all changes and has a share of the subscriptions."""
+    return _stateful(source.mapInArrow(partial(_spread, plan), SCHEMA), JobStage(REPLICA, plan))
+
+
+def _spread(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from tidings.spark.replicas import spread
+
+    return spread(plan, batches)
 
 
 def _ingest(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -24,14 +24,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from tidings import __version__
-from tidings.families.registry import zone_cuts
+from tidings.families.base import SHARED
+from tidings.families.registry import shares_rows, zone_cuts
 from tidings.files import open_input, peak_rss_mb, read_lines, replacing, write_json, write_lines
 from tidings.model.blob import pack
 from tidings.model.errors import UsageError
 from tidings.network.zones import ZoneMap
 from tidings.pipeline.door import Door
 from tidings.pipeline.stats import Stats
-from tidings.spark.job import notifications
+from tidings.spark.job import evaluated, notifications
 from tidings.spark.session import default_partitions, spark_session
 from tidings.spark.sink import PartsSink, family_counter
 from tidings.spark.source import RecordedSource
@@ -104,12 +105,8 @@ def _run(spark: SparkSession, plan: Plan, sink: PartsSink, work: Path, changes: 
             if metrics.get("is_end"):
                 is_over.set()
 
-        query = (
-            notifications(reader.load(), plan)
-            .writeStream.foreachBatch(write)
-            .option("checkpointLocation", str(work / "checkpoint"))
-            .start()
-        )
+        result = evaluated(reader.load(), plan) if plan.parts else notifications(reader.load(), plan)
+        query = result.writeStream.foreachBatch(write).option("checkpointLocation", str(work / "checkpoint")).start()
         _wait(query, is_over)
 
 
@@ -137,16 +134,20 @@ def _plan(
             refused = door.read(read_lines(source), lambda n: display.update(task, completed=n))
         points = door.take()
         (work / "points").write_bytes(pack(points))
-        (work / "zones").write_bytes(pack(ZoneMap.build(points, partitions, cuts=zone_cuts).state()))
-        write_json(ready, {"partitions": partitions, "refused": [entry.line() for entry in refused]})
+        is_shared = all(shares_rows(batch.form, strategies) for batch in points)
+        if not is_shared:
+            (work / "zones").write_bytes(pack(ZoneMap.build(points, partitions, cuts=zone_cuts).state()))
+        known = {"partitions": partitions, "is_shared": is_shared, "refused": [entry.line() for entry in refused]}
+        write_json(ready, known)
     known = json.loads(ready.read_text())
     plan = Plan(
         job=hashlib.sha256(str(work.resolve()).encode() + (work / "fingerprint").read_bytes()).hexdigest(),
         catalog_sql=catalog_sql,
-        strategies=strategies,
+        strategies={family: name for family, name in strategies.items() if name != SHARED},
         shards=known["partitions"],
         partitions=known["partitions"],
-        zone_state=(work / "zones").read_bytes(),
+        zone_state=b"" if known["is_shared"] else (work / "zones").read_bytes(),
+        parts=str((work / "parts").resolve()) if known["is_shared"] else "",
     )
     return plan, known["refused"]
 
@@ -222,7 +223,8 @@ def _await_orphan(work: Path) -> None:
 
 
 def _assemble(sink: PartsSink, out: Path, quarantine: Path, refused: list[str]) -> None:
-    for path, kind, first in ((out, "out", []), (quarantine, "quarantine", refused)):
-        with replacing(path) as target:
-            write_lines(target, first)
-            sink.copy(kind, target)
+    with replacing(out) as target:
+        sink.copy(target)
+    with replacing(quarantine) as target:
+        write_lines(target, refused)
+        sink.copy_refused(target)

@@ -31,19 +31,25 @@ class PartsSink:
     def write(self, batch_id: int, rows: Iterable[Any]) -> dict[str, Any]:
         """Writes one micro-batch of envelopes (rows with kind and blob); gives its metrics."""
         notifications: list[NotificationBatch] = []
+        parts: list[str] = []
         refused: list[tuple[int, str]] = []
         metrics: dict[str, Any] = {}
         for row in rows:
             if row["kind"] == kinds.NOTIFICATIONS:
                 notifications.append(NotificationBatch(**unpack(bytes(row["blob"]))))
+            elif row["kind"] == kinds.PART:
+                parts.append(bytes(row["blob"]).decode())
             elif row["kind"] == kinds.REFUSED:
                 refused.extend((position, line) for position, line in unpack(bytes(row["blob"])))
             elif row["kind"] == kinds.METRICS:
                 add_metrics(metrics, unpack(bytes(row["blob"])))
         metrics["quarantined"] = len(refused)
-        self._replace(f"out-{batch_id:08d}.jsonl", NotificationBatch.merge(notifications).text())
+        if notifications:
+            self._replace(f"out-{batch_id:08d}.lines", NotificationBatch.merge(notifications).text())
+            parts.append(f"out-{batch_id:08d}.lines")
         self._replace(f"quarantine-{batch_id:08d}.jsonl", ((line + "\n").encode() for _, line in sorted(refused)))
-        self._replace(f"manifest-{batch_id:08d}.json", [json.dumps(metrics).encode()])
+        manifest = {"metrics": metrics, "parts": parts}
+        self._replace(f"manifest-{batch_id:08d}.json", [json.dumps(manifest).encode()])
         return metrics
 
     def batches(self) -> list[int]:
@@ -54,14 +60,33 @@ class PartsSink:
         """Metrics of all complete batches together."""
         total: dict[str, Any] = {}
         for batch_id in self.batches():
-            add_metrics(total, json.loads((self._folder / f"manifest-{batch_id:08d}.json").read_text()))
+            add_metrics(total, self._manifest(batch_id)["metrics"])
         return total
 
-    def copy(self, kind: str, sink: IO[bytes]) -> None:
-        """Appends all complete batches of a kind (`out` or `quarantine`) to a file."""
+    def copy(self, sink: IO[bytes]) -> None:
+        """Appends the notifications of all complete batches to a file, those of several replicas merged."""
         for batch_id in self.batches():
-            with (self._folder / f"{kind}-{batch_id:08d}.jsonl").open("rb") as part:
+            sink.write(self._merged([self._folder / name for name in self._manifest(batch_id)["parts"]]))
+
+    def copy_refused(self, sink: IO[bytes]) -> None:
+        for batch_id in self.batches():
+            with (self._folder / f"quarantine-{batch_id:08d}.jsonl").open("rb") as part:
                 shutil.copyfileobj(part, sink, 1 << 20)
+
+    def _merged(self, parts: list[Path]) -> bytes | memoryview:
+        if len(parts) < 2:
+            return parts[0].read_bytes() if parts else b""
+        from tidings.kernels.lines import index_lines, merge_lines
+
+        texts = [np.frombuffer(bytearray(part.read_bytes()), np.uint8) for part in parts]
+        while len(texts) > 1:
+            a, b = texts.pop(0), texts.pop(0)
+            texts.append(merge_lines(a, index_lines(a), b, index_lines(b)))
+        return texts[0].data
+
+    def _manifest(self, batch_id: int) -> dict[str, Any]:
+        manifest: dict[str, Any] = json.loads((self._folder / f"manifest-{batch_id:08d}.json").read_text())
+        return manifest
 
     def _replace(self, name: str, pieces: Iterable[bytes | memoryview]) -> None:
         partial = self._folder / f".{name}.{os.getpid()}"

@@ -20,14 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """What every worker must know: tables, strategies, how many shards and which zones. Pickled into the job."""
+    """What every worker must know: tables, strategies, how many shards and which zones. Pickled into the job.
+
+    `parts`: a folder that all workers reach, where replicas write notifications; empty: they are rows of the result.
+    """
 
     job: str
     catalog_sql: str
     strategies: Mapping[str, str]
     shards: int
     partitions: int
-    zone_state: bytes
+    zone_state: bytes = b""
+    parts: str = ""
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -53,23 +57,25 @@ class Plan:
         return Ingest(self.catalog)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        fields = (self.job, self.catalog_sql, dict(self.strategies), self.shards, self.partitions, self.zone_state)
-        return (_plan, fields)
+        fields = (self.job, self.catalog_sql, dict(self.strategies), self.shards, self.partitions)
+        return (_plan, (*fields, self.zone_state, self.parts))
 
 
 _plans: dict[tuple[str, bytes], Plan] = {}
 
 
-def _plan(job: str, catalog_sql: str, strategies: dict[str, str], shards: int, partitions: int, zones: bytes) -> Plan:
+def _plan(
+    job: str, catalog_sql: str, strategies: dict[str, str], shards: int, partitions: int, zones: bytes, parts: str
+) -> Plan:
     """A plan as unpickled in a worker: the same object every time, so that what it has parsed is kept."""
     key = (job, zones)
     if key not in _plans:
-        _plans[key] = Plan(job, catalog_sql, strategies, shards, partitions, zones)
+        _plans[key] = Plan(job, catalog_sql, strategies, shards, partitions, zones, parts)
     return _plans[key]
 
 
-TABLES, FORMS, DELIVER = "tables", "forms", "deliver"
-_KEY_PREFIX = {TABLES: "table/", FORMS: "group/", DELIVER: "zone/"}
+REPLICA, TABLES, FORMS, DELIVER = "replica", "tables", "forms", "deliver"
+_KEY_PREFIX = {REPLICA: "replica/", TABLES: "table/", FORMS: "group/", DELIVER: "zone/"}
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,10 @@ class JobStage:
         return key.startswith(_KEY_PREFIX[self.name])
 
     def shard(self, key: str) -> Shard:
+        if self.name == REPLICA:
+            from tidings.spark.replicas import ReplicaWorker
+
+            return ReplicaWorker(self.plan, key)
         from tidings.spark import shards
 
         workers: dict[str, Callable[[Plan, str], Shard]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,6 +15,9 @@ from tidings.model.points import Placement
 from tidings.model.types import ColumnType
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
+
+if TYPE_CHECKING:
+    from tidings.families.evaluator import Evaluator, Store
 
 
 class DriftFamily(Family):
@@ -53,6 +56,14 @@ class DriftFamily(Family):
 
         servers = {"region": RegionServer, "scan": ScanServer, "unicast": UnicastServer, "relax": RelaxServer}
         return servers[strategy](subscription.space_of(form, catalog))
+
+    def evaluates(self, form: Form) -> bool:
+        return True
+
+    def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
+        from tidings.families.drift.evaluator import DriftEvaluator
+
+        return DriftEvaluator(catalog, store)
 
     def views(self, form: Form, catalog: Catalog) -> Views:
         from tidings.families.drift.view import DriftViews

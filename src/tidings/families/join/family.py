@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tidings.families.base import Family, Form, Partition, PlainTables, Server, Views
 from tidings.families.join import choice, explanation, reference, subscription
+from tidings.families.join.result import shown_columns, shown_names
 from tidings.model.catalog import Catalog
 from tidings.model.codes import value_of
 from tidings.model.message import MessageBatch
 from tidings.model.points import Placement
 from tidings.sql.constants import Constants
-from tidings.sql.shape import Shape
+from tidings.sql.shape import ColumnRef, Shape
+
+if TYPE_CHECKING:
+    from tidings.families.evaluator import Evaluator, Store
 
 
 class JoinFamily(Family):
@@ -55,6 +59,18 @@ class JoinFamily(Family):
         from tidings.families.join.circle import heard
 
         return heard(form, messages, catalog)
+
+    def shown(self, shape: Shape, catalog: Catalog) -> Sequence[tuple[ColumnRef, str]]:
+        columns = shown_columns(shape, catalog)
+        return list(zip(columns, shown_names(columns), strict=True))
+
+    def evaluates(self, form: Form) -> bool:
+        return True
+
+    def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
+        from tidings.families.join.evaluator import JoinEvaluator
+
+        return JoinEvaluator(catalog, store)
 
     def views(self, form: Form, catalog: Catalog) -> Views:
         from tidings.families.join.view import JoinViews

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -19,6 +19,9 @@ from tidings.model.codes import value_of
 from tidings.model.points import Placement
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
+
+if TYPE_CHECKING:
+    from tidings.families.evaluator import Evaluator, Store
 
 _SERVERS: dict[str, type[WholeServer]] = {
     "region": RegionServer,
@@ -52,6 +55,14 @@ class SelectFamily(Family):
         if strategy == "region" and not space.bulky:
             return WholeServer(space)
         return _SERVERS[strategy](space)
+
+    def evaluates(self, form: Form) -> bool:
+        return True
+
+    def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
+        from tidings.families.select.evaluator import SelectEvaluator
+
+        return SelectEvaluator(catalog, store)
 
     def views(self, form: Form, catalog: Catalog) -> Views:
         space = subscription.space_of(form, catalog)

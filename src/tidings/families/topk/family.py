@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,6 +14,9 @@ from tidings.model.codes import value_of
 from tidings.model.points import Placement
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
+
+if TYPE_CHECKING:
+    from tidings.families.evaluator import Evaluator, Store
 
 
 class TopkFamily(Family):
@@ -72,6 +75,14 @@ class TopkFamily(Family):
         plain: dict[str, type[strategies.DenseServer]]
         plain = {"dense": strategies.DenseServer, "unicast": strategies.UnicastServer, "relax": strategies.RelaxServer}
         return plain[chosen.kind](space)
+
+    def evaluates(self, form: Form) -> bool:
+        return subscription.NET not in form.variant.split(",")
+
+    def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
+        from tidings.families.topk.evaluator import TopkEvaluator
+
+        return TopkEvaluator(catalog, store)
 
     def views(self, form: Form, catalog: Catalog) -> Views:
         from tidings.families.topk.view import TopkViews

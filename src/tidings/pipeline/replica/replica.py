@@ -7,6 +7,7 @@ of them sees all changes.
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from tidings.families.evaluator import CREATE, DROP, Evaluator, Events, Told
 from tidings.families.registry import family_of
 from tidings.kernels.lines import put_in_order, render_tails, write_lines
 from tidings.kernels.rows import I64, NONE, U8
+from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX
 from tidings.model.points import Event, PointBatch
@@ -27,6 +29,8 @@ from tidings.pipeline.replica.store import RowStore
 from tidings.pipeline.replica.subscriptions import ProjectionTable, Subscriptions
 
 _NOTHING = np.empty(0, np.int64)
+_HELD_MAX = 256
+"""Batches of points of one form that are kept apart."""
 
 
 @dataclass
@@ -45,7 +49,7 @@ class Lines:
             yield self.data.data
 
     def lines(self) -> list[str]:
-        return self.data.tobytes().decode().splitlines() if self.count else []
+        return self.data.tobytes().decode().split("\n")[:-1]
 
 
 NO_LINES = Lines(np.empty(0, np.uint8), 0)
@@ -68,8 +72,10 @@ _NOTHING_DUE = _Due(_NOTHING, _NOTHING, _NOTHING, _NOTHING, [])
 class Replica:
     """Rows of all tables, and the subscriptions of one share."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, *, keeps_points: bool = False) -> None:
+        """`keeps_points`: for those who want a dump."""
         self.catalog = catalog
+        self._keeps_points = keeps_points
         self.store = RowStore(catalog)
         self.subscriptions = Subscriptions()
         self._projections = ProjectionTable()
@@ -79,8 +85,8 @@ class Replica:
         """Form -> numbers of its family and of its projection."""
         self._pending: dict[str, PointBatch] = {}
         self._next_due = SEQ_MAX + 1
-        self._held: dict[str, list[tuple[PointBatch, I64]]] = {}
-        """Form -> points and slots of living subscriptions, and of some that have gone."""
+        self._held: dict[str, list[tuple[PointBatch, I64, I64]]] = {}
+        """Form -> points, their slots and serials, of living subscriptions and of some that have gone."""
         self.changes = 0
         self.notifications: Counter[str] = Counter()
 
@@ -94,8 +100,8 @@ class Replica:
     ) -> tuple[Lines, list[Quarantined]]:
         """One micro-batch: its lines, and the subscription events that came with it. At the end nobody waits any longer."""
         store = self.store
-        for batch in points:
-            self._wait(batch)
+        for new in points:
+            self._wait(new)
         batch = store.take(lines, first_position, NONE if is_end else self._next_due)
         due = self._due(SEQ_MAX if is_end else store.passed)
         if batch.events is None:
@@ -108,6 +114,61 @@ class Replica:
             self._settle(due)
         store.settle()
         return written, batch.refused
+
+    def dump(self) -> bytes:
+        """Rows, subscriptions, and what families hold beyond both."""
+        points = {form: self._living(form) for form in list(self._held)}
+        state = {
+            "store": self.store.dump(),
+            "pending": list(self._pending.values()),
+            "points": [[batch, slots] for batch, slots in points.values() if len(slots)],
+            "families": {name: evaluator.dump() for name, evaluator in self._evaluators.items()},
+        }
+        return pack(state)
+
+    def load(self, blob: bytes) -> None:
+        state = unpack(blob)
+        self.store.load(state["store"])
+        for batch in state["pending"]:
+            self._wait(batch)
+        slots: list[int] = []
+        ids: list[str] = []
+        families: list[int] = []
+        projections: list[int] = []
+        for points, at in state["points"]:
+            home = np.flatnonzero(points.home)
+            family, projection = self._form(points.form)
+            slots += at[home].tolist()
+            ids += points.id.take(pa.array(home)).to_pylist()
+            families += [family] * len(home)
+            projections += [projection] * len(home)
+        self.subscriptions.restore(slots, ids, families, projections)
+        for points, at in state["points"]:
+            self._hold(points, at)
+            self._evaluator(points.form).add(points, at, self.subscriptions.lives)
+        for name, held in state["families"].items():
+            if held is not None and name in self._evaluators:
+                self._evaluators[name].load(held)
+
+    def _hold(self, points: PointBatch, slots: I64) -> None:
+        if self._keeps_points:
+            held = self._held.setdefault(points.form, [])
+            held.append((points, slots, self.subscriptions.serial[slots]))
+            if len(held) > _HELD_MAX:
+                self._held[points.form] = []
+                self._hold(*self._living_of(points.form, held))
+
+    def _living(self, form: str) -> tuple[PointBatch, I64]:
+        return self._living_of(form, self._held[form])
+
+    def _living_of(self, form: str, held: list[tuple[PointBatch, I64, I64]]) -> tuple[PointBatch, I64]:
+        """Points and slots of a form's living subscriptions."""
+        known = self.subscriptions
+        slots = np.concatenate([part[1] for part in held])
+        serials = np.concatenate([part[2] for part in held])
+        points = PointBatch.joined([part[0] for part in held])
+        is_living = known.is_taken(slots) & (known.serial[slots] == serials)
+        return points.take(is_living), slots[is_living]
 
     def messages(self) -> Counter[str]:
         """Changes that families have looked at: each is one message to all of a family's subscriptions on its table."""
@@ -215,7 +276,7 @@ class Replica:
             home_of = np.cumsum(points.home) - 1
             chosen = np.flatnonzero(is_created[home_of])
             batch, at = points.take(chosen), own[home_of[chosen]]
-            self._held.setdefault(points.form, []).append((batch, at))
+            self._hold(batch, at)
             self._evaluator(points.form).add(batch, at, lives)
 
     def _form(self, form_key: str) -> tuple[int, int]:
@@ -241,12 +302,10 @@ class Replica:
         return self.catalog.table(table).column_names.index(column)
 
     def _evaluator(self, form_key: str) -> Evaluator:
-        family, form = family_of(form_key)
+        family, _ = family_of(form_key)
         evaluator = self._evaluators.get(family.name)
         if evaluator is None:
-            kind = family.evaluator(form)
-            assert kind is not None, f"{family.name} does not evaluate {form_key}"
-            evaluator = self._evaluators[family.name] = kind(self.catalog, self.store)
+            evaluator = self._evaluators[family.name] = family.evaluator(self.catalog, self.store)
         return evaluator
 
     def _evaluate(self, events: Events) -> list[Told]:
@@ -319,3 +378,15 @@ class Replica:
                 if len(own):
                     self._evaluators[name].remove(own)
             self.subscriptions.leave(due.dropped)
+
+
+def shares(batches: Iterable[PointBatch], count: int) -> list[list[PointBatch]]:
+    """Subscription events by replica: all of one id go to the same."""
+    parts: list[list[PointBatch]] = [[] for _ in range(count)]
+    for points in batches:
+        replica = np.array([zlib.crc32(id.encode()) % count for id in points.id.to_pylist()], np.int64)
+        for number, part in enumerate(parts):
+            own = points.take(replica == number)
+            if len(own):
+                part.append(own)
+    return parts

@@ -10,6 +10,7 @@ import numpy as np
 
 from tidings.families.evaluator import FOREVER, Lives, Projections
 from tidings.kernels.rows import I64, NONE, U8
+from tidings.model.codes import BoolArray
 
 _GAP = 2**31
 _LABEL_MAX = 2**61
@@ -76,6 +77,9 @@ class Subscriptions:
         self._free: list[int] = []
         self._order = IdOrder()
         self.label = np.empty(0, np.int64)
+        self.serial = np.empty(0, np.int64)
+        """A number of its own for every life."""
+        self._lives_so_far = 0
         self.id_start, self.id_stop = np.empty(0, np.int64), np.empty(0, np.int64)
         self.id_text: U8 = np.zeros(1024, np.uint8)
         self._text_end = 0
@@ -90,6 +94,10 @@ class Subscriptions:
         arrays = (self.label, self.id_start, self.id_stop, self.id_text, *self.lives)
         return sum(array.nbytes for array in arrays) + sum(2 * len(id) + 200 for id in self.ids)
 
+    def is_taken(self, slots: I64) -> BoolArray:
+        """Which of the slots have a subscription."""
+        return np.array([self.ids[slot] != "" for slot in slots.tolist()], np.bool_)
+
     def take(self, count: int) -> list[int]:
         """Free slots."""
         reused = [self._free.pop() for _ in range(min(count, len(self._free)))]
@@ -98,8 +106,8 @@ class Subscriptions:
         self.ids.extend([""] * fresh)
         if len(self.ids) > len(self.label):
             size = max(len(self.ids), 3 * len(self.label) // 2, 64)
-            self.label, self.id_start, self.id_stop = (
-                np.resize(array, size) for array in (self.label, self.id_start, self.id_stop)
+            self.label, self.serial, self.id_start, self.id_stop = (
+                np.resize(array, size) for array in (self.label, self.serial, self.id_start, self.id_stop)
             )
             self.lives = Lives(*(np.resize(array, size) for array in self.lives))
         return [*reused, *range(first, first + fresh)]
@@ -110,6 +118,8 @@ class Subscriptions:
         lives = self.lives
         lives.since[at], lives.until[at] = FOREVER, FOREVER
         lives.family[at], lives.projection[at] = family, projection
+        self.serial[at] = self._lives_so_far + np.arange(len(at))
+        self._lives_so_far += len(at)
         for slot, id in zip(slots, ids, strict=True):
             self.ids[slot] = id
         texts = [encode_basestring(id).encode() for id in ids]
@@ -128,6 +138,16 @@ class Subscriptions:
         else:
             for slot, id in zip(slots, ids, strict=True):
                 self.label[slot] = self._order.of(id)
+
+    def restore(
+        self, slots: Sequence[int], ids: Sequence[str], family: Sequence[int], projection: Sequence[int]
+    ) -> None:
+        """Subscriptions of a dump, in the slots they had; nobody is there yet."""
+        self.take(max(slots, default=-1) + 1)
+        self.enter(slots, ids, family, projection)
+        self.begin(np.array(slots, np.int64))
+        self.slots = dict(zip(ids, slots, strict=True))
+        self._free = sorted({*range(len(self.ids))} - {*slots}, reverse=True)
 
     def begin(self, created: I64) -> None:
         """The micro-batch that created them is over."""
@@ -192,6 +212,6 @@ class ProjectionTable:
         columns = np.array(entries, np.int64).reshape(len(entries), 3)
         data = [text.encode() for text in texts]
         header = np.cumsum([0, *(len(text) for text in data)])
-        side, table, column = (np.ascontiguousarray(field) for field in columns.T)
+        sides, tables, shown_columns = (np.ascontiguousarray(field) for field in columns.T)
         text = np.frombuffer(bytearray(b"".join(data)) or bytearray(1), np.uint8)
-        return Projections(np.array(starts, np.int64), side, table, column, header.astype(np.int64), text)
+        return Projections(np.array(starts, np.int64), sides, tables, shown_columns, header.astype(np.int64), text)

@@ -5,6 +5,7 @@ from tidings.testing.checks.agreement import check_batches_do_not_matter, check_
 from tidings.testing.checks.case import Case
 from tidings.testing.checks.exact import check_exact
 from tidings.testing.checks.regions import check_regions
+from tidings.testing.checks.replicas import check_replicas
 from tidings.testing.checks.restart import check_restart
 from tidings.testing.checks.sharding import check_sharding
 from tidings.testing.checks.wire import check_wire
@@ -14,6 +15,7 @@ CHECKS = (
     check_only_affected_are_told,
     check_strategies_agree,
     check_batches_do_not_matter,
+    check_replicas,
     check_restart,
     check_sharding,
     check_regions,

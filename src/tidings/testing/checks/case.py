@@ -6,8 +6,10 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tidings.families.base import Family
+from tidings.families.base import SHARED, Family
+from tidings.families.registry import shares_rows
 from tidings.model.catalog import Catalog
+from tidings.pipeline.door import Door
 from tidings.sql.shape import Shape
 from tidings.testing.engines import RunEngine, run_inline
 from tidings.testing.oracle import Expected, recompute
@@ -38,9 +40,20 @@ class Case:
     def sizes(self) -> list[int]:
         return random_sizes(len(self.workload.changes), self.rng)
 
+    @property
+    def shares_rows(self) -> bool:
+        """Whether the family can evaluate the workload's subscriptions over shared rows."""
+        door = Door(self.workload.catalog)
+        door.read(self.workload.subscription_lines())
+        return all(shares_rows(batch.form, {}) for batch in door.take())
+
     def strategy(self, name: str | None = None) -> dict[str, str]:
-        """Options that choose the strategy; without a name, one at random."""
+        """Options that choose the strategy; without a name, one of those that make messages, at random."""
         return {self.family.name: name or self.rng.choice(self.family.strategies)}
+
+    def any_strategy(self) -> dict[str, str]:
+        """Options that choose any strategy at random, more often than not that of shared rows."""
+        return self.strategy(SHARED if self.rng.random() < 0.5 else None)
 
     def lines(self, strategy: dict[str, str], sizes: list[int] | None = None) -> list[str]:
         """The engine's lines for the workload."""

@@ -1,0 +1,42 @@
+"""Replicas: however subscriptions are spread over them, and whenever one is made again from its dump, lines stay the same."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings.families.base import SHARED
+from tidings.kernels.lines import index_lines, merge_lines
+from tidings.pipeline.door import Door
+from tidings.pipeline.replica.replica import Lines, Replica, shares
+from tidings.testing.checks.case import Case
+from tidings.testing.workload import chunks
+
+
+def check_replicas(case: Case) -> None:
+    if not case.shares_rows:
+        return
+    catalog, count = case.workload.catalog, case.rng.randint(1, 3)
+    door = Door(catalog)
+    door.read(case.workload.subscription_lines())
+    waiting = shares(door.take(), count)
+    replicas = [Replica(catalog, keeps_points=True) for _ in range(count)]
+    lines: list[str] = []
+    position = 0
+    for chunk in [*chunks(case.workload.change_lines(), case.sizes()), None]:
+        told = []
+        for number, replica in enumerate(replicas):
+            points, waiting[number] = waiting[number], []
+            told.append(replica.apply(chunk or [], position, points, is_end=chunk is None)[0])
+            if case.rng.random() < 0.4:
+                replicas[number] = Replica(catalog, keeps_points=True)
+                replicas[number].load(replica.dump())
+        position += len(chunk or [])
+        lines.extend(_merged(told))
+    assert lines == case.lines(case.strategy(SHARED)), f"lines change with {count} replicas that are restarted"
+
+
+def _merged(parts: list[Lines]) -> list[str]:
+    merged = parts[0].data
+    for part in parts[1:]:
+        merged = merge_lines(merged, index_lines(merged), part.data, index_lines(part.data))
+    return Lines(merged, int(np.count_nonzero(merged == ord("\n")))).lines()
