@@ -241,18 +241,30 @@ def test_a_cycle_is_closed_by_all_columns_that_lead_into_a_side() -> None:
     assert (2, (1, 2)) in signature.relations()
 
 
-def test_memory_is_given_back_when_all_have_gone() -> None:
+def test_lists_that_nobody_needs_any_more_are_forgotten() -> None:
+    """Rows and the lists of what they are joined by outlast the subscriptions that first needed them."""
     catalog = parse_catalog(NUMBERS)
     engine = Engine(catalog)
     for i in range(300):
-        engine.door.create(f"a{i}", f"SELECT * FROM r JOIN s USING (b) WHERE r.x >= {i}", 0)
+        on = " AND ".join(f"r.{column} = s.{column}" for column in ("b", "c", "x", "bc", "bx", "cx", "bcx")[i % 7])
+        engine.door.create(f"a{i}", f"SELECT * FROM r JOIN s ON {on} WHERE r.x >= {i} AND s.x = {i}", 0)
     rows = [{"id": i, "b": i % 7, "c": 0.0, "x": float(i)} for i in range(100)]
     lines = [
         json.dumps({"seq": i + 1, "table": "r", "op": "insert", "row": row}).encode() for i, row in enumerate(rows)
     ]
     engine.feed(lines)
-    for i in range(300):
+    joins = engine._replica._evaluators["join"]
+    assert isinstance(joins, evaluator.JoinEvaluator)
+    known = len(joins._relations.numbers)
+    for i in range(1, 300):
         engine.door.drop(f"a{i}", 100)
-    engine.door.create("b", "SELECT s.id FROM r JOIN s USING (b) WHERE r.x = 3", 100)
-    line = json.dumps({"seq": 101, "table": "s", "op": "insert", "row": {**rows[0], "b": 3}}).encode()
-    assert len(engine.feed([line]).notifications.lines()) == 2
+    engine.feed([json.dumps({"seq": 101, "table": "r", "op": "delete", "row": {"id": 0}}).encode()])
+    engine.door.create("b", "SELECT t.id FROM r JOIN t USING (b) WHERE r.x = 3", 101)
+    engine.door.create("c", "SELECT s.id FROM r JOIN s USING (b)", 101)
+    new = [{"seq": 102 + i, "table": name, "op": "insert", "row": {**rows[0], "b": 3}} for i, name in enumerate("ts")]
+    heard = [
+        json.loads(line) for line in engine.feed([json.dumps(line).encode() for line in new]).notifications.lines()
+    ]
+    told = [(line["subscription"], line["seq"], len(line["changes"])) for line in heard]
+    assert told == [("b", 101, 0), ("c", 101, 0), ("b", 102, 1), ("a0", 103, 14), ("c", 103, 14)]
+    assert len(joins._relations.numbers) == 8 < known

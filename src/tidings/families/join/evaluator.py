@@ -15,26 +15,22 @@ import numpy as np
 from tidings.families.base import Form
 from tidings.families.evaluator import Evaluator, Events, Lives, Projections, Store, Told
 from tidings.families.join.kernels.combine import WALK_FIELDS, Newcomers, Plans
-from tidings.families.join.kernels.evaluate import (
+from tidings.families.join.kernels.evaluate import DONE, FOUND_FULL, HITS_FULL, OUT_FULL, evaluate
+from tidings.families.join.kernels.partners import fill, no_partners, wider, with_room
+from tidings.families.join.kernels.tell import (
     CHANGES,
     COUNTS,
-    DONE,
-    FOUND_FULL,
     GROUP_FIELDS,
     HEARD_FIELDS,
-    HITS_FULL,
     ITEMS,
     LOOK_FIELDS,
-    OUT_FULL,
     PAIR_FIELDS,
     TAILS,
     TOLD,
     WIDE,
     Output,
     Scratch,
-    evaluate,
 )
-from tidings.families.join.kernels.partners import fill, no_partners, wider, with_room
 from tidings.families.join.plan import (
     SIGNATURE_AXIS,
     Interest,
@@ -68,6 +64,8 @@ class _Form:
     shown: list[set[int]]
     """By side: columns shown."""
     watch: int
+    relations: set[RelationKey]
+    """Lists of partners it needs, and of rows by the value of an equality."""
     users: int = 0
 
     def shape(self, wide: tuple[int, ...]) -> BoxShape:
@@ -245,17 +243,22 @@ class JoinEvaluator(Evaluator):
         axes = [first[one.side] + one.column for one in tested]
         watch = mask_of({first[side] + column for side, columns in enumerate(shown) for column in columns})
         wanted: set[RelationKey] = {(signature.tables[one.side], (one.column,)) for one in tested if one.is_equal}
-        number = self._number(signature, wanted)
-        form = _Form(_take(self._form_keys, key), number, tested, axes, shown, watch)
+        relations = wanted | signature.relations()
+        number = self._number(signature, relations)
+        form = _Form(_take(self._form_keys, key), number, tested, axes, shown, watch, relations)
         self._forms[key] = form
         self._plans = None
         return form
 
-    def _number(self, signature: Signature, wanted: set[RelationKey]) -> int:
-        """The signature's number; lists of partners that it needs, and those wanted besides, begin with the current rows."""
+    def _number(self, signature: Signature, relations: set[RelationKey]) -> int:
+        """The signature's number. Lists that are missing begin with the current rows; many that nobody needs any more go."""
         if signature not in self._signatures:
             _take(self._signatures, signature)
-        for key in sorted((wanted | signature.relations()) - set(self._relations.numbers)):
+        needed = relations.union(*(form.relations for form in self._forms.values()))
+        if len(set(self._relations.numbers) - needed) > len(needed):
+            self._relations = RelationTable(len(self.catalog.tables))
+            self._partners = no_partners()
+        for key in sorted(needed - set(self._relations.numbers)):
             self._relations.add(key)
             self._start(key)
         return self._signatures.index(signature)
