@@ -98,6 +98,8 @@ class Evaluator(ABC):
     """All subscriptions of one family in one replica."""
 
     name: ClassVar[str]
+    remembers: ClassVar[bool] = True
+    """False where `apply` alters nothing: then it need not be called when state is restored from a log."""
 
     def __init__(self, catalog: Catalog, store: Store) -> None:
         self.catalog = catalog

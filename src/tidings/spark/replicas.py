@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from tidings.model.blob import pack, unpack
+from tidings.model.points import PointBatch
 from tidings.pipeline.replica.replica import Lines, Replica, shares
 from tidings.spark import envelope as kinds
 from tidings.spark.envelope import Envelope
@@ -51,7 +52,7 @@ class ReplicaWorker:
         self.dump, self.load = self._replica.dump, self._replica.load
 
     def replay(self, entry: Any) -> None:
-        self._apply(entry)
+        self._replica.replay(*self._read(entry), is_end=entry["is_end"])
 
     def handle(self, inputs: list[Envelope]) -> Handling:
         blocks, points, is_end = [], [], False
@@ -65,7 +66,7 @@ class ReplicaWorker:
         entry = {"blocks": sorted(blocks), "points": points, "is_end": is_end}
         key, replica = inputs[0].key, self._replica
         before = _counts(replica)
-        lines, refused = self._apply(entry)
+        lines, refused = replica.apply(*self._read(entry), is_end=is_end)
         yield from self._deliver(key, lines)
         counts: dict[str, Any] = {
             name: dict(now - then) for (name, now), then in zip(_counts(replica).items(), before.values(), strict=True)
@@ -79,13 +80,15 @@ class ReplicaWorker:
         yield Envelope(key, kinds.METRICS, pack(counts))
         return entry
 
-    def _apply(self, entry: Any) -> Any:
+    @staticmethod
+    def _read(entry: Any) -> tuple[list[bytes], int, list[PointBatch]]:
+        """Lines of a micro-batch in order, the position of the first, and subscription events."""
         blocks = entry["blocks"]
         lines = [line.rstrip(b"\r") for _, block in blocks for line in block.split(b"\n")]
         position = blocks[0][0] if blocks else 0
         if position == _NO_POSITION:
             lines, position = sorted(lines, key=_by_number), 0
-        return self._replica.apply(lines, position, entry["points"], is_end=entry["is_end"])
+        return lines, position, entry["points"]
 
     def _deliver(self, key: str, lines: Lines) -> Iterator[Envelope]:
         """Notifications to a file of their own, or as they are; and a few to show."""

@@ -67,6 +67,7 @@ class _Layout(NamedTuple):
 
 class SelectEvaluator(Evaluator):
     name = "select"
+    remembers = False
     scan_cells_max: ClassVar[int] = 20_000_000
     """Up to so many (box, row) pairs at one moment, new boxes are compared with all rows: an index is slower."""
 

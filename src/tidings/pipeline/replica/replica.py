@@ -99,6 +99,17 @@ class Replica:
         self, lines: Sequence[bytes], first_position: int, points: Iterable[PointBatch] = (), *, is_end: bool = False
     ) -> tuple[Lines, list[Quarantined]]:
         """One micro-batch: its lines, and the subscription events that came with it. At the end nobody waits any longer."""
+        return self._run(lines, first_position, points, is_end=is_end, is_told=True)
+
+    def replay(
+        self, lines: Sequence[bytes], first_position: int, points: Iterable[PointBatch] = (), *, is_end: bool = False
+    ) -> None:
+        """Repeats a micro-batch for its effect on state alone."""
+        self._run(lines, first_position, points, is_end=is_end, is_told=False)
+
+    def _run(
+        self, lines: Sequence[bytes], first_position: int, points: Iterable[PointBatch], *, is_end: bool, is_told: bool
+    ) -> tuple[Lines, list[Quarantined]]:
         store = self.store
         for new in points:
             self._wait(new)
@@ -109,7 +120,8 @@ class Replica:
             store.apply(batch, due.after, due.kind, due.slot, lives.since, lives.until)
         assert batch.events is not None
         self.changes += len(batch.events.seq) - len(due.after)
-        written = self._write(batch.events, self._evaluate(batch.events))
+        told = self._evaluate(batch.events, is_told=is_told)
+        written = self._write(batch.events, told) if is_told else NO_LINES
         if len(due.slot):
             self._settle(due)
         store.settle()
@@ -308,14 +320,16 @@ class Replica:
             evaluator = self._evaluators[family.name] = family.evaluator(self.catalog, self.store)
         return evaluator
 
-    def _evaluate(self, events: Events) -> list[Told]:
+    def _evaluate(self, events: Events, *, is_told: bool) -> list[Told]:
         if not len(events.seq):
             return []
         lives, projections = self.subscriptions.lives, self._projections.arrays
         told = []
         for name, evaluator in self._evaluators.items():
+            if not is_told and not evaluator.remembers:
+                continue
             new = evaluator.apply(events, lives, projections)
-            if len(new.event):
+            if is_told and len(new.event):
                 self.notifications[name] += len(new.event)
                 told.append(new)
         return told
