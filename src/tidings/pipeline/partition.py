@@ -1,4 +1,4 @@
-"""Which shard a row belongs to."""
+"""Which shard a row belongs to, and which replica a subscription."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tidings.model.channel import ChannelKey, channel_column
 from tidings.model.codes import Int64Array
+from tidings.model.points import PointBatch
 from tidings.model.types import ColumnType
 
 _TYPES = {type.arrow: type for type in ColumnType if type.is_comparable}
@@ -33,3 +34,15 @@ def components(column: pa.Array) -> pa.Array:
         return column
     components, valid = channel_column(type, column)
     return components if valid.all() or type is ColumnType.TEXT else pa.array(components.to_numpy(), mask=~valid)
+
+
+def shares(batches: Iterable[PointBatch], count: int) -> list[list[PointBatch]]:
+    """Subscription events by replica: all of one id go to the same."""
+    parts: list[list[PointBatch]] = [[] for _ in range(count)]
+    for points in batches:
+        replica = np.array([zlib.crc32(id.encode()) % count for id in points.id.to_pylist()], np.int64)
+        for number, part in enumerate(parts):
+            own = points.take(replica == number)
+            if len(own):
+                part.append(own)
+    return parts

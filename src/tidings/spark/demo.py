@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from tidings.model.blob import unpack
 from tidings.pipeline.door import Door
 from tidings.spark import envelope as kinds
-from tidings.spark.job import evaluated
+from tidings.spark.job import evaluated, for_replicas
 from tidings.spark.live import drop_points, live_source, points_folder
 from tidings.spark.session import default_partitions, spark_session
 from tidings.spark.sink import add_metrics
@@ -114,7 +114,7 @@ def run_demo(
             source = live_source(lines, points_folder(spark, root / "points"))
             watch = _Watch(writer, on_batch)
             query = (
-                evaluated(source, plan)
+                evaluated(for_replicas(source, plan), plan)
                 .where(f"kind <> '{kinds.NOTIFICATIONS}'")
                 .writeStream.foreachBatch(watch.batch)
                 .option("checkpointLocation", str(root / "checkpoint"))

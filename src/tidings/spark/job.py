@@ -31,15 +31,22 @@ def notifications(source: DataFrame, plan: Plan) -> DataFrame:
     return _stateful(routed_messages(source, plan), JobStage(DELIVER, plan))
 
 
-def evaluated(source: DataFrame, plan: Plan) -> DataFrame:
-    """Input blocks -> what replicas make of them: every replica sees all changes and has a share of the subscriptions."""
-    return _stateful(source.mapInArrow(partial(_spread, plan), SCHEMA), JobStage(REPLICA, plan))
+def evaluated(envelopes: DataFrame, plan: Plan) -> DataFrame:
+    """Envelopes for replicas -> what these make of them: each sees all changes and has a share of the subscriptions."""
+    return _stateful(envelopes, JobStage(REPLICA, plan))
 
 
-def _spread(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    from tidings.spark.replicas import spread
+def for_replicas(source: DataFrame, plan: Plan) -> DataFrame:
+    """Input blocks -> envelopes for replicas; a source may well make these itself."""
+    return source.mapInArrow(partial(_spread, plan.replica_keys), SCHEMA)
 
-    return spread(plan, batches)
+
+def _spread(keys: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from tidings.spark.ingest import spread, to_arrow
+
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield from map(to_arrow, spread(keys, row["kind"], row["position"], row["value"]))
 
 
 def _ingest(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

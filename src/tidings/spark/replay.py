@@ -94,6 +94,8 @@ def replay_on_spark(
 def _run(spark: SparkSession, plan: Plan, sink: PartsSink, work: Path, changes: Path, batches: Sequence[int]) -> None:
     spark.dataSource.register(RecordedSource)
     options = {"changes": str(changes.resolve()), "points": str(work / "points"), "batch": ",".join(map(str, batches))}
+    if plan.parts:
+        options["keys"] = ",".join(plan.replica_keys)
     reader = spark.readStream.format(RecordedSource.name()).options(**options, partitions=str(plan.partitions))
     is_over = threading.Event()
     with progress() as display:

@@ -6,40 +6,23 @@ import os
 import uuid
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 
 from tidings.model.blob import pack, unpack
 from tidings.model.points import PointBatch
-from tidings.pipeline.replica.replica import Lines, Replica, shares
+from tidings.pipeline.replica.replica import Lines, Replica
 from tidings.spark import envelope as kinds
 from tidings.spark.envelope import Envelope
-from tidings.spark.ingest import pack_refused, to_arrow
+from tidings.spark.ingest import NO_POSITION, pack_refused
 from tidings.spark.processor import Handling
 from tidings.spark.stages import Plan
 
 _PIECE_BYTES = 64 * 2**20
 _SAMPLES = 4
-_NO_POSITION = -1
-
-
-def spread(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Blocks of lines to every replica, subscription events to the replica of their id."""
-    keys = [plan.keys.replica(shard) for shard in range(plan.shards)]
-    for batch in batches:
-        for row in batch.to_pylist():
-            kind, value = row["kind"], row["value"] or b""
-            if kind == kinds.POINTS:
-                for key, points in zip(keys, shares(unpack(value), plan.shards), strict=True):
-                    yield to_arrow(Envelope(key, kind, pack(points)))
-                continue
-            position = _NO_POSITION if row["position"] is None else row["position"]
-            for key in keys:
-                yield to_arrow(Envelope(key, kind, position.to_bytes(8, "big", signed=True) + value))
 
 
 class ReplicaWorker:
@@ -86,7 +69,7 @@ class ReplicaWorker:
         blocks = entry["blocks"]
         lines = [line.rstrip(b"\r") for _, block in blocks for line in block.split(b"\n")]
         position = blocks[0][0] if blocks else 0
-        if position == _NO_POSITION:
+        if position == NO_POSITION:
             lines, position = sorted(lines, key=_by_number), 0
         return lines, position, entry["points"]
 

@@ -11,9 +11,9 @@ from tidings.families.registry import heard
 from tidings.model.blob import pack, unpack
 from tidings.model.message import SnapshotBatch
 from tidings.model.points import Event, PointBatch
+from tidings.network.wire import decode, encode_parts
 from tidings.pipeline.forms import FormShard, FormsWork, by_value
 from tidings.pipeline.host import Sent
-from tidings.pipeline.parcel import pack_messages, unpack_messages
 from tidings.pipeline.stats import Stats
 from tidings.pipeline.tables import TableShard, TablesWork
 from tidings.spark import envelope as kinds
@@ -101,7 +101,7 @@ class DeliverWorker:
             if kind == kinds.POINTS:
                 work.points.extend(unpack(blob))
             elif kind == kinds.MESSAGES:
-                work.messages.append(unpack_messages(blob))
+                work.messages.append(decode(blob))
             elif kind == kinds.SNAPSHOTS:
                 work.snapshots.extend(unpack(blob))
             else:
@@ -122,12 +122,13 @@ class DeliverWorker:
 def send(plan: Plan, sent: Sent, released: list[PointBatch]) -> Iterator[Envelope]:
     """Messages to every zone their region meets, snapshots to the zone of the subscription, and what that costs."""
     stats = Stats()
-    messages = sent.merged()
-    stats.count_messages(messages)
-    for batch in messages:
+    for batch in sent.merged():
+        sizes = []
         for zone, mask in plan.zones.routes(heard(batch, plan.catalog)):
-            for parcel in pack_messages(batch, np.flatnonzero(mask)):
-                yield Envelope(plan.keys.zone(zone), kinds.MESSAGES, parcel)
+            for blob in encode_parts(batch, np.flatnonzero(mask)):
+                sizes.append(len(blob))
+                yield Envelope(plan.keys.zone(zone), kinds.MESSAGES, blob)
+        stats.count_sent(batch, sizes)
     if sent.snapshots:
         yield from _send_snapshots(plan, sent.snapshots, released)
     counts = {"messages": dict(stats.messages), "message_bytes": dict(stats.message_bytes)}

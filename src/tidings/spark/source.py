@@ -6,7 +6,7 @@ trigger takes up to `batch` lines, so that memory is bounded by the batch, not b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,18 +21,23 @@ Offset = dict[str, int]
 
 
 class RecordedSource(DataSource):  # type: ignore[misc]
-    """`spark.readStream.format("tidings-recorded")` with options changes, points, batch (sizes with commas), partitions."""
+    """`spark.readStream.format("tidings-recorded")` with options changes, points, batch (sizes with commas), partitions.
+
+    With an option `keys` (names of replicas with commas) the rows are envelopes for these, else blocks as they are.
+    """
 
     @classmethod
     def name(cls) -> str:
         return "tidings-recorded"
 
     def schema(self) -> str:
-        return kinds.SOURCE_SCHEMA
+        return kinds.SCHEMA if "keys" in self.options else kinds.SOURCE_SCHEMA
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         batches = [int(size) for size in self.options["batch"].split(",")]
-        return RecordedReader(self.options["changes"], self.options["points"], batches, int(self.options["partitions"]))
+        keys = self.options["keys"].split(",") if "keys" in self.options else []
+        files = (self.options["changes"], self.options["points"])
+        return RecordedReader(*files, batches, int(self.options["partitions"]), keys)
 
 
 @dataclass
@@ -47,11 +52,14 @@ class Block(InputPartition):  # type: ignore[misc]
 
 
 class RecordedReader(DataSourceStreamReader):  # type: ignore[misc]
-    def __init__(self, changes: str, points: str, batches: list[int], partitions: int) -> None:
+    def __init__(
+        self, changes: str, points: str, batches: list[int], partitions: int, keys: Sequence[str] = ()
+    ) -> None:
         self._changes = changes
         self._points = points
         self._batches = batches
         self._partitions = partitions
+        self._keys = keys
 
     def initialOffset(self) -> Offset:
         return {"batch": 0, "line": 0, "byte": 0, "end": 0}
@@ -88,6 +96,11 @@ class RecordedReader(DataSourceStreamReader):  # type: ignore[misc]
                 value = source.read(size)
         if partition.kind == kinds.LINES and value.endswith(b"\n"):
             value = value[:-1]
+        if self._keys:
+            from tidings.spark.ingest import spread, to_arrow
+
+            yield from map(to_arrow, spread(self._keys, partition.kind, partition.first_line, value))
+            return
         arrays = [
             pa.array([partition.kind], pa.string()),
             pa.array([partition.first_line], pa.int64()),

@@ -50,6 +50,10 @@ class Plan:
     def keys(self) -> Keys:
         return Keys(self.partitions)
 
+    @property
+    def replica_keys(self) -> tuple[str, ...]:
+        return tuple(self.keys.replica(shard) for shard in range(self.shards))
+
     @cached_property
     def ingest(self) -> Ingest:
         from tidings.pipeline.ingest import Ingest

@@ -7,7 +7,6 @@ of them sees all changes.
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -392,15 +391,3 @@ class Replica:
                 if len(own):
                     self._evaluators[name].remove(own)
             self.subscriptions.leave(due.dropped)
-
-
-def shares(batches: Iterable[PointBatch], count: int) -> list[list[PointBatch]]:
-    """Subscription events by replica: all of one id go to the same."""
-    parts: list[list[PointBatch]] = [[] for _ in range(count)]
-    for points in batches:
-        replica = np.array([zlib.crc32(id.encode()) % count for id in points.id.to_pylist()], np.int64)
-        for number, part in enumerate(parts):
-            own = points.take(replica == number)
-            if len(own):
-                part.append(own)
-    return parts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Sequence
 from json.encoder import encode_basestring
 
@@ -14,26 +14,31 @@ from tidings.model.codes import BoolArray
 
 _GAP = 2**31
 _LABEL_MAX = 2**61
+_BLOCK = 512
 _MERGE_SHARE = 64
 """New ids are entered one by one as long as there are so many known ones for each."""
 
 
 class IdOrder:
-    """Numbers that sort like ids. An id keeps its number until there is no room between two neighbours."""
+    """Numbers that sort like ids. An id keeps its number until there is no room between two neighbours.
+
+    Ids are kept in sorted blocks, so that entering one moves no more than a block's worth of others.
+    """
 
     def __init__(self) -> None:
-        self._ids: list[str] = []
-        self._labels: list[int] = []
+        self._blocks: list[list[str]] = []
+        self._firsts: list[str] = []
+        """The first id of each block."""
         self._label_of: dict[str, int] = {}
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self._label_of)
 
     def add(self, ids: Sequence[str]) -> bool:
         """Takes in ids; True if numbers given before have changed."""
         fresh = [id for id in dict.fromkeys(ids) if id not in self._label_of]
-        if len(fresh) * _MERGE_SHARE > len(self._ids):
-            self._replace(sorted([*self._ids, *sorted(fresh)]))
+        if len(fresh) * _MERGE_SHARE > len(self):
+            self._replace(sorted([*self._label_of, *fresh]))
             return True
         has_changed = False
         for id in fresh:
@@ -49,20 +54,30 @@ class IdOrder:
 
     def _replace(self, ids: list[str]) -> None:
         gap = min(_GAP, _LABEL_MAX // (len(ids) + 1))
-        self._ids, self._labels = ids, [gap * (i + 1) for i in range(len(ids))]
-        self._label_of = dict(zip(ids, self._labels, strict=True))
+        self._blocks = [ids[start : start + _BLOCK] for start in range(0, len(ids), _BLOCK)]
+        self._firsts = [block[0] for block in self._blocks]
+        self._label_of = {id: gap * (i + 1) for i, id in enumerate(ids)}
 
     def _insert(self, id: str) -> bool:
-        at = bisect_left(self._ids, id)
-        below = self._labels[at - 1] if at else 0
-        above = self._labels[at] if at < len(self._labels) else below + 2 * _GAP
-        label = (below + above) // 2
-        self._ids.insert(at, id)
+        number = max(0, bisect_right(self._firsts, id) - 1)
+        block = self._blocks[number]
+        at = bisect_right(block, id)
+        below = self._label_of[block[at - 1]] if at else 0
+        if at < len(block):
+            above = self._label_of[block[at]]
+        elif number + 1 < len(self._blocks):
+            above = self._label_of[self._firsts[number + 1]]
+        else:
+            above = below + 2 * _GAP
+        block.insert(at, id)
+        self._firsts[number] = block[0]
+        if len(block) > 2 * _BLOCK:
+            self._blocks[number : number + 1] = [block[:_BLOCK], block[_BLOCK:]]
+            self._firsts.insert(number + 1, block[_BLOCK])
+        label = self._label_of[id] = (below + above) // 2
         if label == below or above >= _LABEL_MAX:
-            self._replace(self._ids)
+            self._replace([id for block in self._blocks for id in block])
             return True
-        self._labels.insert(at, label)
-        self._label_of[id] = label
         return False
 
 

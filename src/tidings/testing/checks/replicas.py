@@ -7,7 +7,8 @@ import numpy as np
 from tidings.families.base import SHARED
 from tidings.kernels.lines import index_lines, merge_lines
 from tidings.pipeline.door import Door
-from tidings.pipeline.replica.replica import Lines, Replica, shares
+from tidings.pipeline.partition import shares
+from tidings.pipeline.replica.replica import Lines, Replica
 from tidings.testing.checks.case import Case
 from tidings.testing.workload import chunks
 
