@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -64,28 +64,60 @@ def progress() -> Iterator[Display]:
 
 
 def warm_kernels() -> None:
-    """Compiles the kernels if this machine has not done so yet, saying why that takes a while.
+    """Compiles the kernels of the message strategies if this machine has not done so yet."""
 
-    To ask all kernels is to import them all, many times what a small run needs. So the answer is noted beside what numba
-    keeps of them, and holds while sources and machine are the same.
+    def ask_and_warm() -> None:
+        from tidings.kernels import warm
+
+        if not warm.is_compiled():
+            with console().status(_COMPILING):
+                warm.warm()
+
+    _once("messages", ask_and_warm)
+
+
+def warm_replicas(warm: Callable[[], None]) -> None:
+    """Compiles the kernels of replicas, by `warm`, if this machine has not done so yet."""
+
+    def say_and_warm() -> None:
+        with console().status(_COMPILING):
+            warm()
+
+    _once("replicas", say_and_warm)
+
+
+def announce_first_use() -> None:
+    """Says that work is about to compile kernels as it needs them, where that has not been done yet."""
+    if sys.stderr.isatty() and not _is_noted("replicas"):
+        console().print(_COMPILING)
+
+
+_COMPILING = "compiling kernels (first run only) .."
+
+
+def _once(what: str, work: Callable[[], None]) -> None:
+    """Does some compiling that need not be done again while sources and machine are the same.
+
+    To ask all kernels is to import them all, many times what a small run needs. So what was done is noted beside what numba
+    keeps of them.
     """
-    note, state = _note(), _state()
+    if _is_noted(what):
+        return
+    work()
     with suppress(OSError):
-        if note.read_text() == state:
-            return
-    from tidings.kernels import warm
+        _note(what).write_text(_state())
 
-    if not warm.is_compiled():
-        with console().status("compiling kernels (first run only) .."):
-            warm.warm()
+
+def _is_noted(what: str) -> bool:
     with suppress(OSError):
-        note.write_text(state)
+        return _note(what).read_text() == _state()
+    return False
 
 
-def _note() -> Path:
-    from tidings.kernels.forest_any import any_inside  # one that every run needs
+def _note(what: str) -> Path:
+    from tidings.kernels.rows.read import mix  # one that every run needs
 
-    return Path(any_inside.stats.cache_path) / "tidings-kernels-compiled"
+    return Path(mix.stats.cache_path) / f"tidings-compiled-{what}"
 
 
 def _state() -> str:

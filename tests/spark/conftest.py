@@ -8,13 +8,15 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from tidings.pipeline.replica.warm import warm
 from tidings.spark.session import spark_session
-from tidings.terminal import warm_kernels
+from tidings.terminal import warm_kernels, warm_replicas
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     warm_kernels()
+    warm_replicas(warm)
     folder = tmp_path_factory.mktemp("spark")
     with spark_session("tidings tests", "local[2]", folder / "spark.log") as session:
         yield session

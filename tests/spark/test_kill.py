@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from workload import Recorded
 
-from tidings.terminal import warm_kernels
+from tidings.pipeline.replica.warm import warm
+from tidings.terminal import warm_replicas
 
 pytestmark = pytest.mark.spark
 
@@ -22,7 +23,7 @@ BATCHES = 9
 
 
 def test_five_kills_change_nothing(tmp_path: Path) -> None:
-    warm_kernels()
+    warm_replicas(warm)
     rng = random.Random(20)
     # So many subscriptions that state is folded on the way.
     recorded = Recorded(tmp_path, 5, subscriptions=15_000, changes=BATCHES * 60)
@@ -53,7 +54,7 @@ def test_five_kills_change_nothing(tmp_path: Path) -> None:
 
 
 def test_killed_workers_change_nothing(tmp_path: Path) -> None:
-    warm_kernels()
+    warm_replicas(warm)
     recorded = Recorded(tmp_path, 6, subscriptions=300, changes=600)
     out = tmp_path / "out.jsonl"
     command = [sys.executable, "-m", "tidings.cli.main", "replay", "--engine", "spark", "--batch", "60"]

@@ -30,10 +30,11 @@ def demo(
 
     Runs until stopped with Ctrl-C, or for --seconds N.
     """
+    from tidings.pipeline.replica.warm import warm
     from tidings.spark.demo import run_demo
-    from tidings.terminal import console, warm_kernels
+    from tidings.terminal import console, warm_replicas
 
-    warm_kernels()
+    warm_replicas(warm)
     screen = console()
     view = _Screen(subscriptions)
     if screen.is_terminal:
