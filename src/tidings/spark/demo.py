@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from tidings.model.blob import unpack
+from tidings.model.points import PointBatch
 from tidings.pipeline.door import Door
 from tidings.spark import envelope as kinds
 from tidings.spark.job import evaluated, for_replicas
@@ -48,11 +50,23 @@ class _Feed:
     folder: Path
     rate: int
     written: deque[tuple[int, float]] = field(default_factory=deque)
-    stop: threading.Event = field(default_factory=threading.Event)
     count: int = 0
+    _is_over: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
 
-    def run(self) -> None:
-        while not self.stop.wait(_TICK_SECONDS):
+    def start(self) -> None:
+        """The market opens."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        self._is_over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_over.wait(_TICK_SECONDS):
             if len(self.written) < _BACKLOG_FILES_MAX:
                 self.tick()
 
@@ -65,10 +79,10 @@ class _Feed:
         self.count += 1
 
     def lag(self, passed: int) -> float:
-        """Age of the newest change that has passed, when its notifications came out."""
+        """From change to notification: age of the oldest file that has passed, now that its notifications are out."""
         lag = 0.0
         while self.written and self.written[0][0] <= passed:
-            lag = time.monotonic() - self.written.popleft()[1]
+            lag = max(lag, time.monotonic() - self.written.popleft()[1])
         return lag
 
 
@@ -89,21 +103,18 @@ def run_demo(
 ) -> int:
     """Runs the pipeline until `seconds` have passed since the first notification (None: until interrupted)."""
     feed = MarketFeed(seed)
-    on_step(f"compiling {subscriptions:,} subscriptions")
-    door = Door(parse_catalog(feed.catalog_sql))
-    door.read(feed.subscriptions(subscriptions))
-    points = door.take()
     cores = default_partitions(master)
-    with tempfile.TemporaryDirectory(prefix="tidings-demo-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="tidings-demo-") as temporary, ThreadPoolExecutor(1) as aside:
         root = Path(temporary)
-        for name in ("changes", "points"):
+        for name in ("changes", "points", "parts"):
             (root / name).mkdir()
-        drop_points(root / "points", "initial", points)
-        plan = Plan(f"demo-{time.time_ns()}", feed.catalog_sql, {}, cores, cores)
+        on_step(f"starting Spark, and compiling {subscriptions:,} subscriptions")
+        points = aside.submit(_compile, feed, subscriptions)
+        plan = Plan(f"demo-{time.time_ns()}", feed.catalog_sql, {}, cores, cores, parts=str(root / "parts"))
         writer = _Feed(feed, root / "changes", rate)
-        writer.tick()
-        on_step("starting Spark")
         with spark_session("tidings demo", master, root / "spark.log") as spark:
+            drop_points(root / "points", "initial", points.result())
+            writer.tick()
             lines = (
                 spark.readStream.format("text")
                 .option("wholetext", "true")
@@ -112,16 +123,13 @@ def run_demo(
                 .load(str(root / "changes"))
             )
             source = live_source(lines, points_folder(spark, root / "points"))
-            watch = _Watch(writer, on_batch)
+            watch = _Watch(writer, root / "parts", on_batch)
             query = (
                 evaluated(for_replicas(source, plan), plan)
-                .where(f"kind <> '{kinds.NOTIFICATIONS}'")
                 .writeStream.foreachBatch(watch.batch)
                 .option("checkpointLocation", str(root / "checkpoint"))
                 .start()
             )
-            thread = threading.Thread(target=writer.run, daemon=True)
-            thread.start()
             on_step("waiting for the first micro-batch")
             try:
                 while query.isActive and not (seconds and watch.seconds() >= seconds):
@@ -131,17 +139,23 @@ def run_demo(
             except KeyboardInterrupt:
                 on_step("stopping")
             finally:
-                writer.stop.set()
-                thread.join()
+                writer.stop()
                 query.stop()
     return watch.notifications
+
+
+def _compile(feed: MarketFeed, subscriptions: int) -> list[PointBatch]:
+    door = Door(parse_catalog(feed.catalog_sql))
+    door.read(feed.subscriptions(subscriptions))
+    return door.take()
 
 
 class _Watch:
     """Turns micro-batches into views for the screen."""
 
-    def __init__(self, writer: _Feed, on_batch: Callable[[BatchView], object]) -> None:
+    def __init__(self, writer: _Feed, parts: Path, on_batch: Callable[[BatchView], object]) -> None:
         self._writer = writer
+        self._parts = parts
         self._on_batch = on_batch
         self._first: float | None = None
         self._last = time.monotonic()
@@ -157,8 +171,13 @@ class _Watch:
         for row in frame.collect():
             if row["kind"] == kinds.METRICS:
                 add_metrics(metrics, unpack(bytes(row["blob"])))
+            elif row["kind"] == kinds.PART:
+                # Read by nobody: what the workers wrote has been seen in samples.
+                (self._parts / bytes(row["blob"]).decode()).unlink()
             elif row["kind"] == kinds.SAMPLES:
                 samples.extend(unpack(bytes(row["blob"])))
+        # Changes that came while Spark was starting would only show how long that takes.
+        self._writer.start()
         now = time.monotonic()
         self.notifications += sum(metrics.get("notifications", {}).values())
         if samples and self._first is None:
