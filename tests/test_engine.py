@@ -21,7 +21,7 @@ def told(result):
 
 @pytest.fixture(params=["region", "unicast", "scan"])
 def engine(request):
-    engine = Engine(CATALOG, {"select": request.param})
+    engine = Engine(CATALOG, {"select": request.param}, counts_bytes=True)
     engine.door.create("a", "SELECT * FROM t", 0)
     assert told(engine.feed([change(10, "insert", id=1, n=1)])) == [("a", 0, True, []), ("a", 10, False, ["insert"])]
     return engine
@@ -90,6 +90,17 @@ def test_counts(engine):
     assert (summary["changes"], summary["quarantined"], summary["notifications"]) == (2, 2, 3)
     assert summary["messages"] == summary["deliveries"] == 2
     assert summary["families"]["select"]["message_bytes"] == summary["message_bytes"] > 0
+
+
+@pytest.mark.parametrize("counts_bytes", [False, True])
+def test_bytes_are_counted_only_for_those_who_ask(counts_bytes, monkeypatch):
+    asked = []
+    monkeypatch.setattr("tidings.pipeline.stats.wire_size", lambda batch: asked.append(batch) or 7)
+    engine = Engine(CATALOG, {"select": "region"}, counts_bytes=counts_bytes)
+    engine.door.create("a", "SELECT * FROM t", 0)
+    engine.feed([change(10, "insert", id=1, n=1)])
+    summary = engine.stats.summary(1.0, 1.0)
+    assert (summary["messages"], summary["message_bytes"], len(asked)) == (1, 7 * counts_bytes, counts_bytes)
 
 
 def test_nothing_comes_of_nothing():

@@ -6,7 +6,7 @@ import pytest
 
 from tidings.families.registry import family
 from tidings.families.select import strategies as select_strategies
-from tidings.network import wire
+from tidings.network.wire import sizes
 from tidings.network.zones import ZoneMap
 from tidings.pipeline.deliver import Gateway
 from tidings.testing import CHECKS, Case, Workload, oracle_lines, recompute, run_inline
@@ -166,8 +166,8 @@ def test_regions_that_are_too_small_are_noticed(monkeypatch):
 
 
 def test_wrong_wire_sizes_are_noticed(monkeypatch):
-    honest = wire._values_sizes
-    monkeypatch.setattr(wire, "_values_sizes", lambda columns, length: honest(columns, length) + 1)
+    honest = sizes._values_sizes
+    monkeypatch.setattr(sizes, "_values_sizes", lambda columns, length: honest(columns, length) + 1)
     with pytest.raises(AssertionError, match="wire sizes"):
         check_wire(case())
 

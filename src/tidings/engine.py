@@ -35,14 +35,17 @@ class BatchResult:
 class Engine:
     """Subscriptions in, changes in, notifications out; results after every call equal recomputation."""
 
-    def __init__(self, catalog: Catalog, strategies: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, catalog: Catalog, strategies: Mapping[str, str] | None = None, *, counts_bytes: bool = False
+    ) -> None:
+        """`counts_bytes`: also of messages between stages, which takes time (`StagedEngine`)."""
         self.catalog = catalog
         self.strategies = dict(strategies or {})
         self.door = Door(catalog)
         self.started = time.monotonic()
         self._replica = Replica(catalog)
         chosen = {family: name for family, name in self.strategies.items() if name != SHARED}
-        self._staged = StagedEngine(catalog, chosen)
+        self._staged = StagedEngine(catalog, chosen, counts_bytes=counts_bytes)
         self._has_staged = False
         self._is_shared: dict[str, bool] = {}
         self._position = 0

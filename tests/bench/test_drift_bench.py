@@ -120,7 +120,7 @@ def test_bytes_are_those_of_the_engine() -> None:
     told = int(player.told(played, members).sum())
     expected = {"region": int(region_bytes(data, played).sum()), "unicast": unicast_bytes(data) * told}
     for strategy, size in expected.items():
-        engine = Engine(data.catalog, {"drift": strategy})
+        engine = Engine(data.catalog, {"drift": strategy}, counts_bytes=True)
         for i in range(timeline.size):
             engine.door.create(f"s{i}", timeline.sql(i), 0)
         engine.feed_changes([data.batch(0, first)])

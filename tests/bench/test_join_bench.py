@@ -54,7 +54,7 @@ def affected(data: JoinData, row: int) -> list[int]:
 
 
 def engine_of(data: JoinData, strategy: str) -> Engine:
-    engine = Engine(data.catalog, {"join": strategy})
+    engine = Engine(data.catalog, {"join": strategy}, counts_bytes=True)
     for batch in data.inserts():
         engine.feed_changes([batch])
     for i in range(data.size):

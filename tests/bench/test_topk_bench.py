@@ -138,7 +138,7 @@ def test_bytes_are_those_of_the_engine(strategy: str) -> None:
     sends = player.play(100).sends
     people = int(Audience(points_of(data.scene)).deliveries(sends).sum())
     expected = float(region_bytes(data, sends).sum()) if strategy == "dense" else unicast_bytes(data) * people
-    engine = Engine(data.catalog, {"topk": strategy})
+    engine = Engine(data.catalog, {"topk": strategy}, counts_bytes=True)
     engine.feed_changes(list(data.inserts()))
     for i in range(data.size):
         engine.door.create(f"s{i}", data.sql(i), 0)

@@ -29,8 +29,6 @@ from tidings.kernels import (
     stabs,
 )
 from tidings.kernels.warm import ENTRY_KERNELS, is_compiled, warm
-from tidings.network import wire
-from tidings.pipeline import parcel
 
 
 def test_after_warming_up_all_kernels_are_compiled_once() -> None:
@@ -53,11 +51,8 @@ def test_every_kernel_called_by_classes_and_views_is_listed() -> None:
     sources = "".join(map(inspect.getsource, (*ours, view)))
     prefixes = "|".join(module.__name__.rpartition(".")[2] for module in ours)
     called = set(re.findall(rf"\b(?:{prefixes})_\w+\.(\w+)\(", sources))
-    imported = {"encode", "rounds", "count_digits", "count_fresh", "covered"}
+    imported = {"rounds", "covered"}
     imported.update(re.findall(r"from tidings.kernels.succession import (\w+), (\w+)", sources).pop())
-    assert "from tidings.kernels.codebook import encode" in inspect.getsource(parcel)
-    assert "from tidings.kernels.digits import count_digits" in inspect.getsource(wire)
-    assert "from tidings.kernels.fresh_ends import count_fresh" in inspect.getsource(wire)
     assert "from tidings.kernels.coverage import covered" in inspect.getsource(exposure)
     assert "from tidings.kernels.rounds import NOTHING, rounds" in inspect.getsource(interleave)
     assert called | imported == {kernel.__name__ for kernel in ENTRY_KERNELS}
@@ -76,13 +71,23 @@ def test_kernels_are_asked_again_only_when_their_sources_have_changed(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr("tidings.kernels.warm.is_compiled", lambda: asked.append("") or True)
-    monkeypatch.setattr(terminal, "_note", lambda: tmp_path / "note")
+    monkeypatch.setattr(terminal, "_note", lambda what: tmp_path / what)
     for _ in range(2):
         terminal.warm_kernels()
     assert len(asked) == 1
     monkeypatch.setattr(terminal, "_state", lambda: "other sources")
     terminal.warm_kernels()
     assert len(asked) == 2
-    monkeypatch.setattr(terminal, "_note", lambda: tmp_path / "no such folder" / "note")
+    monkeypatch.setattr(terminal, "_note", lambda what: tmp_path / "no such folder" / what)
     terminal.warm_kernels()
     assert len(asked) == 3
+
+
+def test_replicas_are_warmed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "_note", lambda what: tmp_path / what)
+    warmed: list[str] = []
+    for _ in range(2):
+        terminal.warm_replicas(lambda: warmed.append(""))
+    assert len(warmed) == 1
+    assert terminal._is_noted("replicas")
+    assert not terminal._is_noted("messages")

@@ -62,7 +62,9 @@ def replay(
 
         run = replay_on_spark(catalog, subscriptions, changes, out, quarantine_path, [size], strategies, master)
     else:
-        run = _replay_inline(tables, subscriptions, changes, out, quarantine_path, size, strategies)
+        run = _replay_inline(
+            tables, subscriptions, changes, out, quarantine_path, size, strategies, counts_bytes=stats is not None
+        )
     if quarantine is None and run["quarantined"] == 0:
         quarantine_path.unlink(missing_ok=True)
     if stats is not None:
@@ -82,6 +84,8 @@ def _replay_inline(
     quarantine: Path,
     batch: int,
     strategies: dict[str, str],
+    *,
+    counts_bytes: bool,
 ) -> dict[str, Any]:
     from itertools import islice
 
@@ -90,7 +94,7 @@ def _replay_inline(
     from tidings.terminal import progress
 
     _hide_pandas_from_pyarrow()
-    engine = Engine(catalog, strategies)
+    engine = Engine(catalog, strategies, counts_bytes=counts_bytes)
     with replacing(out) as sink, replacing(quarantine) as refused, progress() as display:
         task = display.add_task("subscriptions", total=None)
         with open_input(subscriptions) as source:

@@ -17,13 +17,11 @@ from tidings.kernels import (
     anchors_items,
     anchors_move,
     anchors_remove,
-    codebook,
     coverage,
     crowds_add,
     crowds_fill,
     crowds_query,
     crowds_remove,
-    digits,
     forest_any,
     forest_arrays,
     forest_build,
@@ -33,7 +31,6 @@ from tidings.kernels import (
     forest_query,
     forest_remove,
     forest_some,
-    fresh_ends,
     gaps_change,
     gaps_query,
     holdings_best,
@@ -81,7 +78,6 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     anchors_items.new_items,
     anchors_move.move,
     anchors_remove.remove,
-    codebook.encode,
     coverage.covered,
     crowds_add.add,
     crowds_fill.clear,
@@ -90,7 +86,6 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     crowds_fill.group,
     crowds_query.snap_boxes,
     crowds_remove.remove,
-    digits.count_digits,
     forest_any.any_inside,
     forest_arrays.find_misfit,
     forest_build.build,
@@ -104,7 +99,6 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     forest_query.stab,
     forest_remove.remove_points,
     forest_some.some_inside,
-    fresh_ends.count_fresh,
     gaps_change.add,
     gaps_change.dump,
     gaps_change.fill,
@@ -184,9 +178,6 @@ def _warm_steps() -> None:
     one = np.zeros(1, np.int64)
     succession.number_kinds(one, one, succession.succeed(one.copy(), one, one), 1)
     rounds.rounds(one, one.reshape(1, 1), 1)
-    codebook.encode(one.reshape(1, 1), one.reshape(1, 1), np.zeros(1, np.uint8), np.arange(2), one, 0)
-    fresh_ends.count_fresh(one.reshape(1, 1), one.reshape(1, 1), np.arange(2), one.reshape(1, 1))
-    digits.count_digits(np.zeros(1, np.uint64))
     coverage.covered(np.arange(2), one, np.arange(2), one, one)
 
 

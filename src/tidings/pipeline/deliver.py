@@ -21,7 +21,7 @@ from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.notification import NotificationBatch, dense_ranks, told_order
 from tidings.model.points import Event, PointBatch
-from tidings.pipeline.parcel import pack_messages, unpack_messages
+from tidings.network.wire import decode, encode_parts
 
 ALIVE = np.int64(2**63 - 1)
 NO_CHANNEL = -1
@@ -122,7 +122,7 @@ class Gateway:
         created, leaving = self._move(entry["points"])
         remembering = {key: homes for key, homes in created.items() if self._forms[key].views.remembers}
         self._snapshots(remembering, entry["snapshots"])
-        for form, messages in self._by_form(unpack_messages(part) for part in entry["messages"]):
+        for form, messages in self._by_form(decode(part) for part in entry["messages"]):
             form.views.tell(messages, self._pairs(form, messages, leaving, has_moved=True))
         self._forget(leaving)
 
@@ -130,7 +130,7 @@ class Gateway:
         """What alters state: points always, rows and messages only where views hold something of them."""
         return {
             "points": work.points,
-            "messages": [part for batch in work.messages if self._alters(batch) for part in pack_messages(batch)],
+            "messages": [part for batch in work.messages if self._alters(batch) for part in encode_parts(batch)],
             "snapshots": [batch for batch in work.snapshots if self._alters(batch)],
         }
 

@@ -38,8 +38,13 @@ class StagedEngine:
         strategies: Mapping[str, str] | None = None,
         on_images: Callable[[TableChanges], None] | None = None,
         on_work: Callable[[GatewayWork], None] | None = None,
+        *,
+        counts_bytes: bool = False,
     ) -> None:
-        """`on_images` is called with all accepted changes, `on_work` with all that goes to the gateway: for those who watch."""
+        """`on_images` is called with all accepted changes, `on_work` with all that goes to the gateway: for those who watch.
+
+        `counts_bytes`: statistics have the bytes that messages would be sent as, too. To find them takes time.
+        """
         self.catalog = catalog
         self.strategies = dict(strategies or {})
         self.door = Door(catalog)
@@ -49,6 +54,7 @@ class StagedEngine:
         self._forms: dict[GroupKey, FormShard] = {}
         self._gateway = Gateway(catalog)
         self._on_work = on_work
+        self._counts_bytes = counts_bytes
         self._position = 0
         self._points: list[PointBatch] = []
 
@@ -90,7 +96,7 @@ class StagedEngine:
         everything = sorted([*refused, *result.refused], key=lambda entry: entry.position)
         self.stats.changes += result.accepted
         self.stats.quarantined += len(everything)
-        self.stats.count_messages(messages)
+        self.stats.count_messages(messages, counts_bytes=self._counts_bytes)
         self.stats.deliveries = self._gateway.deliveries
         self.stats.notifications = self._gateway.notifications
         return BatchResult(notifications, everything)

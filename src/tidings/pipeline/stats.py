@@ -23,11 +23,19 @@ class Stats:
     notifications: Counter[str] = field(default_factory=Counter)
     quarantined: int = 0
 
-    def count_messages(self, batches: Iterable[MessageBatch]) -> None:
+    def count_messages(self, batches: Iterable[MessageBatch], *, counts_bytes: bool) -> None:
+        """Counts messages that nobody makes bytes of; `counts_bytes`: with those each would have, which takes a while."""
         for batch in batches:
             family = Form.from_key(batch.form).family
             self.messages[family] += len(batch)
-            self.message_bytes[family] += wire_size(batch)
+            if counts_bytes:
+                self.message_bytes[family] += wire_size(batch)
+
+    def count_sent(self, batch: MessageBatch, sizes: Iterable[int]) -> None:
+        """Counts messages that have been sent, and the bytes they were sent as, once for each receiver."""
+        family = Form.from_key(batch.form).family
+        self.messages[family] += len(batch)
+        self.message_bytes[family] += sum(sizes)
 
     def summary(self, seconds: float, peak_rss_mb: float) -> dict[str, Any]:
         counted = ("messages", "message_bytes", "deliveries", "notifications")
