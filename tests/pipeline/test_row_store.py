@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bad_changes import CATALOG, ROW, WRONG_VALUES
+from tidings.kernels.rows import scan
 from tidings.model.codes import code_of
+from tidings.pipeline import ingest
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.replica.store import RowStore
 from tidings.pipeline.staged import StagedEngine
@@ -138,3 +140,12 @@ def test_texts_are_compacted_and_versions_reused():
     assert store.count(1) == 3
     assert len(store.rows.text) < 4_000_000
     assert int(store.keys.counts[0]) == 1
+
+
+def test_records_that_are_too_long_are_refused():
+    assert scan.RECORD_BYTES_MAX == ingest.RECORD_BYTES_MAX
+    row = {"a": "x" * scan.RECORD_BYTES_MAX, "n": 1, "v": 1.5}
+    store = RowStore(TABLES)
+    _, refused = feed(store, [json.dumps({"seq": 1, "table": "pairs", "op": "insert", "row": row}).encode()])
+    assert "over the limit" in refused[0].reason
+    assert store.count(1) == 0

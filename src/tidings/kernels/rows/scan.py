@@ -47,6 +47,8 @@ from tidings.kernels.rows.read import (
 BIGINT, INT, DOUBLE, TEXT_TYPE, BOOLEAN, DATE, TIMESTAMP, OTHER = range(8)
 # What became of a line.
 READ, ODD = 0, 1
+RECORD_BYTES_MAX = 16 * 2**20
+"""Longer records are odd, and then refused."""
 DAY_US = 86_400_000_000
 _MIRROR = np.int64(2**63 - 1)
 _SEQ, _TABLE, _OP, _ROW = (np.frombuffer(word, np.uint8).copy() for word in (b'"seq"', b'"table"', b'"op"', b'"row"'))
@@ -406,6 +408,8 @@ def scan_lines(
     for line in range(first, len(bounds)):
         at, end = _skip(data, bounds[line, 0], bounds[line, 1]), bounds[line, 1]
         status[line], version[line] = ODD, NONE
+        if end - at > RECORD_BYTES_MAX:
+            continue
         at = _byte(data, at, end, 123)
         at = _field(data, at, end, _SEQ)
         if at == NONE:
