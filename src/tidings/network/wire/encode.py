@@ -100,7 +100,7 @@ def integers(column: pa.Array) -> Int64Array:
         column = pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], 0, column.offset)
     if not pa.types.is_integer(column.type):
         column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
-    return np.asarray(column).astype(np.int64)
+    return np.asarray(column).astype(np.int64, copy=False)
 
 
 def _values(column: pa.Array) -> list[Any]:
@@ -131,11 +131,11 @@ def _boxes(regions: Regions, at: Int64Array, counts: Int64Array, payload: pa.Rec
     flags = SAME_TAG if len(tags) < counts.sum() else 0
     known, numbers = known_codes(payload)
     lo, hi, starts, groups = (as_argument(part) for part in (regions.lo, regions.hi, regions.starts, at))
-    sample = groups[:_SAMPLE]
-    without, with_stairs = (
-        int(count_ends(lo, hi, starts, sample, known, has_stairs)[0].sum()) for has_stairs in (False, True)
-    )
-    has_stairs = with_stairs < without
+    has_stairs = False
+    if counts.max(initial=0) > 1:
+        sample = lo, hi, starts, groups[:_SAMPLE], known
+        without, with_stairs = (int(count_ends(*sample, has_stairs)[0].sum()) for has_stairs in (False, True))
+        has_stairs = with_stairs < without
     states, references, literals = write_ends(lo, hi, starts, groups, known, numbers, has_stairs)
     width, spelled = _literals(literals) if len(at) > 1 else (0, [literals])
     flags |= (STAIRS if has_stairs else 0) | width << BOOK_SHIFT

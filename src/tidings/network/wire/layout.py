@@ -166,13 +166,13 @@ def coded_columns(payload: pa.RecordBatch) -> Iterator[tuple[int, ColumnType, pa
 
 
 def known_codes(payload: pa.RecordBatch) -> tuple[Int64Array, npt.NDArray[np.uint8]]:
-    """Codes of the values that ends may refer to, (rows, columns), and the numbers of these columns.
+    """Codes of the values that ends may refer to, (columns, rows), and the numbers of these columns.
 
     A null has the lowest code, to which no end refers.
     """
     columns = list(coded_columns(payload))
-    found = np.empty((payload.num_rows, len(columns)), np.int64)
+    found = np.empty((len(columns), payload.num_rows), np.int64)
     for i, (_, type, column) in enumerate(columns):
         codes, valid = codes_of(type, column)
-        found[:, i] = np.where(valid, codes, CODE_MIN) if column.null_count else codes
+        found[i] = np.where(valid, codes, CODE_MIN) if column.null_count else codes
     return found, np.array([number for number, _, _ in columns], np.uint8)

@@ -10,7 +10,7 @@ from tidings.network.wire.kernels.varints import I64
 
 U32 = npt.NDArray[np.uint32]
 
-_BITS_FIRST = 12
+_BITS_MIN, _BITS_FIRST = 6, 16
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """2^64 over the golden ratio: neighbours land far apart."""
 _CERTAIN = 2**16
@@ -26,7 +26,9 @@ def write_book(numbers: I64) -> tuple[I64, U32]:
     when it is half full, so that the part in use stays in the processor's cache.
     """
     index = np.empty(len(numbers), np.uint32)
-    bits, done, size = _BITS_FIRST, 0, 0
+    bits, done, size = _BITS_MIN, 0, 0
+    while bits < _BITS_FIRST and 1 << bits < len(numbers):
+        bits += 1
     book = np.empty(0, np.int64)
     while True:
         grown = np.empty(1 << bits - 1, np.int64)

@@ -1,6 +1,6 @@
 """Ends of boxes: which of them say something new, and what the others are (layout.py has the four states).
 
-Boxes of group g are starts[g]:starts[g + 1]; lo, hi: (boxes, dims). `known`: (groups, numbers), the codes of payload values
+Boxes of group g are starts[g]:starts[g + 1]; lo, hi: (boxes, dims). `known`: (numbers, groups), the codes of payload values
 that ends of a group's first box may refer to, but OPEN_LO, which stands for none. In a box the ends come as lo and hi of the
 first dimension, lo and hi of the next, .. A dimension's two states share half a byte, the lo's in its lower bits.
 """
@@ -17,7 +17,7 @@ from tidings.network.wire.kernels.varints import I64, U8
 OPEN_LO = np.int64(-(2**63))
 OPEN_HI = np.int64(2**63 - 1)
 NOWHERE = -1
-_ONE, _FOUR = np.uint64(1), np.uint64(4)
+_ONE, _TWO, _THREE, _FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 # `last_lo` and `last_hi` are the bounded end before in the box; until there is one, what no bounded lo, no bounded hi can be.
 # In later boxes of a batch with stairs state 3 means another thing: `beside_lo`, `beside_hi`, the numbers next to the other
@@ -28,9 +28,9 @@ _ONE, _FOUR = np.uint64(1), np.uint64(4)
 def write_ends(
     lo: I64, hi: I64, starts: I64, groups: I64, known: I64, numbers: U8, has_stairs: bool
 ) -> tuple[U8, U8, I64]:
-    """States, references and literals of the boxes of these groups; row i of `known` is of groups[i].
+    """States, references and literals of the boxes of these groups; column i of `known` is of groups[i].
 
-    Of the numbers known, numbers[j] is what stands for known[:, j] in references.
+    Of the numbers known, numbers[j] is what stands for known[j] in references.
     """
     boxes = 0
     for i in range(len(groups)):
@@ -66,26 +66,42 @@ def write_ends(
             literals[literal] = end
             literal += np.uint64(other == 1)
             last_lo, last_hi = (end, end) if other != 0 else (last_lo, last_hi)
-            byte = byte >> _FOUR | (state | other << np.uint64(2)) << _FOUR
+            byte = byte >> _FOUR | (state | other << _TWO) << _FOUR
             states[half >> _ONE] = byte
             half += _ONE
-        for box in range(start + _ONE, stop):
-            last_lo, last_hi = OPEN_LO, OPEN_HI
-            for at in range(box * dims, box * dims + dims):
+        if has_stairs:
+            for at in range((start + _ONE) * dims, stop * dims):
                 before_lo, before_hi = flat_lo[at - dims], flat_hi[at - dims]
                 end = flat_lo[at]
-                state = _state(end, OPEN_LO, before_hi + 1 if has_stairs else last_lo, end == before_lo)
+                state = _state(end, OPEN_LO, before_hi + 1, end == before_lo)
                 literals[literal] = end
                 literal += np.uint64(state == 1)
-                last_lo, last_hi = (end, end) if state != 0 else (last_lo, last_hi)
                 end = flat_hi[at]
-                other = _state(end, OPEN_HI, before_lo - 1 if has_stairs else last_hi, end == before_hi)
+                other = _state(end, OPEN_HI, before_lo - 1, end == before_hi)
                 literals[literal] = end
                 literal += np.uint64(other == 1)
-                last_lo, last_hi = (end, end) if other != 0 else (last_lo, last_hi)
-                byte = byte >> _FOUR | (state | other << np.uint64(2)) << _FOUR
+                byte = byte >> _FOUR | (state | other << _TWO) << _FOUR
                 states[half >> _ONE] = byte
                 half += _ONE
+        else:
+            for box in range(start + _ONE, stop):
+                last_lo, last_hi = OPEN_LO, OPEN_HI
+                for at in range(box * dims, box * dims + dims):
+                    end = flat_lo[at]
+                    state = _state(end, OPEN_LO, last_lo, end == flat_lo[at - dims])
+                    literals[literal] = end
+                    literal += np.uint64(state == 1)
+                    last_lo = end if state != 0 else last_lo
+                    last_hi = end if state != 0 else last_hi
+                    end = flat_hi[at]
+                    other = _state(end, OPEN_HI, last_hi, end == flat_hi[at - dims])
+                    literals[literal] = end
+                    literal += np.uint64(other == 1)
+                    last_lo = end if other != 0 else last_lo
+                    last_hi = end if other != 0 else last_hi
+                    byte = byte >> _FOUR | (state | other << _TWO) << _FOUR
+                    states[half >> _ONE] = byte
+                    half += _ONE
     if half & _ONE:
         states[half >> _ONE] = byte >> _FOUR
     return states[: (half + _ONE) >> _ONE], references[:referring].copy(), literals[:literal]
@@ -124,11 +140,11 @@ def _state(end: Any, open_end: Any, last: Any, is_known: Any) -> Any:
 
 
 @njit(inline="always")
-def _place_of(known: I64, row: Any, end: Any) -> Any:
-    """The first place of the number in its row, or NOWHERE."""
+def _place_of(known: I64, column: Any, end: Any) -> Any:
+    """The first place of the number in its column, or NOWHERE."""
     place = NOWHERE
-    for j in range(known.shape[1] - 1, -1, -1):
-        place = j if known[row, j] == end and end != OPEN_LO else place
+    for j in range(known.shape[0] - 1, -1, -1):
+        place = j if known[j, column] == end and end != OPEN_LO else place
     return place
 
 
@@ -152,46 +168,57 @@ def read_ends(
 ) -> bool:
     """Fills lo and hi; False if what the states ask for is not what there is.
 
-    places[n] is the column of `known` that reference n stands for, or NOWHERE. `literals` has one more than there are.
+    places[n] is the row of `known` that reference n stands for, or NOWHERE. `literals` has one more than there are.
     """
-    dims = lo.shape[1]
-    count = len(literals) - 1
-    half, referring, literal = np.uint64(0), 0, 0
+    dims, flat_lo, flat_hi = np.uint64(lo.shape[1]), lo.reshape(-1), hi.reshape(-1)
+    count = np.uint64(len(literals) - 1)
+    half, referring, literal = np.uint64(0), np.uint64(0), np.uint64(0)
     for group in range(len(starts) - 1):
-        for box in range(starts[group], starts[group + 1]):
-            is_first = box == starts[group]
-            last = np.int64(0)
-            for d in range(dims):
-                pair = states[half >> np.uint64(1)] >> (half & np.uint64(1)) * np.uint64(4)
-                half += np.uint64(1)
-                lo_state, hi_state = pair & 3, pair >> 2 & 3
-                if literal + 2 > count and literal + (lo_state == 1) + (hi_state == 1) > count:
+        start, stop = np.uint64(starts[group]), np.uint64(starts[group + 1])
+        if start == stop:
+            continue
+        last = np.int64(0)
+        for at in range(start * dims, start * dims + dims):
+            pair = np.uint64(states[half >> _ONE]) >> (half & _ONE) * _FOUR
+            half += _ONE
+            state, other = pair & _THREE, pair >> _TWO & _THREE
+            if literal + np.uint64(state == 1) + np.uint64(other == 1) > count:
+                return False
+            end = last if state == 3 else literals[literal]
+            if state == 2:
+                if places[references[referring]] == NOWHERE:
                     return False
-                if is_first:
-                    before_lo = before_hi = np.int64(0)
-                    if lo_state == 2:
-                        if places[references[referring]] == NOWHERE:
-                            return False
-                        before_lo = known[group, places[references[referring]]]
-                        referring += 1
-                    if hi_state == 2:
-                        if places[references[referring]] == NOWHERE:
-                            return False
-                        before_hi = known[group, places[references[referring]]]
-                        referring += 1
-                else:
-                    before_lo, before_hi = lo[box - 1, d], hi[box - 1, d]
-                is_stair = has_stairs and not is_first
-                end = before_lo if lo_state == 2 else literals[literal]
-                end = (before_hi + 1 if is_stair else last) if lo_state == 3 else end
-                end = OPEN_LO if lo_state == 0 else end
-                literal += lo_state == 1
-                last = end if lo_state != 0 else last
-                lo[box, d] = end
-                end = before_hi if hi_state == 2 else literals[literal]
-                end = (before_lo - 1 if is_stair else last) if hi_state == 3 else end
-                end = OPEN_HI if hi_state == 0 else end
-                literal += hi_state == 1
-                last = end if hi_state != 0 else last
-                hi[box, d] = end
-    return literal == count and referring == len(references)
+                end = known[places[references[referring]], group]
+                referring += _ONE
+            literal += np.uint64(state == 1)
+            last = end if state != 0 else last
+            flat_lo[at] = end if state != 0 else OPEN_LO
+            end = last if other == 3 else literals[literal]
+            if other == 2:
+                if places[references[referring]] == NOWHERE:
+                    return False
+                end = known[places[references[referring]], group]
+                referring += _ONE
+            literal += np.uint64(other == 1)
+            last = end if other != 0 else last
+            flat_hi[at] = end if other != 0 else OPEN_HI
+        for box in range(start + _ONE, stop):
+            last = np.int64(0)
+            for at in range(box * dims, box * dims + dims):
+                pair = np.uint64(states[half >> _ONE]) >> (half & _ONE) * _FOUR
+                half += _ONE
+                state, other = pair & _THREE, pair >> _TWO & _THREE
+                if literal + np.uint64(state == 1) + np.uint64(other == 1) > count:
+                    return False
+                before_lo, before_hi = flat_lo[at - dims], flat_hi[at - dims]
+                end = before_lo if state == 2 else literals[literal]
+                end = (before_hi + 1 if has_stairs else last) if state == 3 else end
+                literal += np.uint64(state == 1)
+                last = end if state != 0 else last
+                flat_lo[at] = end if state != 0 else OPEN_LO
+                end = before_hi if other == 2 else literals[literal]
+                end = (before_lo - 1 if has_stairs else last) if other == 3 else end
+                literal += np.uint64(other == 1)
+                last = end if other != 0 else last
+                flat_hi[at] = end if other != 0 else OPEN_HI
+    return literal == count and referring == np.uint64(len(references))
