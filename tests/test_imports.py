@@ -89,8 +89,8 @@ def test_direction(path):
 def test_families_do_not_know_each_other(path):
     name = name_of(path)
     own = ".".join(name.split(".")[:2])
-    parts = {"families.base", "families.evaluator", "families.listeners", "families.targets"}
-    shared = parts if (path.parent.parent / "base.py").exists() else {"families"}
+    parts = {f"families.{part}" for part in ("spec", "protocols", "optional", "evaluator", "listeners", "targets")}
+    shared = parts if path.parent.parent.name == "families" else {"families"}
     used = {found for module in imports(path) if (found := inner(module)) and found.startswith("families")}
     wrong = {found for found in used if not is_within(found, {own, *shared})}
     assert not wrong, f"{name} must not import {sorted(wrong)}"

@@ -16,8 +16,8 @@ import numpy as np
 from experiments.join.crowd import Crowd, skip
 from experiments.join.outcome import OUTPUT_BYTES_PER_US, Totals, per_change, totals
 from tidings.bench.join_data import JoinData
-from tidings.families.base import Server
 from tidings.families.join.choice import NAMES
+from tidings.families.protocols import Server
 from tidings.model.change import ChangeBatch, Op, TableChanges
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch

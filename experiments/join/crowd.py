@@ -12,18 +12,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.families.base import Form, Server
 from tidings.families.join.audience import Audience
-from tidings.families.join.circle import circle_form, columns_of
+from tidings.families.join.circle import circle_form
 from tidings.families.join.server import JoinServer
 from tidings.families.join.strategies import server_of
 from tidings.families.join.subscription import Space, space_of
+from tidings.families.protocols import Server
 from tidings.families.registry import heard
+from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
+from tidings.model.space import places
 
 BROKERS = 1_000
 """As in the paper."""
@@ -92,7 +94,7 @@ class Crowd:
         found: dict[str, Int64Array] = {}
         total, taken, done = sum(map(len, self._points)), 0, 0
         for circle, batches in together.items():
-            coords = [batch.coords[:, columns_of(circle, self._audiences[batch.form].space)] for batch in batches]
+            coords = [batch.coords[:, places(self._audiences[batch.form].space.axes, circle.axes)] for batch in batches]
             done += sum(map(len, batches))
             own = self._brokers * done // max(1, total) - taken
             brokers = taken + brokers_of(np.concatenate(coords), own)

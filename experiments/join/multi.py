@@ -10,9 +10,9 @@ import numpy as np
 from experiments.join.crowd import Crowd
 from experiments.join.outcome import BEST, Rows, Say, Totals, per_change, totals
 from tidings.bench.join_multi_data import MultiData
-from tidings.families.base import Server
 from tidings.families.join.decomposition import Estimate, Sample, Traffic, cheapest
 from tidings.families.join.semijoin import SemijoinServer
+from tidings.families.protocols import Server
 from tidings.model.change import Op
 from tidings.workloads.join_draws import widths
 from tidings.workloads.join_multi_cases import GeneralCase, Mix, StarCase

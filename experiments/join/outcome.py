@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from experiments.join.crowd import Crowd
-from tidings.families.base import Form
 from tidings.families.join.rows import PLACED, SIDE
+from tidings.families.spec import Form
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.region import Regions

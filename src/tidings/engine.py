@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from tidings.families.base import SHARED
+from tidings.families.optional import SHARED
 from tidings.families.registry import shares_rows
 from tidings.model.catalog import Catalog
 from tidings.model.notification import NotificationBatch

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tidings.families.base import Trace
+from tidings.families.optional import Trace, Tracing
 from tidings.families.registry import classify
 from tidings.files import open_input, read_lines
 from tidings.model.catalog import Catalog
@@ -62,7 +62,10 @@ class _Watch:
 def follow(catalog: Catalog, life: Life, changes: Path, at: int | None) -> list[tuple[str, str]]:
     """Replays the changes for this subscription alone; gives (label, text) of where it stands."""
     statement = Compiler(catalog).compile(life.sql)
-    trace = classify(statement, catalog).trace(statement.shape, statement.constants, catalog, life.born)
+    family = classify(statement, catalog)
+    trace = None
+    if isinstance(family, Tracing):
+        trace = family.trace(statement.shape, statement.constants, catalog, life.born)
     end = min(SEQ_MAX if at is None else at, SEQ_MAX if life.died is None else life.died)
     watch = _Watch(trace, end)
     engine = StagedEngine(catalog, on_images=watch.change)

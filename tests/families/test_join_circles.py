@@ -5,8 +5,10 @@ import json
 import hypothesis.strategies as st
 import pytest
 
-from tidings.families.join.choice import NAMES, is_shared
+from tidings.families.join.choice import NAMES
 from tidings.families.join.family import JoinFamily
+from tidings.families.join.strategies import server_of
+from tidings.families.optional import FamilyServer
 from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.sql import parse_catalog
 from tidings.testing import CHECKS, Workload, check_family
@@ -137,7 +139,7 @@ def test_a_row_goes_out_once_for_all_who_filter_it_alike(strategy):
     assert told == ["s0", "s1", "s2", "s3"]
     # Sales are filtered by items, but for those who have none: these are by shops.
     circles = {"rel-sel": [4]}.get(strategy, [1, 3])
-    if is_shared(strategy):
+    if isinstance(server_of(parse_catalog(STAR), strategy), FamilyServer):
         assert sorted(len(batch.to) for batch in messages) == circles
         assert [len(batch) for batch in messages] == [1] * len(circles)
     else:

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.engine import Engine
-from tidings.families.base import PlainTables
 from tidings.families.join import evaluator, predicates
 from tidings.families.join.plan import Signature
 from tidings.families.join.reference import answer
+from tidings.families.protocols import PlainTables
 from tidings.sql import parse_catalog
 from tidings.sql.compiler import Compiler
 

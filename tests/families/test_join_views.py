@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from join_views_reference import Arrived, PlainViews, Values
 
-from tidings.families.base import FirstRows, Form, Pairs
 from tidings.families.join import versions
 from tidings.families.join.rows import ALL_SIDES, GONE, PLACED, SIDE, schema_of
 from tidings.families.join.subscription import Space, space_of
 from tidings.families.join.view import JoinViews
+from tidings.families.protocols import FirstRows, Pairs
+from tidings.families.spec import Form
 from tidings.kernels import meshes
 from tidings.model.blob import pack, unpack
 from tidings.model.message import MessageBatch

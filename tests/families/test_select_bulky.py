@@ -282,6 +282,8 @@ def test_explain_says_which_values_may_stay_at_home():
     catalog = parse_catalog(NOTES)
     placed = Door(catalog).place("SELECT * FROM notes WHERE price > 1")
     form = family_of(placed.form)[1]
-    lines = {name: dict(family("select").explain(form, placed, catalog, name)) for name in ("region", "whole")}
+    lines = {
+        name: dict(family("select").explanation.lines(form, placed, catalog, name)) for name in ("region", "whole")
+    }
     assert lines["region"]["long values"].startswith("kind, body, data: 65 bytes or more")
     assert "long values" not in lines["whole"]

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.families.base import FirstRows, Form, Pairs
+from tidings.families.protocols import FirstRows, Pairs
+from tidings.families.spec import Form
 from tidings.families.topk import versions
 from tidings.families.topk.subscription import Space, space_of
 from tidings.families.topk.view import GONE, PLACED, TopkViews

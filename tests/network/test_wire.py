@@ -42,7 +42,7 @@ def size(batch):
 
 def same(found, expected):
     """Checks that two batches are equal, down to types."""
-    assert (found.form, found.to) == (expected.form, expected.to)
+    assert (found.form, found.to, found.axes) == (expected.form, expected.to, expected.axes)
     for one, other in zip(arrays(found), arrays(expected), strict=True):
         assert one.dtype == other.dtype and one.shape == other.shape and (one == other).all()
     for one, other in zip(columns_of(found), columns_of(expected), strict=True):
@@ -157,6 +157,7 @@ def check_description(reader, like):
     assert reader.text() == like.form
     assert tuple(reader.text() for _ in range(reader.varint())) == like.to
     assert reader.varint() == like.regions.dims
+    assert tuple(reader.text() for _ in like.axes) == like.axes
     assert reader.varint() == len(like.channel)
     reader.bytes(len(like.channel))
     names = []
@@ -309,6 +310,7 @@ def batches(draw):
     )
     lo, hi = np.array(ends, np.int64).reshape(2, sum(counts), dims)
     tags = draw(st.lists(st.sampled_from([1, 2, 255]), min_size=sum(counts), max_size=sum(counts)))
+    to = tuple(draw(st.lists(st.text(max_size=3), max_size=2)))
     return MessageBatch(
         draw(st.sampled_from(["f", "select/ü" * 30])),
         np.array(draw(st.lists(st.integers(0, SEQ_MAX), min_size=length, max_size=length)), np.int64),
@@ -316,7 +318,8 @@ def batches(draw):
         Regions(lo, hi, np.array(tags, np.uint8), np.cumsum([0, *counts])),
         pa.RecordBatch.from_arrays(payload, schema=pa.schema(fields)) if payload else no_columns(length),
         draw(st.none() | columns(length, (pa.string(),))),
-        tuple(draw(st.lists(st.text(max_size=3), max_size=2))),
+        to,
+        tuple(f"lo ü.{i}" for i in range(dims if to else 0)),
     )
 
 

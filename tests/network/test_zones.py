@@ -1,5 +1,7 @@
 """Zones: every point has exactly one, and a message reaches the zone of every point in its region."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,7 +13,10 @@ from tidings.model.codes import CODE_MAX, CODE_MIN
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
+from tidings.model.space import CHANNEL, ParameterSpace
 from tidings.network.zones import SPLIT_POINTS_MIN, ZoneMap
+
+SPACE = ParameterSpace(("x", "y"), (("c", pa.string()),))
 
 coordinate = st.sampled_from([CODE_MIN, CODE_MIN + 1, -3, 0, 1, 2, 3, CODE_MAX - 1, CODE_MAX])
 pairs = st.tuples(coordinate, coordinate)
@@ -56,7 +61,7 @@ def messages_of(rows, form="f"):
     points_of_channels,
 )
 def test_messages_meet_the_points_in_their_regions(built_for, messages, zones, others):
-    zone_map = ZoneMap.build([batch_of(built_for)], zones, split_points_min=2)
+    zone_map = ZoneMap.build([batch_of(built_for)], zones, lambda form: SPACE, split_points_min=2)
     routed = dict(zone_map.route(messages_of(messages)))
     rows = [*built_for, *others]
     zone_of = zone_map.locate(batch_of(rows)).tolist()
@@ -70,7 +75,7 @@ def test_messages_meet_the_points_in_their_regions(built_for, messages, zones, o
 
 @given(points_of_channels, st.integers(1, 7))
 def test_a_point_lies_in_exactly_one_cell(rows, zones):
-    zone_map = ZoneMap.build([batch_of(rows)], zones, split_points_min=2)
+    zone_map = ZoneMap.build([batch_of(rows)], zones, lambda form: SPACE, split_points_min=2)
     cells = zone_map.state()["cells"]["f"]
     hashes = zone_map.locate(batch_of(rows))
     assert len(set(cells[2].tolist())) == len(cells[2]), "a zone owns two cells"
@@ -88,20 +93,22 @@ def test_zones_are_balanced(zones, kind):
     rng = np.random.default_rng(7)
     name = (lambda: f"c{rng.integers(500)}") if kind == "many channels" else (lambda: "c")
     rows = [(name(), tuple(rng.integers(-1000, 1000, 2).tolist())) for _ in range(4_000)]
-    counts = np.bincount(ZoneMap.build([batch_of(rows)], zones).locate(batch_of(rows)), minlength=zones)
+    counts = np.bincount(
+        ZoneMap.build([batch_of(rows)], zones, lambda form: SPACE).locate(batch_of(rows)), minlength=zones
+    )
     assert counts.min() > 0
     assert counts.max() <= 2.5 * len(rows) / zones
 
 
 def test_equal_points_cannot_be_parted():
     rows = [("a", (1, 2))] * 600
-    zone_map = ZoneMap.build([batch_of(rows)], 4)
+    zone_map = ZoneMap.build([batch_of(rows)], 4, lambda form: SPACE)
     assert len(set(zone_map.locate(batch_of(rows)).tolist())) == 1
 
 
 def test_small_and_unknown_forms_stay_whole():
     rows = [("a", (i, i)) for i in range(SPLIT_POINTS_MIN - 1)]
-    zone_map = ZoneMap.build([batch_of(rows)], 4)
+    zone_map = ZoneMap.build([batch_of(rows)], 4, lambda form: SPACE)
     (home,) = set(zone_map.locate(batch_of(rows)).tolist())
     everything = [((CODE_MIN, CODE_MIN), (CODE_MAX, CODE_MAX))]
     assert [zone for zone, _ in zone_map.route(messages_of([("a", everything)]))] == [home]
@@ -112,7 +119,7 @@ def test_small_and_unknown_forms_stay_whole():
 
 def test_a_map_survives_its_state():
     rows = [(channel, (i, -i)) for i in range(200) for channel in "abc"]
-    zone_map = ZoneMap.build([batch_of(rows)], 5)
+    zone_map = ZoneMap.build([batch_of(rows)], 5, lambda form: SPACE)
     copy = ZoneMap.from_state(unpack(pack(zone_map.state())))
     assert copy.locate(batch_of(rows)).tolist() == zone_map.locate(batch_of(rows)).tolist()
     assert copy.zones == 5
@@ -120,6 +127,48 @@ def test_a_map_survives_its_state():
 
 def test_a_narrow_message_does_not_go_everywhere():
     rows = [("a", (i, i)) for i in range(1_000)]
-    zone_map = ZoneMap.build([batch_of(rows)], 8)
+    zone_map = ZoneMap.build([batch_of(rows)], 8, lambda form: SPACE)
     routed = zone_map.route(messages_of([("a", [((5, 5), (6, 6))])]))
     assert [mask.tolist() for _, mask in routed] == [[True]]
+
+
+def test_zones_are_cut_along_zone_axes_alone():
+    space = ParameterSpace(("x", "y"), (("c", pa.string()),), frozenset({"y", CHANNEL}))
+    assert space.zone_axes == ("x",)
+    rows = [(f"c{i}", (i % 10, i)) for i in range(1_000)]
+    cells = ZoneMap.build([batch_of(rows)], 4, lambda form: space).state()["cells"]["f"]
+    assert len(cells[2]) == 4
+    assert (cells[0][:, [0, 2]] == CODE_MIN).all() and (cells[1][:, [0, 2]] == CODE_MAX).all()
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(pairs, min_size=1, max_size=40),
+    st.lists(st.lists(st.tuples(coordinate, coordinate), max_size=3), min_size=1, max_size=5),
+    st.integers(1, 7),
+)
+def test_messages_along_some_axes_reach_every_form_that_has_them(points, messages, zones):
+    """Forms have `y` as their second axis, or as their first; messages name it alone."""
+    spaces = {"f": ParameterSpace(("x", "y")), "g": ParameterSpace(("y", "z"))}
+    batches = [replace(batch_of([("a", at) for at in points], form), channel=()) for form in spaces]
+    zone_map = ZoneMap.build(batches, zones, spaces.__getitem__, split_points_min=2)
+    ends = np.array([end for boxes in messages for end in boxes], np.int64).reshape(-1, 2)
+    starts = np.cumsum([0, *map(len, messages)])
+    regions = Regions(ends[:, :1], ends[:, 1:], np.ones(len(ends), np.uint8), starts)
+    sent = replace(messages_of([("a", [])] * len(messages)), channel=(), regions=regions, to=("f", "g"), axes=("y",))
+    routed = dict(zone_map.route(sent))
+    for batch in batches:
+        space = spaces[batch.form]
+        heard = sent.heard(batch.form, space, sent.payload)
+        assert heard.regions.dims == space.dims
+        for coords, zone in zip(points, zone_map.locate(batch).tolist(), strict=True):
+            for at in range(len(messages)):
+                is_in = bool(regions.contains(at, [coords[space.axes.index("y")]]))
+                assert bool(heard.regions.contains(at, coords)) == is_in
+                assert not is_in or routed[zone][at]
+
+
+def test_a_space_without_an_axis_cannot_hear_of_it():
+    sent = replace(messages_of([("a", [])]), to=("f",), axes=("x", "w"))
+    with pytest.raises(ValueError, match="without w"):
+        sent.heard("f", SPACE, sent.payload)

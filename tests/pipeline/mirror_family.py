@@ -4,12 +4,16 @@ It is as plain as a family can be that is spread by value: its server remembers 
 sends every change to the channel of the old row and of the new one.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import Created, Family, Partition, Server, Told, Views
-from tidings.families.select.reference import answer
-from tidings.families.select.subscription import place, space_of
+from tidings.families.optional import Remembering, RememberingViews
+from tidings.families.protocols import Created, Explanation, Family, Memory, Server, Told
+from tidings.families.select.reference import SelectReference
+from tidings.families.select.subscription import place, space_of, spec_of
+from tidings.families.spec import ByValues
 from tidings.model.channel import ChannelKey, channel_column, channel_columns, group_channels
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.notification import change_tail, delete_change, insert_change
@@ -29,8 +33,8 @@ QUERIES = [
 OLD, NEW = 1, 2
 
 
-class MirrorServer(Server):
-    remembers_changes = True
+class MirrorServer(Server, Remembering):
+    memory = Memory.CHANGES
 
     def __init__(self, space):
         self.space = space
@@ -94,11 +98,8 @@ class MirrorServer(Server):
         return (components[0].as_py(),) if valid[0] else None
 
 
-class MirrorViews(Views):
+class MirrorViews(RememberingViews):
     """Views that hold their rows as they were told, and look there for what a row was before."""
-
-    wants_order = True
-    remembers = True
 
     def __init__(self, space):
         self.space = space
@@ -147,11 +148,18 @@ class MirrorViews(Views):
         return render_rows(self.space.projection, [rows.column(name) for name in self.space.projection], rows.num_rows)
 
 
+class MirrorExplanation(Explanation):
+    summary = "rows of the table `mirrored` on one channel"
+
+    def lines(self, form, placement, catalog, strategy):
+        return [("a change costs", "a message for each of its rows")]
+
+
 class MirrorFamily(Family):
     name = "mirror"
     strategies = ("plain",)
-    partition = Partition.VALUE
-    summary = "rows of the table `mirrored` on one channel"
+    reference = SelectReference()
+    explanation = MirrorExplanation()
 
     def claims(self, shape, catalog):
         return shape.tables == ("mirrored",) and shape.order is None
@@ -160,23 +168,13 @@ class MirrorFamily(Family):
         placement = place(shape, constants, catalog)
         return Placement(placement.form.replace('"select"', '"mirror"', 1), placement.channels, placement.coords)
 
-    def dims(self, form):
-        return 0
-
-    def channel_types(self, form, catalog):
-        return space_of(form, catalog).channel_types
+    def spec(self, form, catalog):
+        """That of a selection, but for the sharding."""
+        columns = tuple(ref.column for ref in form.shape.equalities)
+        return replace(spec_of(form, catalog), sharding=ByValues((("mirrored", columns),)))
 
     def server(self, form, catalog, strategy):
         return MirrorServer(space_of(form, catalog))
 
     def views(self, form, catalog):
         return MirrorViews(space_of(form, catalog))
-
-    def answer(self, shape, constants, catalog, tables, held):
-        return answer(shape, constants, tables["mirrored"].values())
-
-    def explain(self, form, placement, catalog, strategy):
-        return [("a change costs", "a message for each of its rows")]
-
-    def partition_columns(self, form):
-        return {"mirrored": tuple(ref.column for ref in form.shape.equalities)}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tidings.families.base import Form
+from tidings.families.spec import Form
 from tidings.model.errors import RecordError, SqlError
 from tidings.model.points import Event
 from tidings.pipeline.door import Door

@@ -1,6 +1,7 @@
 """A family that is spread by value lands through registration alone, and keeps the contract with any number of shards."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from mirror_family import CATALOG, QUERIES, MirrorFamily
 
 from tidings.families import registry
+from tidings.families.spec import Together
 from tidings.model.change import TableChanges
 from tidings.pipeline.door import Door
 from tidings.pipeline.forms import Groups, group_of
@@ -81,8 +83,9 @@ def test_every_shard_sees_its_own_side_of_a_change():
     values = pa.RecordBatch.from_pydict({"kind": kinds})
     shards = dict(zip(kinds, shard_of_values(values, ["kind"], 3).tolist(), strict=True))
     here, there = (next(kind for kind in kinds if shards[kind] == shard) for shard in (0, 2))
-    groups = Groups(3)
-    group, tables = groups.add(Door(parse_catalog(CATALOG)).place(QUERIES[0].format("'a'")).form)
+    catalog = parse_catalog(CATALOG)
+    groups = Groups(catalog, 3)
+    group, tables = groups.add(Door(catalog).place(QUERIES[0].format("'a'")).form)
     assert tables == ["mirrored"]
     row = {"id": 1, "n": 5}
     moved = images([{**row, "kind": here}, None], [{**row, "kind": there}, {**row, "kind": there}])
@@ -98,13 +101,14 @@ def test_every_shard_sees_its_own_side_of_a_change():
 
 
 def test_groups_survive_their_dump():
-    form = Door(parse_catalog(CATALOG)).place(QUERIES[0].format("'a'")).form
-    groups, copy = Groups(4), Groups(4)
+    catalog = parse_catalog(CATALOG)
+    form = Door(catalog).place(QUERIES[0].format("'a'")).form
+    groups, copy = Groups(catalog, 4), Groups(catalog, 4)
     groups.add(form)
     copy.load(groups.dump())
-    assert copy.watching("mirrored") == [group_of(form, 4)]
+    assert copy.watching("mirrored") == [group_of(form, catalog, 4)]
     assert copy.watching("items") == []
-    assert copy.shards(group_of(form, 4)) == range(4)
+    assert copy.shards(group_of(form, catalog, 4)) == range(4)
 
 
 def test_equal_values_meet_in_one_shard():
@@ -115,14 +119,17 @@ def test_equal_values_meet_in_one_shard():
 
 
 def test_forms_that_cannot_be_spread_have_a_group_each(monkeypatch):
-    monkeypatch.setattr(MirrorFamily, "partition_columns", lambda self, form: {})
-    door = Door(parse_catalog(CATALOG))
+    spread = MirrorFamily.spec
+    alone = lambda self, form, catalog: replace(spread(self, form, catalog), sharding=Together(form.key))  # noqa: E731
+    monkeypatch.setattr(MirrorFamily, "spec", alone)
+    catalog = parse_catalog(CATALOG)
+    door = Door(catalog)
     first, second = (door.place(query.format("'a'")).form for query in QUERIES[:2])
-    assert group_of(first, 4) != group_of(second, 4)
-    groups = Groups(4)
-    assert groups.add(first) == (group_of(first, 4), ["mirrored"])
-    assert groups.watching("mirrored") == [group_of(first, 4)]
-    assert groups.shards(group_of(first, 4)) == range(1)
+    assert group_of(first, catalog, 4) != group_of(second, catalog, 4)
+    groups = Groups(catalog, 4)
+    assert groups.add(first) == (group_of(first, catalog, 4), ["mirrored"])
+    assert groups.watching("mirrored") == [group_of(first, catalog, 4)]
+    assert groups.shards(group_of(first, catalog, 4)) == range(1)
 
 
 STAR = """
@@ -137,25 +144,28 @@ OWNED = "owners JOIN shops USING (shop) JOIN items USING (item)"
 
 
 def test_joins_that_cannot_be_spread_meet_with_others_around_the_same_table():
-    door = Door(parse_catalog(STAR))
+    catalog = parse_catalog(STAR)
+    door = Door(catalog)
     shops, items, both, owned = (door.place(f"SELECT * FROM {source}").form for source in (SHOPS, ITEMS, BOTH, OWNED))
     # With one shard there is nothing to spread, and all are together.
-    assert len({group_of(form, 1) for form in (shops, items, both, owned)}) == 1
-    assert len({group_of(form, 4) for form in (shops, items, both, owned)}) == 4
+    assert len({group_of(form, catalog, 1) for form in (shops, items, both, owned)}) == 1
+    assert len({group_of(form, catalog, 4) for form in (shops, items, both, owned)}) == 4
     # Rows of all tables that are joined by shop meet, by shop.
-    assert group_of(door.place("SELECT * FROM owners JOIN shops USING (shop)").form, 4) == group_of(shops, 4)
-    assert group_of(door.place("SELECT * FROM owners JOIN shops ON owners.item = shops.shop").form, 4) not in (
-        group_of(shops, 4),
-        group_of(items, 4),
+    assert group_of(door.place("SELECT * FROM owners JOIN shops USING (shop)").form, catalog, 4) == group_of(
+        shops, catalog, 4
+    )
+    assert group_of(door.place("SELECT * FROM owners JOIN shops ON owners.item = shops.shop").form, catalog, 4) not in (
+        group_of(shops, catalog, 4),
+        group_of(items, catalog, 4),
     )
     turned = door.place("SELECT * FROM items JOIN sales USING (item) JOIN shops USING (shop)").form
     assert turned != both
-    assert group_of(turned, 4) == group_of(both, 4)
+    assert group_of(turned, catalog, 4) == group_of(both, catalog, 4)
 
 
 def test_a_group_hears_of_tables_when_the_first_form_needs_them():
-    door = Door(parse_catalog(STAR))
-    groups = Groups(1)
+    catalog = parse_catalog(STAR)
+    door, groups = Door(catalog), Groups(catalog, 1)
     shops, both = (door.place(f"SELECT * FROM {source}").form for source in (SHOPS, BOTH))
     group, tables = groups.add(shops)
     assert tables == ["sales", "shops"]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sql_golden import CATALOG
 
-from tidings.families.base import Form
+from tidings.families.spec import Form
 from tidings.model.errors import SqlError
 from tidings.sql import ColumnRef, Compiler, Movement, Silence
 from tidings.sql.durations import MICROSECONDS, read_duration

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.bench.drift_timeline import Timeline
-from tidings.families.base import Form
 from tidings.families.drift.subscription import Space, space_of
+from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch, Op, TableChanges
 from tidings.model.codes import Int64Array, codes_of_doubles

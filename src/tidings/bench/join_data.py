@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.families.base import Form
 from tidings.families.join.subscription import Space, space_of
+from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch, Op, TableChanges, null_rows
 from tidings.model.codes import Int64Array, codes_of_doubles

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import Form
 from tidings.families.join.subscription import Space, space_of
+from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
 from tidings.model.change import Op, TableChanges
 from tidings.model.codes import BoolArray, Int64Array, codes_of_doubles

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings.bench.join_data import JoinData
-from tidings.families.base import Rows
 from tidings.families.join.audience import Audience
 from tidings.families.join.boxes import Boxes
 from tidings.families.join.meeting import Meeting
 from tidings.families.join.skylines import Question, Skyline
 from tidings.families.join.strategies import server_of
+from tidings.families.optional import Replanning
+from tidings.families.protocols import Rows
 from tidings.model.change import ChangeBatch, Op, TableChanges
 from tidings.model.codes import BoolArray, Int64Array, codes_of_doubles
 from tidings.model.message import MessageBatch
@@ -38,8 +39,7 @@ class Player:
 
     def play(self, changes: TableChanges) -> list[MessageBatch]:
         sent = list(self._server.change(changes))
-        decision = self._server.decide()
-        if decision is not None:
+        if isinstance(self._server, Replanning) and (decision := self._server.decide()) is not None:
             sent.extend(self._server.follow(decision, int(changes.seq[-1])))
         return sent
 

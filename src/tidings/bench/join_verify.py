@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 
 from tidings.engine import Engine
-from tidings.families.base import PlainTables
 from tidings.families.join.reference import answer
+from tidings.families.protocols import PlainTables
 from tidings.model.catalog import Catalog
 from tidings.sql import Compiler, parse_catalog
 from tidings.workloads.join_multi_scene import R, S, T

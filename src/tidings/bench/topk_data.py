@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.bench.topk_player import points_of
-from tidings.families.base import Form
+from tidings.families.spec import Form
 from tidings.families.topk.subscription import Space, space_of
 from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch, Op

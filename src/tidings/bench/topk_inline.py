@@ -14,7 +14,7 @@ from tidings.bench.topk_data import TopkData
 from tidings.bench.topk_player import crowds_of, points_of
 from tidings.model.catalog import Catalog
 from tidings.pipeline.deliver import GatewayWork
-from tidings.pipeline.forms import FormShard, FormsWork, by_value
+from tidings.pipeline.forms import FormShard, FormsWork, sent_on
 from tidings.pipeline.tables import TableShard, TablesResult, TablesWork
 
 STRATEGIES = ("dense", "sparse")
@@ -33,7 +33,8 @@ class WholeServer(TableShard):
 
     def apply(self, work: TablesWork) -> tuple[TablesResult, Any]:
         result, entry = super().apply(work)
-        sent, _ = self._forms.apply(FormsWork([changes for _, changes in result.images], by_value(result.released)))
+        points = sent_on(result.released, self._catalog)
+        sent, _ = self._forms.apply(FormsWork([changes for _, changes in result.images], points))
         result.sent.messages.extend(sent.messages)
         result.sent.snapshots.extend(sent.snapshots)
         return result, entry

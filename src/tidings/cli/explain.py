@@ -67,7 +67,7 @@ def _show(lines: Lines) -> None:
 
 
 def _of_query(sql: str, tables: Catalog, strategies: dict[str, str]) -> Lines:
-    from tidings.families.base import SHARED
+    from tidings.families.optional import SHARED
     from tidings.families.registry import classify, family_of, shares_rows
     from tidings.sql import Compiler
 
@@ -78,11 +78,11 @@ def _of_query(sql: str, tables: Catalog, strategies: dict[str, str]) -> Lines:
     is_shared = shares_rows(placement.form, strategies)
     chosen = SHARED if is_shared else strategies.get(family.name, family.strategies[0])
     others = ", ".join(name for name in (SHARED, *family.strategies) if name != chosen)
-    lines = family.explain(form, placement, tables, family.strategies[0] if is_shared else chosen)
+    lines = family.explanation.lines(form, placement, tables, family.strategies[0] if is_shared else chosen)
     if is_shared:
         lines = [(label, _SHARED_COSTS if label == "a change costs" else text) for label, text in lines]
     return [
-        ("family", f"{family.name}: {family.summary}"),
+        ("family", f"{family.name}: {family.explanation.summary}"),
         ("form", statement.shape.describe()),
         ("channel", _channels(placement.channels)),
         *lines,

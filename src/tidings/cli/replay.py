@@ -47,7 +47,7 @@ def replay(
 
     Example: tidings replay --catalog catalog.sql --subscriptions subscriptions.jsonl --changes changes.jsonl --out out.jsonl
     """
-    from tidings.families.base import SHARED
+    from tidings.families.optional import SHARED
     from tidings.families.registry import parse_strategies
     from tidings.files import check_files, read_catalog
     from tidings.terminal import warm_kernels, warm_replicas

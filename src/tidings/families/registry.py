@@ -7,14 +7,17 @@ job inherits, or registered by hand in a single process.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, lru_cache
 from importlib import import_module
 
-from tidings.families.base import SHARED, Family, Form
+from tidings.families.optional import SHARED, Carrying, Evaluating, Objecting, Parametric
+from tidings.families.protocols import Family
+from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog
 from tidings.model.errors import SqlError, UsageError
 from tidings.model.message import MessageBatch
+from tidings.model.space import ParameterSpace
 from tidings.sql.compiler import Statement
 
 _extra: list[Family] = []
@@ -66,6 +69,18 @@ def family_of(form_key: str) -> tuple[Family, Form]:
     return family(form.family), form
 
 
+@lru_cache(maxsize=4096)
+def spec_of(form_key: str, catalog: Catalog) -> FormSpec:
+    """What a form is."""
+    known, form = family_of(form_key)
+    return known.spec(form, catalog)
+
+
+def spaces_of(catalog: Catalog) -> Callable[[str], ParameterSpace]:
+    """The space of each form, for those who route."""
+    return lambda form_key: spec_of(form_key, catalog).space
+
+
 def heard(messages: MessageBatch, catalog: Catalog) -> Iterator[MessageBatch]:
     """Messages as the subscriptions of each form they are for hear them."""
     if not messages.to:
@@ -76,17 +91,18 @@ def heard(messages: MessageBatch, catalog: Catalog) -> Iterator[MessageBatch]:
 
 def heard_by(form_key: str, messages: MessageBatch, catalog: Catalog) -> MessageBatch:
     """Messages as the subscriptions of one form hear them."""
-    if form_key == messages.form:
+    if not messages.to:
         return messages
     known, form = family_of(form_key)
-    return known.heard(form, messages, catalog)
+    payload = known.carried(form, messages, catalog) if isinstance(known, Carrying) else messages.payload
+    return messages.heard(form_key, spec_of(form_key, catalog).space, payload)
 
 
 def classify(statement: Statement, catalog: Catalog) -> Family:
     """The family a query belongs to, or an error that names the construct in the way."""
     for known in (*_extra, *_built_in()):
         if known.claims(statement.shape, catalog):
-            objection = known.objection(statement.shape, catalog)
+            objection = known.objection(statement.shape, catalog) if isinstance(known, Objecting) else None
             if objection is not None:
                 line, column, construct = statement.where(objection.clause)
                 raise SqlError(objection.problem, construct=construct, line=line, column=column, hint=objection.hint)
@@ -100,20 +116,15 @@ def classify(statement: Statement, catalog: Catalog) -> Family:
         problem, clause = "tables of constraints", "from"
     problem += ", which no installed family serves"
     line, column, construct = statement.where(clause)  # type: ignore[arg-type]
-    served = "; ".join(f"{known.name}: {known.summary}" for known in families())
+    served = "; ".join(f"{known.name}: {known.explanation.summary}" for known in families())
     raise SqlError(problem, construct=construct, line=line, column=column, hint=f"served are {served}")
 
 
 def shares_rows(form_key: str, strategies: Mapping[str, str]) -> bool:
     """Whether subscriptions of a form are evaluated over shared rows: unless another strategy is asked for, if they can be."""
     known, form = family_of(form_key)
-    return strategies.get(known.name, SHARED) == SHARED and known.evaluates(form)
-
-
-def zone_cuts(form_key: str) -> Sequence[bool] | None:
-    """Which coordinates of a form zones may be cut along; None: all."""
-    known, form = family_of(form_key)
-    return known.cuts(form)
+    is_asked_for = strategies.get(known.name, SHARED) == SHARED
+    return is_asked_for and isinstance(known, Evaluating) and known.evaluates(form)
 
 
 def parse_strategies(choices: list[str]) -> dict[str, str]:
@@ -124,7 +135,8 @@ def parse_strategies(choices: list[str]) -> dict[str, str]:
         if not equals:
             raise UsageError(f"--strategy takes FAMILY=NAME, not {choice!r}")
         known = family(name)
-        if strategy != SHARED and not known.has_strategy(strategy):
+        has_more = isinstance(known, Parametric) and known.has_strategy(strategy)
+        if strategy not in (SHARED, *known.strategies) and not has_more:
             names = ", ".join((SHARED, *known.strategies))
             raise UsageError(f"family {name!r} has no strategy {strategy!r}; it has {names}")
         chosen[name] = strategy

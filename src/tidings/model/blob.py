@@ -70,7 +70,7 @@ def _decode(code: int, data: memoryview) -> object:
         batch = next(iter(pa.ipc.open_stream(pa.py_buffer(data))))
         return batch if code == _RECORD_BATCH else batch.column(0)
     name, state = msgspec.msgpack.decode(data, ext_hook=_decode)
-    for field in ("channel", "to"):
+    for field in ("channel", "to", "axes"):
         if field in state:
             state[field] = tuple(state[field])
     return _KINDS[name](**state)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from tidings.model.change import concat_batches
 from tidings.model.codes import Int64Array
 from tidings.model.region import Regions
+from tidings.model.space import ParameterSpace
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class MessageBatch:
 
     `channel`: one array per equality column; `payload`: columns of the family's own choice. `target` (None for region
     messages) names the one subscription a unicast message is for. `to`: the forms whose subscriptions are meant, where
-    messages are for several at once; then `form` is one that they all include (`Family.heard`).
+    messages are for several at once; then regions are along `axes`, which the spaces of all these forms have, and `form`
+    says what the payload is.
     """
 
     form: str
@@ -29,6 +31,7 @@ class MessageBatch:
     payload: pa.RecordBatch
     target: pa.Array | None = None
     to: tuple[str, ...] = ()
+    axes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -45,7 +48,12 @@ class MessageBatch:
             self.payload.take(chosen),
             None if self.target is None else self.target.take(chosen),
             self.to,
+            self.axes,
         )
+
+    def heard(self, form: str, space: ParameterSpace, payload: pa.RecordBatch) -> MessageBatch:
+        """Messages to several forms as messages of one of them: open along all axes of its space that they do not name."""
+        return MessageBatch(form, self.seq, self.channel, space.read(self.regions, self.axes), payload, self.target)
 
     @staticmethod
     def concat(batches: Sequence[MessageBatch]) -> MessageBatch:
@@ -61,6 +69,7 @@ class MessageBatch:
             concat_batches([batch.payload for batch in batches]),
             None if targets[0] is None else pa.concat_arrays(targets),
             batches[0].to,
+            batches[0].axes,
         )
 
 

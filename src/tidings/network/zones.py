@@ -19,6 +19,7 @@ from tidings.model.codes import CODE_MAX, CODE_MIN, BoolArray, Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
+from tidings.model.space import ParameterSpace, places
 
 SPLIT_POINTS_MIN = 256
 """Forms with fewer points stay whole: cutting them would only multiply messages."""
@@ -26,11 +27,12 @@ SPLIT_POINTS_MIN = 256
 
 @dataclass(frozen=True)
 class _Cells:
-    """Cells of one form: lo, hi (cells, 1 + dims) closed ends, channel hash first; `zone` owns each."""
+    """Cells of one form: lo, hi (cells, 1 + axes) closed ends, channel hash first; `zone` owns each."""
 
     lo: Int64Array
     hi: Int64Array
     zone: Int64Array
+    axes: tuple[str, ...]
 
 
 class ZoneMap:
@@ -44,23 +46,21 @@ class ZoneMap:
     def build(
         points: Iterable[PointBatch],
         zones: int,
+        space_of: Callable[[str], ParameterSpace],
         *,
-        cuts: Callable[[str], Sequence[bool] | None] | None = None,
         split_points_min: int = SPLIT_POINTS_MIN,
     ) -> ZoneMap:
-        """A map balanced for these points. `cuts` tells which coordinates of a form, channel first, may be cut."""
+        """A map balanced for these points. `space_of` gives the space of a form."""
         zone_map = ZoneMap(zones)
         for batch in points:
-            allowed = None if cuts is None else cuts(batch.form)
-            may_cut = np.ones(1 + batch.coords.shape[1], np.bool_) if allowed is None else np.array(allowed)
-            zone_map._cells[batch.form] = _partition(batch, zones, split_points_min, may_cut)
+            zone_map._cells[batch.form] = _partition(batch, zones, split_points_min, space_of(batch.form))
         return zone_map
 
     def locate(self, points: PointBatch) -> Int64Array:
         """The zone of every point."""
-        cells = self._cells_of(points.form, points.coords.shape[1])
-        if len(cells.zone) == 1:
-            return np.full(len(points), cells.zone[0], np.int64)
+        cells = self._cells.get(points.form)
+        if cells is None or len(cells.zone) == 1:
+            return np.full(len(points), self._first_zone(points.form), np.int64)
         full = np.column_stack([_channel_hashes(points.channel, len(points)), points.coords])
         zone = np.empty(len(points), np.int64)
         for lo, hi, owner in zip(cells.lo, cells.hi, cells.zone.tolist(), strict=True):
@@ -68,43 +68,42 @@ class ZoneMap:
         return zone
 
     def route(self, messages: MessageBatch) -> list[tuple[int, BoolArray]]:
-        """(zone, which messages go there) for every zone that some message meets."""
-        cells = self._cells_of(messages.form, messages.regions.dims)
-        if len(cells.zone) == 1:
-            return [(int(cells.zone[0]), np.ones(len(messages), np.bool_))]
+        """(zone, which messages go there) for every zone that some message meets, whichever of its forms is there."""
+        routed: dict[int, BoolArray] = {}
+        for form in messages.to or (messages.form,):
+            for zone, mask in self._meeting(form, messages):
+                routed[zone] = routed[zone] | mask if zone in routed else mask
+        return list(routed.items())
+
+    def _meeting(self, form: str, messages: MessageBatch) -> list[tuple[int, BoolArray]]:
+        """(zone, which messages meet it) of the zones of one form. A region is open along the axes that it does not name."""
+        cells = self._cells.get(form)
+        if cells is None or len(cells.zone) == 1:
+            return [(self._first_zone(form), np.ones(len(messages), np.bool_))]
+        at = 1 + places(cells.axes, messages.axes if messages.to else cells.axes)
         hashes = _channel_hashes(messages.channel, len(messages))
-        regions = messages.regions
         routed: dict[int, BoolArray] = {}
         for lo, hi, zone in zip(cells.lo, cells.hi, cells.zone.tolist(), strict=True):
             meets = (hashes >= lo[0]) & (hashes <= hi[0])
             if (lo[1:] != CODE_MIN).any() or (hi[1:] != CODE_MAX).any():
-                meets = meets & _meets(regions, lo[1:], hi[1:])
+                meets = meets & _meets(messages.regions, lo[at], hi[at])
             routed[zone] = routed[zone] | meets if zone in routed else meets
         return [(zone, mask) for zone, mask in routed.items() if mask.any()]
 
-    def routes(self, forms: Iterable[MessageBatch]) -> list[tuple[int, BoolArray]]:
-        """The same for messages to several forms, given as each of these hears them."""
-        routed: dict[int, BoolArray] = {}
-        for messages in forms:
-            for zone, mask in self.route(messages):
-                routed[zone] = routed[zone] | mask if zone in routed else mask
-        return list(routed.items())
-
     def state(self) -> dict[str, Any]:
-        cells = {form: [c.lo, c.hi, c.zone] for form, c in self._cells.items()}
+        cells = {form: [c.lo, c.hi, c.zone, c.axes] for form, c in self._cells.items()}
         return {"zones": self.zones, "cells": cells}
 
     @staticmethod
     def from_state(state: dict[str, Any]) -> ZoneMap:
         zone_map = ZoneMap(state["zones"])
-        zone_map._cells = {form: _Cells(*arrays) for form, arrays in state["cells"].items()}
+        zone_map._cells = {
+            form: _Cells(lo, hi, zone, tuple(axes)) for form, (lo, hi, zone, axes) in state["cells"].items()
+        }
         return zone_map
 
-    def _cells_of(self, form: str, dims: int) -> _Cells:
-        known = self._cells.get(form)
-        if known is None:
-            known = self._cells[form] = _whole(form, dims, self.zones)
-        return known
+    def _first_zone(self, form: str) -> int:
+        return _first_zone(form, self.zones)
 
 
 def _meets(regions: Regions, lo: Int64Array, hi: Int64Array) -> BoolArray:
@@ -120,31 +119,31 @@ def _meets(regions: Regions, lo: Int64Array, hi: Int64Array) -> BoolArray:
     return found
 
 
-def _whole(form: str, dims: int, zones: int) -> _Cells:
-    """One cell for all of the space, owned by a zone picked by the form's name."""
-    lo = np.full((1, 1 + dims), CODE_MIN, np.int64)
-    return _Cells(lo, np.full_like(lo, CODE_MAX), np.array([zlib.crc32(form.encode()) % zones], np.int64))
+def _first_zone(form: str, zones: int) -> int:
+    """The zone, picked by the form's name, that owns a space which is not cut, or the first of its cells."""
+    return zlib.crc32(form.encode()) % zones
 
 
-def _partition(points: PointBatch, zones: int, split_points_min: int, may_cut: BoolArray) -> _Cells:
-    whole = _whole(points.form, points.coords.shape[1], zones)
+def _partition(points: PointBatch, zones: int, split_points_min: int, space: ParameterSpace) -> _Cells:
+    first = _first_zone(points.form, zones)
+    lo = np.full(1 + space.dims, CODE_MIN, np.int64)
+    hi = np.full_like(lo, CODE_MAX)
     if zones == 1 or len(points) < split_points_min:
-        return whole
+        return _Cells(lo[None], hi[None], np.array([first], np.int64), space.axes)
     full = np.column_stack([_channel_hashes(points.channel, len(points)), points.coords])
-    cells = [(whole.lo[0], whole.hi[0], full)]
+    cells = [(lo, hi, full)]
     # Cells of equal points cannot be cut.
     final: list[tuple[Int64Array, Int64Array, Int64Array]] = []
     while cells and len(cells) + len(final) < zones:
         heaviest = cells.pop(max(range(len(cells)), key=lambda i: len(cells[i][2])))
-        halves = _split(*heaviest, may_cut)
+        halves = _split(*heaviest, space.may_cut)
         if halves is None:
             final.append(heaviest)
         else:
             cells.extend(halves)
     cells.extend(final)
-    first = int(whole.zone[0])
     owners = (np.arange(len(cells)) + first) % zones
-    return _Cells(np.array([cell[0] for cell in cells]), np.array([cell[1] for cell in cells]), owners)
+    return _Cells(np.array([cell[0] for cell in cells]), np.array([cell[1] for cell in cells]), owners, space.axes)
 
 
 def _split(

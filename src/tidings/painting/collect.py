@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tidings.families.registry import family_of, heard
+from tidings.families.registry import family_of, heard, spec_of
 from tidings.files import open_input, read_lines
 from tidings.model.catalog import Catalog, Column
 from tidings.model.channel import ChannelKey, channel_keys
@@ -129,9 +129,9 @@ def _plane_of(catalog: Catalog, engine: StagedEngine, watch: _Watch, id: str) ->
 
 def _column(catalog: Catalog, form_key: str) -> Column | None:
     """The column whose ranges make the plane of a form; None if it has none."""
-    family, form = family_of(form_key)
+    form = family_of(form_key)[1]
     ranges = form.shape.ranges
-    if len(ranges) != 1 or form.shape.movement is not None or family.dims(form) != 2:
+    if len(ranges) != 1 or form.shape.movement is not None or spec_of(form_key, catalog).space.dims != 2:
         return None
     return catalog.table(form.shape.tables[0]).column(ranges[0].column)
 

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.families.base import FirstRows, Pairs, Views
-from tidings.families.registry import family_of, heard_by
+from tidings.families.optional import RememberingViews
+from tidings.families.protocols import FirstRows, Pairs, Views
+from tidings.families.registry import family_of, heard_by, spec_of
 from tidings.kernels.forest import PointForest
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
@@ -42,9 +43,12 @@ class _FormPoints:
     def __init__(self, key: str, catalog: Catalog) -> None:
         self.key = key
         self.family, self.form = family_of(key)
-        self.channel_types = self.family.channel_types(self.form, catalog)
-        self.forest = PointForest(self.family.dims(self.form))
+        space = spec_of(key, catalog).space
+        self.channel_types = space.channel_types
+        self.forest = PointForest(space.dims)
         self.views: Views = self.family.views(self.form, catalog)
+        self.remembering = self.views if isinstance(self.views, RememberingViews) else None
+        """The views, if they hold more than their points."""
         self.channels: dict[ChannelKey, int] = {}
         self.slots: dict[str, tuple[int, ...]] = {}
         self.details: dict[int, bytes] = {}
@@ -52,6 +56,14 @@ class _FormPoints:
     def all_slots(self) -> Int64Array:
         """Slots of all points, subscription by subscription."""
         return np.array([slot for slots in self.slots.values() for slot in slots], np.int64)
+
+    def dump(self) -> Any:
+        """What views hold beyond their points."""
+        return None if self.remembering is None else self.remembering.dump(self.all_slots())
+
+    def load(self, state: Any) -> None:
+        if self.remembering is not None:
+            self.remembering.load(self.all_slots(), state)
 
     def number_channels(self, columns: Iterable[pa.Array], length: int, *, is_new: bool = False) -> Int64Array:
         """Channel numbers of rows; unknown channels are added (`is_new`) or give NO_CHANNEL."""
@@ -120,7 +132,7 @@ class Gateway:
 
     def replay(self, entry: Any) -> None:
         created, leaving = self._move(entry["points"])
-        remembering = {key: homes for key, homes in created.items() if self._forms[key].views.remembers}
+        remembering = {key: homes for key, homes in created.items() if self._forms[key].remembering is not None}
         self._snapshots(remembering, entry["snapshots"])
         for form, messages in self._by_form(decode(part) for part in entry["messages"]):
             form.views.tell(messages, self._pairs(form, messages, leaving, has_moved=True))
@@ -135,7 +147,8 @@ class Gateway:
         }
 
     def _alters(self, batch: MessageBatch | SnapshotBatch) -> bool:
-        return any(form.views.remembers and form.views.is_memorable(batch) for form in self._listening(batch))
+        views = (form.remembering for form in self._listening(batch))
+        return any(some is not None and some.is_memorable(batch) for some in views)
 
     def _listening(self, batch: MessageBatch | SnapshotBatch) -> list[_FormPoints]:
         """The forms, of those with subscriptions here, that messages are for."""
@@ -156,13 +169,12 @@ class Gateway:
 
     def dump(self) -> bytes:
         held = [form for form in self._forms.values() if form.slots]
-        return pack([{"points": self._dump_points(form), "views": form.views.dump(form.all_slots())} for form in held])
+        return pack([{"points": self._dump_points(form), "views": form.dump()} for form in held])
 
     def load(self, blob: bytes) -> None:
         for state in unpack(blob):
             self._move([state["points"]])
-            form = self._forms[state["points"].form]
-            form.views.load(form.all_slots(), state["views"])
+            self._forms[state["points"].form].load(state["views"])
 
     def _move(self, batches: Iterable[PointBatch]) -> tuple[dict[str, list[int]], dict[str, dict[str, list[int]]]]:
         """Lets points appear and marks those that go: (form -> home slots created, form -> id -> slots leaving)."""
@@ -241,7 +253,7 @@ class Gateway:
         for messages in batches:
             for form in self._listening(messages) if len(messages) else ():
                 own = heard_by(form.key, messages, self._catalog)
-                if form.views.wants_order:
+                if form.remembering is not None:
                     ordered.setdefault((form.key, messages.target is None), []).append(own)
                 else:
                     yield form, own

@@ -13,8 +13,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import Family
-from tidings.families.registry import classify, family_of
+from tidings.families.optional import Netting
+from tidings.families.protocols import Family
+from tidings.families.registry import classify, family_of, spec_of
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX
 from tidings.model.channel import channel_columns
@@ -140,8 +141,8 @@ class Door:
         self._order += 1
 
     def _batch(self, form_key: str, gathered: list[Any]) -> PointBatch:
-        family, form = family_of(form_key)
-        types = family.channel_types(form, self._catalog)
+        space = spec_of(form_key, self._catalog).space
+        types = space.channel_types
         event, after, order, id, channel, coords, home, details = (gathered[i::_FIELDS] for i in range(_FIELDS))
         # No channel at all (a contradictory IN): nulls, which no message ever matches.
         nowhere: Any = (None,) * len(types)
@@ -152,14 +153,14 @@ class Door:
             np.array(order, np.int64),
             pa.array(id, pa.string()),
             tuple(channel_columns(types, [nowhere if key is None else key for key in channel])),
-            np.fromiter(chain.from_iterable(coords), np.int64).reshape(len(id), family.dims(form)),
+            np.fromiter(chain.from_iterable(coords), np.int64).reshape(len(id), space.dims),
             np.array(home, np.bool_),
             pa.array(details, pa.binary()),
         )
 
 
 def _net(family: Family, placement: Placement) -> Placement:
-    form = family.net(family_of(placement.form)[1])
+    form = family.net(family_of(placement.form)[1]) if isinstance(family, Netting) else None
     if form is None:
         raise RecordError("option 'net' is for ORDER BY .. LIMIT with at most one range, not for this query")
     return placement._replace(form=form.key)

@@ -15,8 +15,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import Partition, Rows
-from tidings.families.registry import family_of
+from tidings.families.protocols import Rows
+from tidings.families.registry import family_of, spec_of
+from tidings.families.spec import ByValues, FormSpec, Together
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX, ChangeBatch, Op, TableChanges, take_changes
@@ -35,35 +36,45 @@ _BOXES_AT_ONCE = 262_144
 _LATE_MAX = 131_072
 
 
-def group_of(form_key: str, shards: int) -> GroupKey:
+def group_of(form_key: str, catalog: Catalog, shards: int) -> GroupKey:
     """The group of a form, where there are so many shards for each."""
-    family, form = family_of(form_key)
-    spread = _spread(form_key, shards)
+    family, spec = family_of(form_key)[0], spec_of(form_key, catalog)
+    spread = _spread(spec, shards)
     if not spread:
-        return f"{family.name} in one shard: {family.gathers(form, is_spread=shards > 1)}"
+        return f"{family.name} in one shard: {_colocation_key(spec, shards)}"
     if len(spread) > 1 and len(set(spread.values())) == 1:
         # Whatever tables they have, rows with equal values in these columns meet in one shard.
         return f"{family.name} by {msgspec.json.encode(next(iter(spread.values()))).decode()}"
     return msgspec.json.encode(sorted(spread.items())).decode()
 
 
-def _spread(form_key: str, shards: int) -> dict[str, tuple[str, ...]]:
+def _spread(spec: FormSpec, shards: int) -> dict[str, tuple[str, ...]]:
     """Per table the columns by which the work of a form is spread; nothing where it is not."""
-    family, form = family_of(form_key)
-    columns = family.partition_columns(form) if shards > 1 or len(form.shape.tables) == 1 else {}
-    return columns if any(columns.values()) else {}
+    if isinstance(spec.sharding, ByValues) and not _are_all_together(spec, shards):
+        return dict(spec.sharding.columns)
+    return {}
 
 
-def by_value(points: Iterable[PointBatch]) -> list[PointBatch]:
+def _colocation_key(spec: FormSpec, shards: int) -> str:
+    return spec.sharding.key if isinstance(spec.sharding, Together) and not _are_all_together(spec, shards) else ""
+
+
+def _are_all_together(spec: FormSpec, shards: int) -> bool:
+    """With one shard there is nothing to spread: forms of several tables, which may have tables in common, all meet."""
+    return shards == 1 and len(spec.tables) > 1
+
+
+def sent_on(points: Iterable[PointBatch], catalog: Catalog) -> list[PointBatch]:
     """Those events whose forms are served in this stage."""
-    return [batch for batch in points if family_of(batch.form)[0].partition is Partition.VALUE]
+    return [batch for batch in points if not spec_of(batch.form, catalog).is_with_rows]
 
 
 class Groups:
     """Which groups there are and which tables they look at."""
 
-    def __init__(self, shards: int) -> None:
+    def __init__(self, catalog: Catalog, shards: int) -> None:
         """`shards`: of each group."""
+        self._catalog = catalog
         self._shards = shards
         self._columns: dict[GroupKey, dict[str, tuple[str, ...]]] = {}
 
@@ -71,14 +82,15 @@ class Groups:
         """Takes in a form; gives its group, and the tables that are new to that."""
         key = self.of(form_key)
         columns = self._columns.setdefault(key, {})
-        spread = _spread(form_key, self._shards)
-        new = [table for table in family_of(form_key)[1].shape.tables if table not in columns]
+        spec = spec_of(form_key, self._catalog)
+        spread = _spread(spec, self._shards)
+        new = [table for table in spec.tables if table not in columns]
         columns.update((table, spread.get(table, ())) for table in new)
         return key, new
 
     def of(self, form_key: str) -> GroupKey:
         """The group of a form."""
-        return group_of(form_key, self._shards)
+        return group_of(form_key, self._catalog, self._shards)
 
     def watching(self, table: str) -> list[GroupKey]:
         return [key for key, columns in self._columns.items() if table in columns]
@@ -192,7 +204,7 @@ class FormShard:
                     yield sent
                     sent, boxes = Sent(), 0
             for points in due:
-                tables: dict[str, Rows] = {t: self._store(t) for t in family_of(points.form)[1].shape.tables}
+                tables: dict[str, Rows] = {t: self._store(t) for t in spec_of(points.form, self._catalog).tables}
                 self._host.release(points, tables, sent if is_wanted else None)
         self._host.settle()
         yield sent

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidings.families.base import Rows, Server
-from tidings.families.registry import family_of
+from tidings.families.optional import FamilyServer, Interleaving, Remembering, Replanning
+from tidings.families.protocols import Memory, Rows, Server
+from tidings.families.registry import family_of, spec_of
 from tidings.model.catalog import Catalog
-from tidings.model.change import TableChanges
+from tidings.model.change import TableChanges, runs_of
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import Event, PointBatch
 
@@ -46,12 +47,14 @@ class Host:
 
     def remembers(self, table: str) -> bool:
         """Whether any server must see the table's changes again when state is restored from a log."""
-        return any(server.remembers_changes for server in self._by_table.get(table, ()))
+        return any(server.memory is Memory.CHANGES for server in self._by_table.get(table, ()))
 
     def change(self, changes: TableChanges, sent: Sent | None, *, is_oblivious: bool) -> None:
         """Passes changes to the servers of the one or the other sort; with `sent` None only to those that must remember."""
         for server in self._by_table.get(changes.table, ()):
-            if server.is_oblivious is not is_oblivious or (sent is None and not server.remembers_changes):
+            if (server.memory is Memory.NOTHING) is not is_oblivious:
+                continue
+            if sent is None and server.memory is not Memory.CHANGES:
                 continue
             # Taken whether wanted or not: a server may well be a generator, which does nothing until it is asked.
             messages = list(server.change(changes))
@@ -67,7 +70,7 @@ class Host:
         placed = []
         for event, run in points.runs():
             if event is Event.DROP:
-                if server.is_oblivious:
+                if server.memory is Memory.NOTHING:
                     self._leaving.append((server, run))
                 else:
                     server.drop(run)
@@ -83,22 +86,30 @@ class Host:
         """The messages for changes of all tables up to some moment; made when they are asked for, and all must be."""
         for key, server in self._servers.items():
             own = [batch for batch in changes if batch.table in self._tables[key]]
-            if own and (is_wanted or server.remembers_changes):
+            if not own or not (is_wanted or server.memory is Memory.CHANGES):
+                continue
+            if isinstance(server, Interleaving):
                 yield from server.stretch(own)
+            else:
+                for run in runs_of(own):
+                    yield from server.change(run)
 
     def decide(self) -> dict[str, Any]:
         """What servers want to do otherwise from now on."""
-        decided = {key: server.decide() for key, server in self._servers.items()}
+        decided = {key: server.decide() for key, server in self._servers.items() if isinstance(server, Replanning)}
         return {key: decision for key, decision in decided.items() if decision is not None}
 
     def follow(self, decisions: Mapping[str, Any], seq: int) -> Iterator[MessageBatch]:
         for key, decision in decisions.items():
-            yield from self._servers[key].follow(decision, seq)
+            server = self._servers[key]
+            assert isinstance(server, Replanning), f"{type(server).__name__} has decided something, but cannot follow"
+            yield from server.follow(decision, seq)
 
     def recover(self) -> None:
         """Changes have been played again, to restore state."""
         for server in self._servers.values():
-            server.recover()
+            if isinstance(server, Replanning):
+                server.recover()
 
     def settle(self) -> None:
         """The end of a micro-batch: those who have gone are forgotten by servers that were not to notice earlier."""
@@ -107,25 +118,30 @@ class Host:
         self._leaving.clear()
 
     def dump(self) -> dict[str, Any]:
-        return {key: {"forms": self._forms[key], "state": server.dump()} for key, server in self._servers.items()}
+        states = {key: server.dump() for key, server in self._servers.items() if isinstance(server, Remembering)}
+        return {key: {"forms": self._forms[key], "state": states.get(key)} for key in self._servers}
 
     def load(self, state: dict[str, Any]) -> None:
         for key, value in state.items():
             for form_key in value["forms"]:
                 self._server(form_key)
-            self._servers[key].load(value["state"])
+            server = self._servers[key]
+            if isinstance(server, Remembering):
+                server.load(value["state"])
 
     def _server(self, form_key: str) -> Server:
         """The server of a form, which may have to be made, or to hear of more tables."""
         family, form = family_of(form_key)
-        strategy = self._strategies.get(family.name, family.strategies[0])
-        key = family.name if family.shares_server(strategy) else form_key
+        key = family.name if family.name in self._servers else form_key
         if key not in self._servers:
-            self._servers[key] = family.server(form, self._catalog, strategy)
+            strategy = self._strategies.get(family.name, family.strategies[0])
+            server = family.server(form, self._catalog, strategy)
+            key = family.name if isinstance(server, FamilyServer) else form_key
+            self._servers[key] = server
         if form_key not in self._forms.setdefault(key, []):
             self._forms[key].append(form_key)
             tables = self._tables.setdefault(key, set())
-            for table in form.shape.tables:
+            for table in spec_of(form_key, self._catalog).tables:
                 if table not in tables:
                     tables.add(table)
                     self._by_table.setdefault(table, []).append(self._servers[key])

@@ -16,7 +16,7 @@ from tidings.model.points import PointBatch
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.deliver import Gateway, GatewayWork
 from tidings.pipeline.door import Door
-from tidings.pipeline.forms import FormShard, FormsWork, GroupKey, by_value
+from tidings.pipeline.forms import FormShard, FormsWork, GroupKey, sent_on
 from tidings.pipeline.host import Sent
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.stats import Stats
@@ -106,7 +106,7 @@ class StagedEngine:
         groups: dict[GroupKey, FormsWork] = {}
         for group, changes in result.images:
             groups.setdefault(group, FormsWork()).changes.append(changes)
-        for points in by_value(result.released):
+        for points in sent_on(result.released, self.catalog):
             groups.setdefault(self._tables.groups.of(points.form), FormsWork()).points.append(points)
         for group, forms_work in groups.items():
             if group not in self._forms:

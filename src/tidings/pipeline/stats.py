@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidings.families.base import Form
+from tidings.families.spec import Form
 from tidings.model.message import MessageBatch
 from tidings.network.wire import wire_size
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tidings.families.base import Form, Partition, Rows
-from tidings.families.registry import family_of
+from tidings.families.protocols import Rows
+from tidings.families.registry import spec_of
+from tidings.families.spec import ByKey
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX, SEQ_NEXT, ChangeBatch, TableChanges, null_rows
@@ -87,7 +88,7 @@ class TableShard:
         self._pending: dict[str, PointBatch] = {}
         self.passed = 0
         """The last sequence number seen by all shards."""
-        self.groups = Groups(shards if form_shards is None else form_shards)
+        self.groups = Groups(catalog, shards if form_shards is None else form_shards)
         """Forms of the next stage seen so far, by how their work is spread."""
 
     def apply(self, work: TablesWork) -> tuple[TablesResult, Any]:
@@ -218,13 +219,13 @@ class TableShard:
         tables: dict[str, Rows] = dict(self._stores)
         for released in _last_lives(due):
             sent = None if result is None else result.sent
-            family, form = family_of(released.form)
-            if family.partition is Partition.VALUE:
-                group, new_tables = self.groups.add(form.key)
+            spec = spec_of(released.form, self._catalog)
+            if not spec.is_with_rows:
+                group, new_tables = self.groups.add(released.form)
                 if result is not None:
                     result.images.extend(self._first_rows(group, new_tables, moment))
-            elif family.follows_rows(form, self._catalog):
-                own = released.take(self._is_own(form, released))
+            elif isinstance(spec.sharding, ByKey):
+                own = released.take(self._is_own(spec.sharding, released))
                 if len(own):
                     placed = self._host.release(own, tables, sent)
                     if result is not None:
@@ -235,13 +236,11 @@ class TableShard:
             if result is not None:
                 result.released.append(released)
 
-    def _is_own(self, form: Form, points: PointBatch) -> BoolArray:
+    def _is_own(self, sharding: ByKey, points: PointBatch) -> BoolArray:
         """Which points follow rows of this shard."""
         if self._shards == 1:
             return np.ones(len(points), np.bool_)
-        pinned = [ref.column for ref in form.shape.equalities]
-        key = self._catalog.table(form.shape.tables[0]).key
-        group, keys = group_channels([points.channel[pinned.index(name)] for name in key], len(points))
+        group, keys = group_channels([points.channel[at] for at in sharding.components], len(points))
         return np.array([shard_of_key(key, self._shards) == self._shard for key in keys], np.bool_)[group]
 
     def _first_rows(

@@ -1,5 +1,5 @@
 """The job as one Structured Streaming query: source -> replicas; or, where messages are wanted, source -> ingest -> tables ->
-(forms ->) deliver.
+forms -> deliver.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tidings.families.base import Partition
-from tidings.families.registry import families
 from tidings.spark.envelope import SCHEMA
 from tidings.spark.processor import ShardProcessor, Stage
 from tidings.spark.stages import DELIVER, FORMS, REPLICA, TABLES, JobStage, Plan
@@ -20,10 +18,7 @@ from tidings.spark.stages import DELIVER, FORMS, REPLICA, TABLES, JobStage, Plan
 def routed_messages(source: DataFrame, plan: Plan) -> DataFrame:
     """Input blocks -> envelopes for zones: messages routed to every zone they meet, subscription events, metrics."""
     envelopes = source.mapInArrow(partial(_ingest, plan), SCHEMA)
-    envelopes = _stateful(envelopes, JobStage(TABLES, plan))
-    if any(family.partition is Partition.VALUE for family in families()):
-        envelopes = _stateful(envelopes, JobStage(FORMS, plan))
-    return envelopes
+    return _stateful(_stateful(envelopes, JobStage(TABLES, plan)), JobStage(FORMS, plan))
 
 
 def notifications(source: DataFrame, plan: Plan) -> DataFrame:

@@ -24,8 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from tidings import __version__
-from tidings.families.base import SHARED
-from tidings.families.registry import shares_rows, zone_cuts
+from tidings.families.optional import SHARED
+from tidings.families.registry import shares_rows, spaces_of
 from tidings.files import open_input, peak_rss_mb, read_lines, replacing, write_json, write_lines
 from tidings.model.blob import pack
 from tidings.model.errors import UsageError
@@ -130,7 +130,8 @@ def _plan(
     catalog_sql = catalog.read_text(encoding="utf-8-sig")
     ready = work / "ready.json"
     if not ready.exists():
-        door = Door(parse_catalog(catalog_sql))
+        tables = parse_catalog(catalog_sql)
+        door = Door(tables)
         with progress() as display, open_input(subscriptions) as source:
             task = display.add_task("subscriptions", total=None)
             refused = door.read(read_lines(source), lambda n: display.update(task, completed=n))
@@ -138,7 +139,7 @@ def _plan(
         (work / "points").write_bytes(pack(points))
         is_shared = all(shares_rows(batch.form, strategies) for batch in points)
         if not is_shared:
-            (work / "zones").write_bytes(pack(ZoneMap.build(points, partitions, cuts=zone_cuts).state()))
+            (work / "zones").write_bytes(pack(ZoneMap.build(points, partitions, spaces_of(tables)).state()))
         known = {"partitions": partitions, "is_shared": is_shared, "refused": [entry.line() for entry in refused]}
         write_json(ready, known)
     known = json.loads(ready.read_text())

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.registry import heard
 from tidings.model.blob import pack, unpack
 from tidings.model.message import SnapshotBatch
 from tidings.model.points import Event, PointBatch
 from tidings.network.wire import decode, encode_parts
-from tidings.pipeline.forms import FormShard, FormsWork, by_value
+from tidings.pipeline.forms import FormShard, FormsWork, sent_on
 from tidings.pipeline.host import Sent
 from tidings.pipeline.stats import Stats
 from tidings.pipeline.tables import TableShard, TablesWork
@@ -53,7 +52,7 @@ class TablesWorker:
         yield from place(self._plan, result.placed)
         if self._is_first:
             yield from place(self._plan, result.released)
-            yield from self._to_groups(by_value(result.released))
+            yield from self._to_groups(sent_on(result.released, self._plan.catalog))
         for group, changes in result.images:
             for shard, part in self._shard.groups.split(group, changes):
                 yield Envelope(self._plan.keys.group(group, shard), kinds.CHANGES, pack([part]))
@@ -124,7 +123,7 @@ def send(plan: Plan, sent: Sent, released: list[PointBatch]) -> Iterator[Envelop
     stats = Stats()
     for batch in sent.merged():
         sizes = []
-        for zone, mask in plan.zones.routes(heard(batch, plan.catalog)):
+        for zone, mask in plan.zones.route(batch):
             for blob in encode_parts(batch, np.flatnonzero(mask)):
                 sizes.append(len(blob))
                 yield Envelope(plan.keys.zone(zone), kinds.MESSAGES, blob)

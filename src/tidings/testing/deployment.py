@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from tidings.families.registry import family_of, heard, zone_cuts
+from tidings.families.registry import spaces_of
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch, TableChanges
@@ -24,7 +24,7 @@ from tidings.model.quarantine import Quarantined
 from tidings.network.zones import ZoneMap
 from tidings.pipeline.deliver import Gateway, GatewayWork
 from tidings.pipeline.door import Door
-from tidings.pipeline.forms import FormShard, FormsWork, GroupKey, by_value
+from tidings.pipeline.forms import FormShard, FormsWork, GroupKey, sent_on
 from tidings.pipeline.host import Sent
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.partition import shard_of_values
@@ -146,7 +146,7 @@ class Deployment:
         for table_shard, group, changes in images:
             for shard, part in self._tables[table_shard].stage.groups.split(group, changes):
                 works.setdefault((group, shard), FormsWork()).changes.append(part)
-        for points in by_value(released):
+        for points in sent_on(released, self.catalog):
             groups = self._tables[0].stage.groups
             group = groups.of(points.form)
             for shard in groups.shards(group):
@@ -167,7 +167,7 @@ class Deployment:
             for zone in np.unique(zones).tolist():
                 works[zone].points.append(points.take(zones == zone))
         for batch in messages:
-            for zone, mask in self._zone_map.routes(heard(batch, self.catalog)):
+            for zone, mask in self._zone_map.route(batch):
                 works[zone].messages.append(batch.take(np.flatnonzero(mask)))
         for zone, rows in self._place_snapshots(released, snapshots):
             works[zone].snapshots.append(rows)
@@ -197,7 +197,7 @@ def deploy(workload: Workload, strategies: dict[str, str], layout: Layout | None
     """A deployment with the workload's subscriptions at its door, and zones cut as fine as the layout allows."""
     layout = layout or Layout()
     zone_map = (
-        ZoneMap.build(_all_points(workload), layout.zones, cuts=zone_cuts, split_points_min=2)
+        ZoneMap.build(_all_points(workload), layout.zones, spaces_of(workload.catalog), split_points_min=2)
         if layout.zones > 1
         else None
     )
@@ -214,7 +214,8 @@ def _all_points(workload: Workload) -> list[PointBatch]:
     door = Door(workload.catalog)
     door.read(workload.subscription_lines())
     batches = [batch.take(batch.event == np.int8(Event.CREATE)) for batch in door.take()]
-    assert all(family_of(batch.form)[0].dims(family_of(batch.form)[1]) == batch.coords.shape[1] for batch in batches)
+    space_of = spaces_of(workload.catalog)
+    assert all(space_of(batch.form).dims == batch.coords.shape[1] for batch in batches)
     return batches
 
 

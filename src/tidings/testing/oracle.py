@@ -1,6 +1,6 @@
 """The oracle: every answer recomputed from scratch after every change, and the notifications that follow from it.
 
-It shares nothing with the pipeline but the SQL compiler and `Family.answer`, the definition of what is right.
+It shares nothing with the pipeline but the SQL compiler and `Family.reference`, the definition of what is right.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidings.families.base import PlainTables
+from tidings.families.optional import HoldingReference
+from tidings.families.protocols import PlainTables
 from tidings.families.registry import classify
 from tidings.model.catalog import Catalog
 from tidings.sql import Compiler, Statement
@@ -57,9 +58,10 @@ class Recomputation:
     def follow(self, followed: Followed) -> Followed:
         """Recomputes the answer."""
         shape, constants = followed.statement.shape, followed.statement.constants
-        family = classify(followed.statement, self.catalog)
-        followed.held = family.hold(shape, constants, self.catalog, self.tables, followed.held)
-        followed.answer = answer_of(family.answer(shape, constants, self.catalog, self.tables, followed.held))
+        reference = classify(followed.statement, self.catalog).reference
+        if isinstance(reference, HoldingReference):
+            followed.held = reference.hold(shape, constants, self.catalog, self.tables, followed.held)
+        followed.answer = answer_of(reference.answer(shape, constants, self.catalog, self.tables, followed.held))
         return followed
 
     def register(self, record: Record) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from tidings.families import registry
-from tidings.families.base import Family
+from tidings.families.protocols import Family
 from tidings.model.catalog import Catalog
 from tidings.sql.shape import Shape
 from tidings.testing.checks import CHECKS, Case

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tidings.families.base import Form
 from tidings.families.drift.kernels.audiences import (
     FAN,
     GROUPING_COLUMNS,
@@ -39,6 +38,7 @@ from tidings.families.drift.kernels.telling import (
 from tidings.families.drift.kernels.thresholds import MOVED, MOVED_PERCENT, MOVED_RATIO
 from tidings.families.drift.subscription import space_of
 from tidings.families.evaluator import Evaluator, Events, Lives, Projections, Store, Told
+from tidings.families.spec import Form
 from tidings.kernels.rows import I64, NONE, PAGE_BITS
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import ChannelKey, channel_keys

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import Rows
 from tidings.families.drift.rows import NO_TIME, Float64Array, changed_keys, in_key_order, row_keys, rows_on, values_of
 from tidings.families.drift.subscription import Space
+from tidings.families.protocols import Rows
 from tidings.kernels.anchors import ABSOLUTE, CHOOSE, PERCENT, RATIO, Anchors, Touched
 from tidings.kernels.plain_anchors import PlainAnchors
 from tidings.model.change import TableChanges

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.families.drift.threshold import has_been_silent, has_moved, roundest_between
-from tidings.model.catalog import Column, Table
+from tidings.families.optional import HoldingReference
+from tidings.families.protocols import PlainTables
+from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.codes import CODE_MIN, code_of
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Movement, Shape
@@ -17,6 +19,18 @@ from tidings.sql.shape import Movement, Shape
 Row = dict[str, Any]
 Held = dict[Any, Row]
 """Primary key -> the row as last told."""
+
+
+class DriftReference(HoldingReference):
+    def hold(self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any) -> Held:
+        table = catalog.table(shape.tables[0])
+        return hold(shape, constants, table, tables[table.name], held)
+
+    def answer(self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any) -> list[Row]:
+        """The shown columns of what is held."""
+        if shape.projection is None:
+            return list(held.values())
+        return [{ref.column: row[ref.column] for ref in shape.projection} for row in held.values()]
 
 
 def hold(shape: Shape, constants: Constants, table: Table, rows: dict[Any, Row], held: Held | None) -> Held:
@@ -30,13 +44,6 @@ def hold(shape: Shape, constants: Constants, table: Table, rows: dict[Any, Row],
         told = None if held is None else held.get(key)
         now[key] = row if told is None or _is_due(movement, constants, table, told, row) else told
     return now
-
-
-def answer(shape: Shape, held: Held) -> list[Row]:
-    """The shown columns of what is held."""
-    if shape.projection is None:
-        return list(held.values())
-    return [{ref.column: row[ref.column] for ref in shape.projection} for row in held.values()]
 
 
 def _follows(shape: Shape, constants: Constants, row: Row) -> bool:

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.families.base import Rows
 from tidings.families.drift.subscription import Space
+from tidings.families.protocols import Rows
 from tidings.model.change import TableChanges
 from tidings.model.channel import ChannelKey, channel_column, channel_keys, group_channels
 from tidings.model.codes import CODE_MIN, Int64Array, code_of, codes_of

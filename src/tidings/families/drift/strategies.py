@@ -12,22 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from tidings.families.base import Created, Rows, Server
 from tidings.families.drift.index import Followers, PlainFollowers
 from tidings.families.drift.reformulate import ASKED, everyone, messages_of, regions_of, tags_of
 from tidings.families.drift.rows import changed_keys, snapshots, values_of
 from tidings.families.drift.subscription import Space
 from tidings.families.listeners import Listeners
+from tidings.families.optional import Remembering
+from tidings.families.protocols import Created, Memory, Rows, Server
 from tidings.model.change import TableChanges
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
 
 
-class RegionServer(Server):
+class RegionServer(Server, Remembering):
     """A few ranges per change, however many subscriptions there are and it concerns."""
 
-    remembers_changes = True
+    memory = Memory.CHANGES
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -83,8 +84,10 @@ class UnicastServer(RegionServer):
         return [MessageBatch(chosen.form, chosen.seq, chosen.channel, regions, chosen.payload, target)]
 
 
-class RelaxServer(Server):
+class RelaxServer(Server, Remembering):
     """Every change of a row to everyone who follows it."""
+
+    memory = Memory.POINTS
 
     def __init__(self, space: Space) -> None:
         self.space = space

@@ -14,13 +14,15 @@ from math import prod
 
 import pyarrow as pa
 
-from tidings.families.base import Form, Objection
 from tidings.families.drift.threshold import roundest_between
+from tidings.families.optional import Objection
+from tidings.families.spec import ByKey, ByRow, Form, FormSpec, shown_of_table
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import ChannelKey, channel_component, channel_type
 from tidings.model.codes import code_of
 from tidings.model.errors import SqlError
 from tidings.model.points import Placement
+from tidings.model.space import CHANNEL, ParameterSpace
 from tidings.model.types import ColumnType
 from tidings.sql.constants import Constants
 from tidings.sql.shape import MovementKind, Shape
@@ -78,6 +80,23 @@ def space_of(form: Form, catalog: Catalog) -> Space:
         None if silence is None else silence.ticks,
         table.column_names if shape.projection is None else tuple(ref.column for ref in shape.projection),
         form.variant == SEVERAL_CHANNELS,
+    )
+
+
+def spec_of(form: Form, catalog: Catalog) -> FormSpec:
+    space = space_of(form, catalog)
+    # A label means something to its own form only.
+    radius, label = f"{space.kind} {space.table.name}.{space.column.name}", f"label {form.key}"
+    channel = tuple((f"{space.table.name}.{column.name}", channel_type(column.type)) for column in space.pinned)
+    # Labels are chosen by the server. A snapshot of several rows needs all points of its subscription.
+    uncut = {label, radius, CHANNEL} if space.has_several_channels else {label}
+    pinned = [column.name for column in space.pinned]
+    sharding = ByKey(tuple(map(pinned.index, space.table.key))) if space.follows_one_row else ByRow()
+    return FormSpec(
+        ParameterSpace((radius, label), channel, frozenset(uncut)),
+        form.shape.tables,
+        sharding,
+        shown_of_table(form.shape, catalog),
     )
 
 

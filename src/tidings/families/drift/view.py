@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import FirstRows, Pairs, Told, Views
 from tidings.families.drift.reformulate import ASKED, GONE
 from tidings.families.drift.rows import NO_TIME, TIME, VALUE
 from tidings.families.drift.subscription import Space
 from tidings.families.drift.threshold import has_been_silent, has_moved
 from tidings.families.drift.versions import NONE, Versions
+from tidings.families.optional import RememberingViews
+from tidings.families.protocols import FirstRows, Pairs, Told
 from tidings.kernels.succession import number_kinds, succeed
 from tidings.model.channel import ChannelKey, channel_column, channel_keys
 from tidings.model.codes import BoolArray, Int64Array, double_of
@@ -69,10 +70,7 @@ class _Holders:
         return held
 
 
-class DriftViews(Views):
-    wants_order = True
-    remembers = True
-
+class DriftViews(RememberingViews):
     def __init__(self, space: Space) -> None:
         self._space = space
         self._clear()

@@ -4,8 +4,3 @@ from __future__ import annotations
 
 SKYLINES = ("clu", "clu+", "tup", "tup+", "sub", "min")
 NAMES = ("auto", *(f"ref-sj:{skyline}" for skyline in SKYLINES), "enum-sj", "rel-sel", "ref-j+", "ref-j", "enum-j")
-
-
-def is_shared(name: str) -> bool:
-    """Whether rows go out once for all forms that want the same of them."""
-    return name in ("auto", "rel-sel") or name.startswith("ref-sj")

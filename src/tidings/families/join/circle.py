@@ -6,17 +6,15 @@ in it are joined to.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
+import pyarrow as pa
 
-from tidings.families.base import Form
 from tidings.families.join.rows import SIDE, carried
 from tidings.families.join.subscription import Space, space_of
+from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
-from tidings.model.codes import CODE_MAX, CODE_MIN, Int64Array
+from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch
-from tidings.model.region import Regions
 from tidings.sql.shape import ColumnRef, JoinEdge, Shape
 
 
@@ -49,16 +47,6 @@ def base_of(form: Form) -> int:
     return form.shape.tables.index(form.variant)
 
 
-@lru_cache(maxsize=4096)
-def columns_of(circle: Space, space: Space) -> Int64Array:
-    """Where the coordinates of a circle are among those of a space that has its sides."""
-    found = [
-        np.arange(own.coords.start, own.coords.stop)
-        for own in (space.sides[space.side_of(side.table.name)] for side in circle.sides)
-    ]
-    return np.concatenate([np.empty(0, np.int64), *found])
-
-
 def sides_of(space: Space, messages: MessageBatch) -> Int64Array:
     """The side of a space that each message tells a row of."""
     if messages.to:
@@ -67,13 +55,7 @@ def sides_of(space: Space, messages: MessageBatch) -> Int64Array:
     return sides
 
 
-def heard(form: Form, messages: MessageBatch, catalog: Catalog) -> MessageBatch:
-    """Messages of a circle, as one of the forms in it would have them."""
-    own, other = Form.from_key(messages.form), space_of(form, catalog)
-    circle = space_of(own, catalog)
-    boxes, columns = len(messages.regions.lo), columns_of(circle, other)
-    lo, hi = np.full((boxes, other.dims), CODE_MIN), np.full((boxes, other.dims), CODE_MAX)
-    lo[:, columns], hi[:, columns] = messages.regions.lo, messages.regions.hi
-    regions = Regions(lo, hi, messages.regions.tags, messages.regions.starts)
-    payload = carried(other, other.side_of(own.variant), messages.payload)
-    return MessageBatch(form.key, messages.seq, (), regions, payload, messages.target)
+def payload_of(form: Form, messages: MessageBatch, catalog: Catalog) -> pa.RecordBatch:
+    """What messages of a circle carry, as one of the forms in it would have it."""
+    space = space_of(form, catalog)
+    return carried(space, space.side_of(Form.from_key(messages.form).variant), messages.payload)

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from tidings.families.base import Form
 from tidings.families.evaluator import Evaluator, Events, Lives, Projections, Store, Told
 from tidings.families.join.kernels.combine import WALK_FIELDS, Newcomers, Plans
 from tidings.families.join.kernels.evaluate import DONE, FOUND_FULL, HITS_FULL, OUT_FULL, evaluate
@@ -43,6 +42,7 @@ from tidings.families.join.plan import (
 from tidings.families.join.predicates import Predicates, Tested, gathered
 from tidings.families.join.result import shown_columns
 from tidings.families.join.subscription import predicates_of
+from tidings.families.spec import Form
 from tidings.kernels.rows import I64, NONE
 from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex
 from tidings.model.catalog import Catalog

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tidings.families.base import Family, Form, Partition, PlainTables, Server, Views
-from tidings.families.join import choice, explanation, reference, subscription
-from tidings.families.join.result import shown_columns, shown_names
+from tidings.families.join import choice, subscription
+from tidings.families.join.explain import JoinExplanation
+from tidings.families.join.reference import JoinReference
+from tidings.families.optional import Carrying, Evaluating
+from tidings.families.protocols import Family, Server, Views
+from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog
-from tidings.model.codes import value_of
 from tidings.model.message import MessageBatch
 from tidings.model.points import Placement
 from tidings.sql.constants import Constants
-from tidings.sql.shape import ColumnRef, Shape
+from tidings.sql.shape import Shape
 
 if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
 
-class JoinFamily(Family):
+class JoinFamily(Family, Carrying, Evaluating):
     name = "join"
     strategies = choice.NAMES
-    partition = Partition.VALUE
-    summary = "rows of several tables that belong together: SELECT .. FROM t JOIN u USING (a) WHERE b BETWEEN x AND y"
+    reference = JoinReference()
+    explanation = JoinExplanation()
 
     def claims(self, shape: Shape, catalog: Catalog) -> bool:
         is_plain = len(shape.tables) > 1 and shape.order is None and shape.movement is None
@@ -34,14 +35,8 @@ class JoinFamily(Family):
     def place(self, shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
         return subscription.place(shape, constants, catalog)
 
-    def dims(self, form: Form) -> int:
-        return 2 * len(subscription.predicates_of(form.shape))
-
-    def channel_types(self, form: Form, catalog: Catalog) -> tuple[pa.DataType, ...]:
-        return ()
-
-    def partition_columns(self, form: Form) -> dict[str, tuple[str, ...]]:
-        return subscription.common_columns(form.shape)
+    def spec(self, form: Form, catalog: Catalog) -> FormSpec:
+        return subscription.spec_of(form, catalog)
 
     def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
         # Imported here because compiled kernels take a second to import, and only servers need them.
@@ -49,20 +44,15 @@ class JoinFamily(Family):
 
         return server_of(catalog, strategy)
 
-    def shares_server(self, strategy: str) -> bool:
-        return choice.is_shared(strategy)
+    def views(self, form: Form, catalog: Catalog) -> Views:
+        from tidings.families.join.view import JoinViews
 
-    def gathers(self, form: Form, *, is_spread: bool) -> str:
-        return subscription.center_of(form.shape) if is_spread else ""
+        return JoinViews(subscription.space_of(form, catalog))
 
-    def heard(self, form: Form, messages: MessageBatch, catalog: Catalog) -> MessageBatch:
-        from tidings.families.join.circle import heard
+    def carried(self, form: Form, messages: MessageBatch, catalog: Catalog) -> pa.RecordBatch:
+        from tidings.families.join.circle import payload_of
 
-        return heard(form, messages, catalog)
-
-    def shown(self, shape: Shape, catalog: Catalog) -> Sequence[tuple[ColumnRef, str]]:
-        columns = shown_columns(shape, catalog)
-        return list(zip(columns, shown_names(columns), strict=True))
+        return payload_of(form, messages, catalog)
 
     def evaluates(self, form: Form) -> bool:
         return True
@@ -71,24 +61,3 @@ class JoinFamily(Family):
         from tidings.families.join.evaluator import JoinEvaluator
 
         return JoinEvaluator(catalog, store)
-
-    def views(self, form: Form, catalog: Catalog) -> Views:
-        from tidings.families.join.view import JoinViews
-
-        return JoinViews(subscription.space_of(form, catalog))
-
-    def answer(
-        self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any
-    ) -> list[dict[str, Any]]:
-        return reference.answer(shape, constants, catalog, tables)
-
-    def explain(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
-        ends = []
-        for i, ref in enumerate(subscription.predicates_of(form.shape)):
-            type = catalog.table(ref.table).column(ref.column).type
-            low, high = (value_of(type, code) for code in placement.coords[2 * i : 2 * i + 2])
-            ends.append(f"{ref.table}.{ref.column} in [{low}, {high}]")
-        return [
-            ("point", ", ".join(ends) or "the one point that holds everything"),
-            *explanation.lines(subscription.space_of(form, catalog), strategy),
-        ]

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import Rows
 from tidings.families.join.junction import End, Junction
 from tidings.families.join.relation import NONE, Moves, Relation
 from tidings.families.join.subscription import Space, Wanted
+from tidings.families.protocols import Rows
 from tidings.kernels.ladders import Neighbours
 from tidings.model.change import TableChanges, null_rows
 from tidings.model.channel import ChannelKey

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tidings.families.base import PlainTables
 from tidings.families.join.result import shown_columns, shown_names
+from tidings.families.protocols import PlainTables, Reference
 from tidings.model.catalog import Catalog
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
 
 Row = dict[str, Any]
+
+
+class JoinReference(Reference):
+    def answer(self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any) -> list[Row]:
+        return answer(shape, constants, catalog, tables)
 
 
 def answer(shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables) -> list[Row]:

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import Created, Form, Rows, Server
 from tidings.families.join.boxes import Boxes
 from tidings.families.join.circle import circle_form
 from tidings.families.join.rows import GONE, PLACED, carried, codes_in, fits, told_rows
 from tidings.families.join.subscription import Space, space_of
+from tidings.families.optional import FamilyServer, Remembering
+from tidings.families.protocols import Created, Memory, Rows
+from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
 from tidings.model.message import MessageBatch, SnapshotBatch
@@ -21,10 +23,10 @@ from tidings.model.points import PointBatch
 from tidings.model.region import Regions
 
 
-class RelaxedServer(Server):
+class RelaxedServer(FamilyServer, Remembering):
     """One message per change, to all whose predicates on the table hold the old or the new row."""
 
-    is_oblivious = True
+    memory = Memory.NOTHING
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -60,7 +62,7 @@ class RelaxedServer(Server):
         starts = np.concatenate([[0], np.cumsum(is_box.sum(axis=1))])
         rows = told_rows(side, changes, at, new.counts)
         regions = Regions(boxes.lo, boxes.hi, tags, starts)
-        yield MessageBatch(circle.key, changes.seq[at], (), regions, rows, None, tuple(to))
+        yield MessageBatch(circle.key, changes.seq[at], (), regions, rows, None, tuple(to), circle.axes)
 
     def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
         self._listeners[points.form] += len(points)

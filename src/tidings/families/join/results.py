@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import Server
 from tidings.families.join.audience import Audience
 from tidings.families.join.boxes import Boxes
 from tidings.families.join.combine import Combined, combine
@@ -31,16 +30,16 @@ _AT_A_TIME = 1_024
 
 
 class ResultServer(JoinServer):
-    """Whole joined rows, to a region."""
+    """Whole joined rows, to a region.
+
+    A joined row has rows of all tables, also of those that the changed one has no value in common with: changes of several
+    tables cannot be interleaved.
+    """
 
     def __init__(self, catalog: Catalog, *, is_checked: bool) -> None:
         super().__init__(catalog)
         self._is_checked = is_checked
         self.audiences: dict[str, Audience] = {}
-
-    def stretch(self, changes: Sequence[TableChanges]) -> Iterable[MessageBatch]:
-        # A joined row has rows of all tables, also of those that the changed one has no value in common with.
-        return Server.stretch(self, changes)
 
     def _messages(self, arrival: Arrival) -> Iterator[MessageBatch]:
         for member in self.members.values():

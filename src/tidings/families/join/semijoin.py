@@ -9,32 +9,36 @@ Subscriptions of all forms that filter a table alike are a circle: a row is look
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import Form
 from tidings.families.join.audience import Audience
 from tidings.families.join.boxes import Boxes, both
-from tidings.families.join.circle import base_of, circle_form, columns_of
+from tidings.families.join.circle import base_of, circle_form
 from tidings.families.join.decomposition import Estimate, Filters, Sample, Traffic, cheapest, combinations_of
 from tidings.families.join.exposure import Exposure
 from tidings.families.join.first import first_rows
 from tidings.families.join.holders import partners_had
+from tidings.families.join.interleave import interleaved
 from tidings.families.join.meeting import Arrival, Setting
 from tidings.families.join.relation import NONE, Relation
 from tidings.families.join.rows import GONE, PLACED, told_rows
 from tidings.families.join.server import JoinServer, Member
 from tidings.families.join.skylines import Question, Skyline
 from tidings.families.join.subscription import Space, Wanted, space_of
+from tidings.families.optional import Interleaving, Replanning
+from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
+from tidings.model.change import TableChanges
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
+from tidings.model.space import places
 from tidings.sql.shape import Shape
 
 _PAIRS_AT_ONCE = 262_144
@@ -69,7 +73,7 @@ class Circle:
         return tuple(number for number in range(len(self.space.sides)) if number != self.base)
 
 
-class SemijoinServer(JoinServer):
+class SemijoinServer(JoinServer, Interleaving, Replanning):
     """Circles, whose rows are found where tables meet."""
 
     def __init__(self, catalog: Catalog, skyline: Skyline, *, is_free: bool = False) -> None:
@@ -84,6 +88,10 @@ class SemijoinServer(JoinServer):
         self._changes: dict[Wanted, float] = {}
         """Of each relation, those long ago counted less."""
         self._reconsider_after = _RECONSIDER_AFTER
+
+    def stretch(self, changes: Sequence[TableChanges]) -> Iterable[MessageBatch]:
+        for batch in interleaved(self._meeting.joints(), changes) if len(changes) > 1 else changes:
+            yield from self.change(batch)
 
     def _messages(self, arrival: Arrival) -> Iterator[MessageBatch]:
         wanted = arrival.relation.side.rows
@@ -170,7 +178,7 @@ class SemijoinServer(JoinServer):
         return self._message(circle, seq[told], regions, circle.relation.rows(entries[told]))
 
     def _message(self, circle: Circle, seq: Int64Array, regions: Regions, rows: pa.RecordBatch) -> MessageBatch:
-        return MessageBatch(circle.space.key, seq, (), regions, rows, None, tuple(circle.to))
+        return MessageBatch(circle.space.key, seq, (), regions, rows, None, tuple(circle.to), circle.space.axes)
 
     def _base(self, circle: Circle, arrival: Arrival) -> Iterator[MessageBatch]:
         """The changed rows themselves: to those who select and have a partner for the new, and to all who may have the old."""
@@ -288,7 +296,7 @@ class SemijoinServer(JoinServer):
 
     def _projected(self, member: Member, slots: Int64Array, audience: Audience) -> Int64Array:
         coords = self.roster.coords(slots, member.space.dims)
-        return np.ascontiguousarray(coords[:, columns_of(audience.space, member.space)])
+        return np.ascontiguousarray(coords[:, places(member.space.axes, audience.space.axes)])
 
     def _listen(self, member: Member, slots: Int64Array) -> None:
         for among in self._hearing[member.space.key]:

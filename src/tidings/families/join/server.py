@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidings.families.base import Created, Form, Rows, Server
 from tidings.families.join.decomposition import Filters
 from tidings.families.join.departures import NEVER
-from tidings.families.join.interleave import interleaved
 from tidings.families.join.meeting import Arrival, Meeting, Setting
 from tidings.families.join.roster import Roster
 from tidings.families.join.subscription import Space, space_of
+from tidings.families.optional import Remembering
+from tidings.families.protocols import Created, Memory, Rows, Server
+from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
 from tidings.model.codes import Int64Array
@@ -34,10 +35,10 @@ class Member:
         return self.setting.space
 
 
-class JoinServer(Server):
+class JoinServer(Server, Remembering):
     """Rows of all tables of the forms there are, and the points of everyone who listens."""
 
-    remembers_changes = True
+    memory = Memory.CHANGES
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -55,10 +56,6 @@ class JoinServer(Server):
     def see(self, changes: TableChanges) -> None:
         """Takes changes without telling anybody."""
         self._meeting.change(changes)
-
-    def stretch(self, changes: Sequence[TableChanges]) -> Iterable[MessageBatch]:
-        for batch in interleaved(self._meeting.joints(), changes) if len(changes) > 1 else changes:
-            yield from self.change(batch)
 
     def create(self, points: PointBatch, tables: Mapping[str, Rows], *, wants_snapshots: bool) -> Created:
         member = self.admit(points.form, tables)
@@ -116,6 +113,7 @@ class JoinServer(Server):
         self.recover()
 
     def recover(self) -> None:
+        """Whatever was sent so far may have gone to anybody."""
         self._meeting.clock += 1
         self._sure_since = self._meeting.clock
 

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidings.families.base import Form, Server
-from tidings.families.join.circle import heard
+from tidings.families.join.circle import payload_of
 from tidings.families.join.meeting import Arrival
 from tidings.families.join.relaxed import RelaxedServer
 from tidings.families.join.results import ResultServer
 from tidings.families.join.semijoin import SemijoinServer
 from tidings.families.join.skylines import Tuples, skyline_of
+from tidings.families.join.subscription import spec_of
+from tidings.families.optional import FamilyServer
+from tidings.families.protocols import Server
+from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
 from tidings.model.message import MessageBatch
 
@@ -25,9 +28,9 @@ def server_of(catalog: Catalog, strategy: str) -> Server:
     kind, _, skyline = strategy.partition(":")
     match kind:
         case "auto":
-            return SemijoinServer(catalog, skyline_of("clu+"), is_free=True)
+            return FamilySemijoins(catalog, skyline_of("clu+"), is_free=True)
         case "ref-sj":
-            return SemijoinServer(catalog, skyline_of(skyline))
+            return FamilySemijoins(catalog, skyline_of(skyline))
         case "enum-sj":
             return EnumeratedSemijoins(catalog)
         case "ref-j" | "ref-j+":
@@ -35,6 +38,10 @@ def server_of(catalog: Catalog, strategy: str) -> Server:
         case "enum-j":
             return EnumeratedResults(catalog)
     return RelaxedServer(catalog)
+
+
+class FamilySemijoins(SemijoinServer, FamilyServer):
+    """Rows go out once for all forms that want the same of them."""
 
 
 class EnumeratedSemijoins(SemijoinServer):
@@ -46,7 +53,9 @@ class EnumeratedSemijoins(SemijoinServer):
     def _messages(self, arrival: Arrival) -> Iterator[MessageBatch]:
         for messages in super()._messages(arrival):
             # There is but one form: servers that enumerate are not shared.
-            own = heard(Form.from_key(messages.to[0]), messages, self._catalog)
+            form = Form.from_key(messages.to[0])
+            space, payload = spec_of(form, self._catalog).space, payload_of(form, messages, self._catalog)
+            own = messages.heard(form.key, space, payload)
             affected = self.circles[messages.form].audience.affected(messages.regions)
             addressed = self.roster.address(own, affected)
             if addressed is not None:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import msgspec
 
-from tidings.families.base import Form
 from tidings.families.join.result import shown_columns, shown_names
+from tidings.families.spec import ByValues, Form, FormSpec, Together
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import channel_component
 from tidings.model.codes import CODE_MAX, CODE_MIN, code_of
 from tidings.model.points import Placement
+from tidings.model.space import ParameterSpace, range_axes
 from tidings.model.types import ColumnType
 from tidings.sql.constants import Constants
 from tidings.sql.shape import ColumnRef, Shape
@@ -81,6 +82,15 @@ class Space:
     """Its name."""
     dims: int
 
+    @cached_property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the coordinates."""
+        return tuple(
+            axis
+            for side in self.sides
+            for axis in range_axes(side.table.name, (column.name for column in side.columns))
+        )
+
     @property
     def junctions(self) -> dict[tuple[int, int], tuple[tuple[str, ...], tuple[str, ...]]]:
         """Pairs of sides that are joined, and by which columns of the one and the other, of all edges between them."""
@@ -140,6 +150,18 @@ def space_of(form: Form, catalog: Catalog) -> Space:
     return Space(form.key, tuple(sides), edges, places, shown_names(shown), first)
 
 
+def spec_of(form: Form, catalog: Catalog) -> FormSpec:
+    shape = form.shape
+    shown = shown_columns(shape, catalog)
+    common = common_columns(shape)
+    return FormSpec(
+        ParameterSpace(space_of(form, catalog).axes),
+        shape.tables,
+        ByValues(tuple(common.items())) if common else Together(center_of(shape)),
+        tuple(zip(shown, shown_names(shown), strict=True)),
+    )
+
+
 def predicates_of(shape: Shape) -> tuple[ColumnRef, ...]:
     """Columns with a predicate, in the order of the coordinates."""
     refs = (*shape.equalities, *shape.ranges)
@@ -184,7 +206,7 @@ def center_of(shape: Shape) -> str:
 
 
 def common_columns(shape: Shape) -> dict[str, tuple[str, ...]]:
-    """Per table a column that is equal in all rows of a joined row; no columns where the joins have none in common."""
+    """Per table a column that is equal in all rows of a joined row; nothing where the joins have none in common."""
     equal: dict[ColumnRef, set[ColumnRef]] = {}
     for edge in shape.joins:
         for left, right in zip(edge.left_columns, edge.right_columns, strict=True):
@@ -195,4 +217,4 @@ def common_columns(shape: Shape) -> dict[str, tuple[str, ...]]:
         by_table = {ref.table: ref.column for ref in sorted(refs, reverse=True)}
         if len(by_table) == len(shape.tables):
             return {table: (by_table[table],) for table in shape.tables}
-    return dict.fromkeys(shape.tables, ())
+    return {}

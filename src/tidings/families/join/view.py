@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import FirstRows, Pairs, Told, Views
 from tidings.families.join.rows import ALL_SIDES, PLACED, SIDE
 from tidings.families.join.subscription import Space
 from tidings.families.join.versions import Versions
 from tidings.families.join.view_checks import Checks
 from tidings.families.join.view_rows import SideRows
+from tidings.families.optional import RememberingViews
+from tidings.families.protocols import FirstRows, Pairs, Told
 from tidings.kernels.meshes import NONE, Changed, Differences, Meshes, Numbers
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch
@@ -27,10 +28,7 @@ from tidings.model.notification import change_tail, delete_change, insert_change
 from tidings.model.points import PointBatch
 
 
-class JoinViews(Views):
-    wants_order = True
-    remembers = True
-
+class JoinViews(RememberingViews):
     def __init__(self, space: Space) -> None:
         self._space = space
         self._sides = [SideRows(space, number) for number in range(len(space.sides))]

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.families.base import FirstRows, Pairs, Told
+from tidings.families.optional import RememberingViews
+from tidings.families.protocols import FirstRows, Pairs, Told
 from tidings.families.select.reformulate import BOTH, NEW, OLD
 from tidings.families.select.shelf import Coming, Shelf, Values
 from tidings.families.select.slim import SLIM, is_long
@@ -27,10 +28,7 @@ from tidings.model.points import PointBatch
 from tidings.model.region import TagArray
 
 
-class BulkyViews(SelectViews):
-    wants_order = True
-    remembers = True
-
+class BulkyViews(SelectViews, RememberingViews):
     def __init__(self, space: Space) -> None:
         super().__init__(space)
         self._shelf = Shelf()

@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import Rows
 from tidings.families.listeners import on_some_channel
+from tidings.families.protocols import Rows
 from tidings.families.select.subscription import Details, Space
 from tidings.model.channel import channel_column, group_channels
 from tidings.model.codes import Int64Array, code_of

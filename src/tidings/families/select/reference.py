@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tidings.families.protocols import PlainTables, Reference
+from tidings.model.catalog import Catalog
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
+
+
+class SelectReference(Reference):
+    def answer(
+        self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any
+    ) -> list[dict[str, Any]]:
+        return answer(shape, constants, tables[shape.tables[0]].values())
 
 
 def answer(shape: Shape, constants: Constants, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

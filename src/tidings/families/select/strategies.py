@@ -12,8 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidings.families.base import Created, Rows, Server
 from tidings.families.listeners import Listeners
+from tidings.families.optional import Remembering
+from tidings.families.protocols import Created, Memory, Rows, Server
 from tidings.families.select.index import find_rows
 from tidings.families.select.places import Places
 from tidings.families.select.reformulate import reformulate
@@ -25,10 +26,10 @@ from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
 
 
-class WholeServer(Server):
+class WholeServer(Server, Remembering):
     """One message per change (two when the row changes channel), whoever and however many it concerns."""
 
-    is_oblivious = True
+    memory = Memory.NOTHING
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -90,7 +91,7 @@ class RegionServer(WholeServer):
 class _TargetServer(WholeServer):
     """Common part of the strategies that know every point and address each affected one."""
 
-    is_oblivious = False
+    memory = Memory.POINTS
 
     def __init__(self, space: Space, targets: Targets) -> None:
         super().__init__(space)

@@ -16,11 +16,12 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from tidings.families.base import Form
+from tidings.families.spec import ByRow, Form, FormSpec, shown_of_table
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import ChannelKey, channel_component, channel_type
 from tidings.model.errors import SqlError
 from tidings.model.points import Placement
+from tidings.model.space import ParameterSpace, range_axes
 from tidings.model.types import ColumnType
 from tidings.sql.constants import Constants, Interval
 from tidings.sql.shape import Shape
@@ -119,6 +120,13 @@ def space_of(form: Form, catalog: Catalog) -> Space:
         shown,
         form.variant == SEVERAL_CHANNELS,
     )
+
+
+def spec_of(form: Form, catalog: Catalog) -> FormSpec:
+    space = space_of(form, catalog)
+    axes = range_axes(space.table.name, (column.name for column in space.ranges))
+    channel = tuple((f"{space.table.name}.{column.name}", channel_type(column.type)) for column in space.equalities)
+    return FormSpec(ParameterSpace(axes, channel), form.shape.tables, ByRow(), shown_of_table(form.shape, catalog))
 
 
 def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:

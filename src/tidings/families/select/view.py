@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import FirstRows, Pairs, Told, Views
+from tidings.families.protocols import FirstRows, Pairs, Told, Views
 from tidings.families.select.reformulate import BOTH, NEW, OLD
 from tidings.families.select.subscription import Details, Space
 from tidings.model.channel import ChannelKey, channel_column

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.families.base import Form
 from tidings.families.evaluator import Evaluator, Events, Lives, Projections, Store, Told
+from tidings.families.spec import Form
 from tidings.families.topk.kernels import rank_index, top_lists
 from tidings.families.topk.kernels.evaluate import (
     DONE,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from tidings.families.base import Family, Form, Objection, Partition, PlainTables, Server, Views
-from tidings.families.topk import choice, reference, subscription
+from tidings.families.optional import Evaluating, Netting, Objecting, Objection, Parametric
+from tidings.families.protocols import Family, Server, Views
+from tidings.families.spec import Form, FormSpec
+from tidings.families.topk import choice, subscription
+from tidings.families.topk.explain import TopkExplanation
+from tidings.families.topk.reference import TopkReference
 from tidings.model.catalog import Catalog
-from tidings.model.codes import value_of
 from tidings.model.points import Placement
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
 
-class TopkFamily(Family):
+class TopkFamily(Family, Evaluating, Netting, Objecting, Parametric):
     name = "topk"
     strategies = choice.NAMES
-    partition = Partition.VALUE
-    summary = "the first k rows within a range: SELECT .. FROM t WHERE a BETWEEN x AND y ORDER BY b LIMIT k"
+    reference = TopkReference()
+    explanation = TopkExplanation()
 
     def claims(self, shape: Shape, catalog: Catalog) -> bool:
         is_plain = len(shape.tables) == 1 and shape.order is not None and shape.movement is None
@@ -38,18 +38,8 @@ class TopkFamily(Family):
     def place(self, shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
         return subscription.place(shape, constants, catalog)
 
-    def dims(self, form: Form) -> int:
-        return 2 * max(1, len(form.shape.ranges))
-
-    def channel_types(self, form: Form, catalog: Catalog) -> tuple[pa.DataType, ...]:
-        return subscription.space_of(form, catalog).channel_types
-
-    def partition_columns(self, form: Form) -> dict[str, tuple[str, ...]]:
-        return {form.shape.tables[0]: tuple(ref.column for ref in form.shape.equalities)}
-
-    def cuts(self, form: Form) -> Sequence[bool] | None:
-        # A subscription on several channels shows the first rows of all of them.
-        return (False,) * (1 + self.dims(form)) if subscription.has_several_channels(form) else None
+    def spec(self, form: Form, catalog: Catalog) -> FormSpec:
+        return subscription.spec_of(form, catalog)
 
     def net(self, form: Form) -> Form | None:
         return subscription.net(form)
@@ -88,32 +78,3 @@ class TopkFamily(Family):
         from tidings.families.topk.view import TopkViews
 
         return TopkViews(subscription.space_of(form, catalog))
-
-    def answer(
-        self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any
-    ) -> list[dict[str, Any]]:
-        table = catalog.table(shape.tables[0])
-        return reference.answer(shape, constants, table, tables[table.name].values())
-
-    def explain(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
-        space = subscription.space_of(form, catalog)
-        if len(space.ranges) > 1:
-            return _explain_several(space, placement)
-        if space.range is None:
-            point = "the one point that holds all rows of its channel"
-        else:
-            low, high = (value_of(space.range.type, code) for code in placement.coords)
-            point = f"(l = {low}, r = {high}) in the plane of ranges of {space.range.name}"
-        cost = f"up to {space.k} tiles of the plane, and some for every row that takes the place of one that falls"
-        return [("point", point), ("a change costs", cost)]
-
-
-def _explain_several(space: subscription.Space, placement: Placement) -> Sequence[tuple[str, str]]:
-    ends = zip(space.ranges, placement.coords[::2], placement.coords[1::2], strict=True)
-    named = [f"{column.name}: {value_of(column.type, lo)} .. {value_of(column.type, hi)}" for column, lo, hi in ends]
-    cost = "a message for the row and one for every row that takes its place; work for each subscription affected"
-    return [
-        ("point", f"({', '.join(named)}) in the space of {len(named)} ranges"),
-        ("a change costs", cost),
-        ("several ranges", "are served in one way, whatever the strategy"),
-    ]

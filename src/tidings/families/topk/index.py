@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.families.base import Rows
 from tidings.families.listeners import on_some_channel
+from tidings.families.protocols import Rows
 from tidings.families.topk.labels import OrderLabels
 from tidings.families.topk.subscription import Space
 from tidings.kernels.rankings import Rankings, Sends

@@ -5,27 +5,29 @@ Rows are ranked by the ORDER BY column, ties by the primary key, ascending. A ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from tidings.model.catalog import Table
+from tidings.families.protocols import PlainTables, Reference
+from tidings.model.catalog import Catalog
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
 
 Row = dict[str, Any]
 
 
-def answer(shape: Shape, constants: Constants, table: Table, rows: Iterable[Row]) -> list[Row]:
-    """The answer over plain rows."""
-    order = shape.order
-    assert order is not None
-    ranked = [row for row in rows if row[order.column.column] is not None and _satisfies(shape, constants, row)]
-    ranked.sort(key=lambda row: tuple(row[name] for name in table.key))
-    # Sorting is stable, also in reverse: ties stay in the order of the key.
-    ranked.sort(key=lambda row: row[order.column.column], reverse=order.descending)
-    shown = None if shape.projection is None else [ref.column for ref in shape.projection]
-    first = ranked[: order.limit]
-    return first if shown is None else [{name: row[name] for name in shown} for row in first]
+class TopkReference(Reference):
+    def answer(self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any) -> list[Row]:
+        order = shape.order
+        assert order is not None
+        table = catalog.table(shape.tables[0])
+        rows = tables[table.name].values()
+        ranked = [row for row in rows if row[order.column.column] is not None and _satisfies(shape, constants, row)]
+        ranked.sort(key=lambda row: tuple(row[name] for name in table.key))
+        # Sorting is stable, also in reverse: ties stay in the order of the key.
+        ranked.sort(key=lambda row: row[order.column.column], reverse=order.descending)
+        shown = None if shape.projection is None else [ref.column for ref in shape.projection]
+        first = ranked[: order.limit]
+        return first if shown is None else [{name: row[name] for name in shown} for row in first]
 
 
 def _satisfies(shape: Shape, constants: Constants, row: Row) -> bool:

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tidings.families.base import Created, Rows, Server
+from tidings.families.optional import Remembering
+from tidings.families.protocols import Created, Memory, Rows, Server
 from tidings.families.topk.index import Ranked
 from tidings.families.topk.reformulate import messages_of, tiles_of
 from tidings.families.topk.subscription import Space
@@ -23,10 +24,10 @@ from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 
 
-class SeveralRangesServer(Server):
+class SeveralRangesServer(Server, Remembering):
     """A message for the row that has changed, one for those who lose it, and one for each row that takes its place."""
 
-    remembers_changes = True
+    memory = Memory.CHANGES
 
     def __init__(self, space: Space) -> None:
         self.space = space

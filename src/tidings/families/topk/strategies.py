@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tidings.families.base import Created, Rows, Server
 from tidings.families.listeners import Listeners
+from tidings.families.optional import Remembering
+from tidings.families.protocols import Created, Memory, Rows, Server
 from tidings.families.targets import IndexedTargets
 from tidings.families.topk.index import Ranked, Step
 from tidings.families.topk.reformulate import messages_of, quadrants_of, tiles_of
@@ -29,10 +30,10 @@ from tidings.model.points import PointBatch
 from tidings.model.region import Regions
 
 
-class DenseServer(Server):
+class DenseServer(Server, Remembering):
     """At most k tiles for a row that rises, and some for each row that takes the place of one that falls."""
 
-    remembers_changes = True
+    memory = Memory.CHANGES
     at_a_time = 8_192
     """Changes; their messages are several times as many, and larger arrays than those are slow to get memory for."""
 

@@ -14,12 +14,14 @@ from math import prod
 
 import pyarrow as pa
 
-from tidings.families.base import Form, Objection
+from tidings.families.optional import Objection
+from tidings.families.spec import ByValues, Form, FormSpec, Together, shown_of_table
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import ChannelKey, channel_component, channel_type
 from tidings.model.codes import CODE_MAX, CODE_MIN
 from tidings.model.errors import SqlError
 from tidings.model.points import Placement
+from tidings.model.space import CHANNEL, ParameterSpace, range_axes
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
 
@@ -80,6 +82,23 @@ def space_of(form: Form, catalog: Catalog) -> Space:
         table.column_names if shape.projection is None else tuple(ref.column for ref in shape.projection),
         has_several_channels(form),
         NET in form.variant.split(","),
+    )
+
+
+def spec_of(form: Form, catalog: Catalog) -> FormSpec:
+    space = space_of(form, catalog)
+    table = space.table.name
+    # Without a range there is still the plane.
+    axes = range_axes(table, (column.name for column in space.ranges)) or (f"lo {table}", f"hi {table}")
+    channel = tuple((f"{table}.{column.name}", channel_type(column.type)) for column in space.equalities)
+    # A subscription on several channels shows the first rows of all of them.
+    uncut = frozenset((CHANNEL, *axes) if space.has_several_channels else ())
+    pinned = tuple(column.name for column in space.equalities)
+    return FormSpec(
+        ParameterSpace(axes, channel, uncut),
+        form.shape.tables,
+        ByValues(((table, pinned),)) if pinned else Together(form.key),
+        shown_of_table(form.shape, catalog),
     )
 
 

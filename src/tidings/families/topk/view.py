@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.base import FirstRows, Pairs, Told, Views
+from tidings.families.optional import RememberingViews
+from tidings.families.protocols import FirstRows, Pairs, Told
 from tidings.families.topk.subscription import Space
 from tidings.families.topk.versions import Versions
 from tidings.kernels.shortlists import NONE, Differences, Shortlists
@@ -26,10 +27,7 @@ from tidings.model.points import PointBatch
 PLACED, GONE = 1, 2
 
 
-class TopkViews(Views):
-    wants_order = True
-    remembers = True
-
+class TopkViews(RememberingViews):
     def __init__(self, space: Space) -> None:
         self._space = space
         self._clear()

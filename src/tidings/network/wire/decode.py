@@ -60,7 +60,8 @@ def decode(blob: bytes, numbered: Mapping[int, Description] | None = None) -> Me
     channel, rest = columns[: len(described.channel)], columns[len(described.channel) :]
     payload = pa.RecordBatch.from_arrays(rest, schema=described.payload) if rest else _no_columns(count)
     regions = _regions(reader, flags, starts, described.dims, payload)
-    return MessageBatch(described.form, seq.view(np.int64), tuple(channel), regions, payload, target, described.to)
+    to, axes = described.to, described.axes
+    return MessageBatch(described.form, seq.view(np.int64), tuple(channel), regions, payload, target, to, axes)
 
 
 class _Reader:
@@ -156,6 +157,7 @@ def _described(data: bytes) -> Description:
     try:
         form, to = reader.text(), tuple([reader.text() for _ in range(reader.size())])
         dims = reader.size()
+        axes = tuple([reader.text() for _ in range(dims if to else 0)])
         channel = tuple([TYPES[reader.byte()] for _ in range(reader.size())])
         fields = []
         for _ in range(reader.size()):
@@ -163,7 +165,7 @@ def _described(data: bytes) -> Description:
             fields.append(pa.field(reader.text(), TYPES[number % NOT_NULLABLE], number < NOT_NULLABLE))
     except (UnicodeDecodeError, IndexError) as error:
         raise WireError(f"a description of messages makes no sense: {error}") from None
-    return Description(form, to, dims, channel, pa.schema(fields))
+    return Description(form, to, dims, axes, channel, pa.schema(fields))
 
 
 def _no_columns(count: int) -> pa.RecordBatch:

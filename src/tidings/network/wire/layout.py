@@ -7,8 +7,8 @@ batch are columns, each of all its messages; a single message is a batch of one.
     version       u8, 1
     flags         u8: TARGET | NULLS | ONE | SAME_TAG | STAIRS | width of book indices
     form          varint: the number both ends have given to a description; 0: the description follows
-    description   its length; form (text); `to`: count, texts; dims; channel: count, types (u8 each); payload: count, then per
-                  column its type and name
+    description   its length; form (text); `to`: count, texts; dims; if `to` has any: axes, texts; channel: count, types (u8
+                  each); payload: count, then per column its type and name
     count         varint, the messages; left out with ONE, which says it is 1
     seqs          varint of the first; zigzag varints of each less the one before
     box counts    varints
@@ -91,16 +91,26 @@ class Description:
     form: str
     to: tuple[str, ...]
     dims: int
+    axes: tuple[str, ...]
     channel: tuple[pa.DataType, ...]
     payload: pa.Schema
 
     @staticmethod
     def of(messages: MessageBatch) -> Description:
         types = tuple(column.type for column in messages.channel)
-        return Description(messages.form, messages.to, messages.regions.dims, types, messages.payload.schema)
+        dims, schema = messages.regions.dims, messages.payload.schema
+        return Description(messages.form, messages.to, dims, messages.axes, types, schema)
 
     def encode(self) -> bytes:
-        parts = [_text(self.form), varint(len(self.to)), *map(_text, self.to), varint(self.dims)]
+        if len(self.axes) != (self.dims if self.to else 0):
+            raise WireError(f"messages to {len(self.to)} other forms name {len(self.axes)} axes of {self.dims}")
+        parts = [
+            _text(self.form),
+            varint(len(self.to)),
+            *map(_text, self.to),
+            varint(self.dims),
+            *map(_text, self.axes),
+        ]
         parts += [varint(len(self.channel)), bytes(map(_type_number, self.channel)), varint(len(self.payload))]
         for field in self.payload:
             number = _type_number(field.type) + (0 if field.nullable else NOT_NULLABLE)

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.evaluator import CREATE, DROP, Evaluator, Events, Told
-from tidings.families.registry import family_of
+from tidings.families.optional import Evaluating
+from tidings.families.registry import family_of, spec_of
 from tidings.kernels.lines import put_in_order, render_tails, write_lines
 from tidings.kernels.rows import I64, NONE, U8
 from tidings.model.blob import pack, unpack
@@ -294,17 +295,17 @@ class Replica:
         """Number of a form's family, and of what it shows."""
         known = self._forms.get(form_key)
         if known is None:
-            family, form = family_of(form_key)
+            family, spec = family_of(form_key)[0], spec_of(form_key, self.catalog)
             if family.name not in self._families:
                 self._families.append(family.name)
             shown = [
                 (
-                    form.shape.tables.index(ref.table),
+                    spec.tables.index(ref.table),
                     self.store.number(ref.table),
                     self._column(ref.table, ref.column),
                     name,
                 )
-                for ref, name in family.shown(form.shape, self.catalog)
+                for ref, name in spec.shown
             ]
             known = self._forms[form_key] = (self._families.index(family.name), self._projections.number(shown))
         return known
@@ -316,6 +317,7 @@ class Replica:
         family, _ = family_of(form_key)
         evaluator = self._evaluators.get(family.name)
         if evaluator is None:
+            assert isinstance(family, Evaluating), f"{family.name} cannot evaluate subscriptions over shared rows"
             evaluator = self._evaluators[family.name] = family.evaluator(self.catalog, self.store)
         return evaluator
 

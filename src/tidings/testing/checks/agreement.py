@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidings.families.base import SHARED
+from tidings.families.optional import SHARED
 from tidings.testing.checks.case import Case
 
 

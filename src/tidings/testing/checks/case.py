@@ -6,7 +6,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tidings.families.base import SHARED, Family
+from tidings.families.optional import SHARED
+from tidings.families.protocols import Family
 from tidings.families.registry import shares_rows
 from tidings.model.catalog import Catalog
 from tidings.pipeline.door import Door

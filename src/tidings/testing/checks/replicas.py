@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.families.base import SHARED
+from tidings.families.optional import SHARED
 from tidings.kernels.lines import index_lines, merge_lines
 from tidings.pipeline.door import Door
 from tidings.pipeline.partition import shares

@@ -32,7 +32,7 @@ def _named(batch: MessageBatch) -> list[Any]:
     """All but numbers; doubles by their bits, so that one that is not a number equals itself."""
     columns = [*batch.channel, *batch.payload.columns]
     bits = [column.view(pa.int64()) if pa.types.is_float64(column.type) else column for column in columns]
-    return [batch.form, batch.to, batch.payload.schema, batch.target, *bits]
+    return [batch.form, batch.to, batch.axes, batch.payload.schema, batch.target, *bits]
 
 
 def _arrays(batch: MessageBatch) -> list[Any]:

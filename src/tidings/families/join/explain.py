@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tidings.families.join.subscription import Space
+from collections.abc import Sequence
+
+from tidings.families.join.subscription import Space, predicates_of, space_of
+from tidings.families.protocols import Explanation
+from tidings.families.spec import Form
+from tidings.model.catalog import Catalog
+from tidings.model.codes import value_of
+from tidings.model.points import Placement
 
 _SKYLINES = {
     "clu": "the partners next to each of a few marks that everybody's range holds one of",
@@ -14,7 +21,20 @@ _SKYLINES = {
 }
 
 
-def lines(space: Space, strategy: str) -> list[tuple[str, str]]:
+class JoinExplanation(Explanation):
+    summary = "rows of several tables that belong together: SELECT .. FROM t JOIN u USING (a) WHERE b BETWEEN x AND y"
+
+    def lines(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
+        ends = []
+        for i, ref in enumerate(predicates_of(form.shape)):
+            type = catalog.table(ref.table).column(ref.column).type
+            low, high = (value_of(type, code) for code in placement.coords[2 * i : 2 * i + 2])
+            ends.append(f"{ref.table}.{ref.column} in [{low}, {high}]")
+        point = ", ".join(ends) or "the one point that holds everything"
+        return [("point", point), *_costs(space_of(form, catalog), strategy)]
+
+
+def _costs(space: Space, strategy: str) -> list[tuple[str, str]]:
     kind, _, skyline = strategy.partition(":")
     if kind == "auto":
         return [

@@ -1,0 +1,37 @@
+"""What a strategy does with changes of a table for select subscriptions, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidings.families.protocols import Explanation
+from tidings.families.select.slim import LONG_BYTES_MIN
+from tidings.families.select.subscription import space_of
+from tidings.families.spec import Form
+from tidings.model.catalog import Catalog
+from tidings.model.codes import value_of
+from tidings.model.points import Placement
+
+_REGION = "1 message for this form (2 if an equality column changes), however many subscriptions it has"
+_COSTS = {
+    "region": _REGION,
+    "unicast": "1 message per affected subscription, found with an index",
+    "scan": "1 message per affected subscription, found by comparing with every subscription",
+    "whole": _REGION,
+}
+
+
+class SelectExplanation(Explanation):
+    summary = "rows of one table within ranges: SELECT .. FROM t WHERE a = x AND b BETWEEN y AND z"
+
+    def lines(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
+        space = space_of(form, catalog)
+        names = [f"{end} {column.name}" for column in space.ranges for end in ("lo", "hi")]
+        types = [column.type for column in space.ranges for _ in ("lo", "hi")]
+        ends = zip(names, types, placement.coords, strict=True)
+        point = ", ".join(f"{name} = {value_of(type, code)}" for name, type, code in ends)
+        lines = [("point", f"({point}) in {space.dims} dimensions"), ("a change costs", _COSTS[strategy])]
+        if space.bulky and strategy == "region":
+            sent = f"{', '.join(space.bulky)}: {LONG_BYTES_MIN} bytes or more are sent only to those who do not have them yet"
+            lines.append(("long values", sent))
+        return lines

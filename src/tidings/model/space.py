@@ -1,0 +1,78 @@
+"""Parameter spaces: the named axes along which the points of a form lie. This is all that the network knows of a form.
+
+An axis has the same name in every space where it means the same. So a region that is given along some axes can be read in
+every space that has these: along all others it is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.model.codes import CODE_MAX, CODE_MIN, BoolArray, Int64Array
+from tidings.model.region import Regions
+
+CHANNEL = "channel"
+"""Where zones are concerned, the channel as a whole counts as an axis of this name."""
+
+
+@dataclass(frozen=True)
+class ParameterSpace:
+    """Axes are the coordinates of a point, in their order; `channel` has the constants that it is equal in."""
+
+    axes: tuple[str, ...]
+    channel: tuple[tuple[str, pa.DataType], ...] = ()
+    """Name and Arrow type of every component."""
+    uncut: frozenset[str] = frozenset()
+    """Axes, or CHANNEL, along which zones must not be cut.
+
+    Not along those that a server chooses, for a drop must find the zone without it; nor between the points of one
+    subscription if its view looks at all of them.
+    """
+
+    def __post_init__(self) -> None:
+        assert len(set(self.axes)) == len(self.axes), f"two axes have one name: {self.axes}"
+        assert self.uncut <= {CHANNEL, *self.axes}, f"there are no such axes: {self.uncut}"
+
+    @property
+    def dims(self) -> int:
+        return len(self.axes)
+
+    @cached_property
+    def channel_types(self) -> tuple[pa.DataType, ...]:
+        return tuple(type for _, type in self.channel)
+
+    @property
+    def zone_axes(self) -> tuple[str, ...]:
+        """Axes along which zones may be cut."""
+        return tuple(axis for axis in (CHANNEL, *self.axes) if axis not in self.uncut)
+
+    @cached_property
+    def may_cut(self) -> BoolArray:
+        """[1 + axes]: whether zones may be cut along the channel, and along each axis."""
+        return np.array([axis not in self.uncut for axis in (CHANNEL, *self.axes)], np.bool_)
+
+    def read(self, regions: Regions, axes: tuple[str, ...]) -> Regions:
+        """Regions given along some of the axes as regions of this space."""
+        at = places(self.axes, axes)
+        lo, hi = (np.full((len(regions.lo), self.dims), end) for end in (CODE_MIN, CODE_MAX))
+        lo[:, at], hi[:, at] = regions.lo, regions.hi
+        return Regions(lo, hi, regions.tags, regions.starts)
+
+
+@lru_cache(maxsize=4096)
+def places(among: tuple[str, ...], axes: tuple[str, ...]) -> Int64Array:
+    """Where axes stand among others, which must include them."""
+    missing = [axis for axis in axes if axis not in among]
+    if missing:
+        raise ValueError(f"a space without {', '.join(missing)} cannot hear messages about them; it has {among}")
+    return np.array([among.index(axis) for axis in axes], np.int64)
+
+
+def range_axes(table: str, columns: Iterable[str]) -> tuple[str, ...]:
+    """Axes of the ends of ranges: the lower and the upper one of each column."""
+    return tuple(f"{end} {table}.{column}" for column in columns for end in ("lo", "hi"))
