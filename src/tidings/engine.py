@@ -18,7 +18,7 @@ from tidings.families.optional import SHARED
 from tidings.families.registry import shares_rows
 from tidings.model.catalog import Catalog
 from tidings.model.notification import NotificationBatch
-from tidings.model.points import PointBatch
+from tidings.model.points import PointBatch, last_lives
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.door import Door
 from tidings.pipeline.replica.replica import NO_LINES, Lines, Replica
@@ -101,8 +101,13 @@ class Engine:
 
     def _split(self, points: Sequence[PointBatch]) -> tuple[list[PointBatch], list[PointBatch]]:
         """Events of subscriptions that are evaluated over shared rows, and those of all others."""
+        is_shared = [self._shares(batch.form) for batch in points]
+        if any(is_shared) and not all(is_shared):
+            # Neither of the two could tell that a life on its side is followed at once by one on the other.
+            moments = PointBatch.by_moment(batch.in_order() for batch in points)
+            points = [batch for _, due in moments for batch in last_lives(due)]
         parts: tuple[list[PointBatch], list[PointBatch]] = ([], [])
-        for batch in points:
+        for batch in PointBatch.by_form(points):
             parts[0 if self._shares(batch.form) else 1].append(batch)
         return parts
 

@@ -40,8 +40,8 @@ class Watched(Replica):
         assert other.evaluator.dump()["slot"].tolist() == self.evaluator.dump()["slot"].tolist()
         return other
 
-    def _evaluate(self, events):
-        all_told = super()._evaluate(events)
+    def _evaluate(self, events, *, is_told):
+        all_told = super()._evaluate(events, is_told=is_told)
         for told in all_told:
             kinds = [
                 (*tail[:2], *told.changes[tail[2]]) for tail in told.tails.tolist() if events.kind[tail[0]] == CHANGE

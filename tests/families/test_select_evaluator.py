@@ -33,8 +33,8 @@ class Watched(Replica):
         self._evaluators["select"] = Select(self.catalog, self.store)
         self.told: list[tuple[Any, Told]] = []
 
-    def _evaluate(self, events: Any) -> list[Told]:
-        told = super()._evaluate(events)
+    def _evaluate(self, events: Any, *, is_told: bool) -> list[Told]:
+        told = super()._evaluate(events, is_told=is_told)
         self.told += [(events, part) for part in told]
         return told
 

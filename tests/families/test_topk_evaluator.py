@@ -39,8 +39,8 @@ class Watched(Replica):
         self._evaluators["topk"] = TopkEvaluator(catalog, self.store)
         self.told: list[tuple[Events, Told]] = []
 
-    def _evaluate(self, events: Any) -> list[Told]:
-        told = super()._evaluate(events)
+    def _evaluate(self, events: Any, *, is_told: bool) -> list[Told]:
+        told = super()._evaluate(events, is_told=is_told)
         self.told += [(events, part) for part in told]
         return told
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tidings.families.registry import zone_cuts
+from tidings.families.registry import spaces_of
 from tidings.model.blob import pack, unpack
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
@@ -37,7 +37,7 @@ def test_what_is_counted_is_what_is_sent() -> None:
         json.dumps({"seq": i + 1, "table": "t", "op": "insert", "row": {"id": i, "n": i}}).encode() for i in range(100)
     )
     (batch,) = messages
-    zones = ZoneMap.build(points, ZONES, cuts=zone_cuts, split_points_min=2)
+    zones = ZoneMap.build(points, ZONES, spaces_of(parse_catalog(CATALOG)), split_points_min=2)
     plan = Plan("job", CATALOG, {}, ZONES, ZONES, pack(zones.state()))
     sent = list(send(plan, Sent([batch]), []))
     blobs = {key: blob for key, kind, blob in sent if kind == kinds.MESSAGES}

@@ -74,7 +74,7 @@ class Groups:
 
     def __init__(self, catalog: Catalog, shards: int) -> None:
         """`shards`: of each group."""
-        self._catalog = catalog
+        self.catalog = catalog
         self._shards = shards
         self._columns: dict[GroupKey, dict[str, tuple[str, ...]]] = {}
 
@@ -82,7 +82,7 @@ class Groups:
         """Takes in a form; gives its group, and the tables that are new to that."""
         key = self.of(form_key)
         columns = self._columns.setdefault(key, {})
-        spec = spec_of(form_key, self._catalog)
+        spec = spec_of(form_key, self.catalog)
         spread = _spread(spec, self._shards)
         new = [table for table in spec.tables if table not in columns]
         columns.update((table, spread.get(table, ())) for table in new)
@@ -90,7 +90,7 @@ class Groups:
 
     def of(self, form_key: str) -> GroupKey:
         """The group of a form."""
-        return group_of(form_key, self._catalog, self._shards)
+        return group_of(form_key, self.catalog, self._shards)
 
     def watching(self, table: str) -> list[GroupKey]:
         return [key for key, columns in self._columns.items() if table in columns]

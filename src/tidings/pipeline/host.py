@@ -22,6 +22,10 @@ class Sent:
     messages: list[MessageBatch] = field(default_factory=list)
     snapshots: list[SnapshotBatch] = field(default_factory=list)
 
+    def extend(self, other: Sent) -> None:
+        self.messages.extend(other.messages)
+        self.snapshots.extend(other.snapshots)
+
     def merged(self) -> list[MessageBatch]:
         """One batch of messages per form, or forms, that they are for."""
         by_form: dict[tuple[str, tuple[str, ...], bool], list[MessageBatch]] = {}

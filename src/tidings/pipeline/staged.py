@@ -14,10 +14,11 @@ from tidings.model.change import ChangeBatch, TableChanges
 from tidings.model.notification import NotificationBatch
 from tidings.model.points import PointBatch
 from tidings.model.quarantine import Quarantined
+from tidings.network.zones import ZoneMap
 from tidings.pipeline.deliver import Gateway, GatewayWork
+from tidings.pipeline.dispatch import placed_points, to_forms, to_gateways
 from tidings.pipeline.door import Door
-from tidings.pipeline.forms import FormShard, FormsWork, GroupKey, sent_on
-from tidings.pipeline.host import Sent
+from tidings.pipeline.forms import FormShard, FormsWork, GroupKey
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.stats import Stats
 from tidings.pipeline.tables import TableShard, TablesResult, TablesWork
@@ -53,6 +54,7 @@ class StagedEngine:
         self._tables = TableShard(catalog, self.strategies, on_images=on_images)
         self._forms: dict[GroupKey, FormShard] = {}
         self._gateway = Gateway(catalog)
+        self._zones = ZoneMap(1)
         self._on_work = on_work
         self._counts_bytes = counts_bytes
         self._position = 0
@@ -87,31 +89,29 @@ class StagedEngine:
         return points
 
     def _flow(self, work: TablesWork, refused: list[Quarantined]) -> BatchResult:
-        result, sent = self._serve(work)
-        messages = sent.merged()
-        onward = GatewayWork([*result.released, *result.placed], messages, sent.snapshots)
+        result, _ = self._tables.apply(work)
+        forms: dict[GroupKey, FormsWork] = {}
+        for parcel in to_forms(result, self._tables.groups, is_first=True):
+            parcel.add_to(forms.setdefault(parcel.group, FormsWork()))
+        for group, forms_work in forms.items():
+            if group not in self._forms:
+                self._forms[group] = FormShard(self.catalog, self.strategies)
+            result.sent.extend(self._forms[group].apply(forms_work)[0])
+        onward = GatewayWork()
+        for each in placed_points(result, self._zones, is_first=True):
+            each.add_to(onward)
+        for each in to_gateways(result.sent, [*result.released, *result.placed], self._zones):
+            each.add_to(onward)
+        return self._deliver(onward, result, refused)
+
+    def _deliver(self, onward: GatewayWork, result: TablesResult, refused: list[Quarantined]) -> BatchResult:
         if self._on_work is not None:
             self._on_work(onward)
         notifications, _ = self._gateway.apply(onward)
         everything = sorted([*refused, *result.refused], key=lambda entry: entry.position)
         self.stats.changes += result.accepted
         self.stats.quarantined += len(everything)
-        self.stats.count_messages(messages, counts_bytes=self._counts_bytes)
+        self.stats.count_messages(onward.messages, counts_bytes=self._counts_bytes)
         self.stats.deliveries = self._gateway.deliveries
         self.stats.notifications = self._gateway.notifications
         return BatchResult(notifications, everything)
-
-    def _serve(self, work: TablesWork) -> tuple[TablesResult, Sent]:
-        result, _ = self._tables.apply(work)
-        groups: dict[GroupKey, FormsWork] = {}
-        for group, changes in result.images:
-            groups.setdefault(group, FormsWork()).changes.append(changes)
-        for points in sent_on(result.released, self.catalog):
-            groups.setdefault(self._tables.groups.of(points.form), FormsWork()).points.append(points)
-        for group, forms_work in groups.items():
-            if group not in self._forms:
-                self._forms[group] = FormShard(self.catalog, self.strategies)
-            sent, _ = self._forms[group].apply(forms_work)
-            result.sent.messages.extend(sent.messages)
-            result.sent.snapshots.extend(sent.snapshots)
-        return result, result.sent

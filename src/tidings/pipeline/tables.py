@@ -21,7 +21,7 @@ from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX, SEQ_NEXT, ChangeBatch, TableChanges, null_rows
 from tidings.model.channel import group_channels
 from tidings.model.codes import BoolArray, Int64Array
-from tidings.model.points import Event, PointBatch
+from tidings.model.points import PointBatch, last_lives
 from tidings.model.quarantine import Quarantined, raw_text
 from tidings.model.render import render_rows
 from tidings.pipeline.forms import GroupKey, Groups
@@ -217,7 +217,7 @@ class TableShard:
 
     def _release(self, moment: int, due: list[PointBatch], result: TablesResult | None) -> None:
         tables: dict[str, Rows] = dict(self._stores)
-        for released in _last_lives(due):
+        for released in last_lives(due):
             sent = None if result is None else result.sent
             spec = spec_of(released.form, self._catalog)
             if not spec.is_with_rows:
@@ -270,29 +270,6 @@ def _places(batch: ChangeBatch, positions: Int64Array, ties: Int64Array) -> tupl
         is_first[i] = at[i] not in taken
         taken.add(int(at[i]))
     return at, is_first
-
-
-def _last_lives(due: list[PointBatch]) -> list[PointBatch]:
-    """Events of one moment without the lives that begin and end in it while another follows: nobody hears of those.
-
-    Otherwise one subscription would have several snapshots at one seq.
-    """
-    if not any((points.event == np.int8(Event.DROP)).any() for points in due):
-        return due
-    created: dict[str, list[int]] = {}
-    for points in due:
-        births = points.take((points.event == np.int8(Event.CREATE)) & points.home)
-        for id, order in zip(births.id.to_pylist(), births.order.tolist(), strict=True):
-            created.setdefault(id, []).append(order)
-    void = {id: (min(orders), max(orders)) for id, orders in created.items() if len(orders) > 1}
-    if not void:
-        return due
-    kept = []
-    for points in due:
-        spans = [void.get(id, (0, 0)) for id in points.id.to_pylist()]
-        is_void = [first <= order < last for order, (first, last) in zip(points.order.tolist(), spans, strict=True)]
-        kept.append(points.take(~np.array(is_void, np.bool_)))
-    return [points for points in kept if len(points)]
 
 
 def _out_of_order(batch: ChangeBatch) -> list[Quarantined]:

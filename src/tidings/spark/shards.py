@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 
 from tidings.model.blob import pack, unpack
-from tidings.model.message import SnapshotBatch
-from tidings.model.points import Event, PointBatch
+from tidings.model.points import PointBatch
 from tidings.network.wire import decode, encode_parts
-from tidings.pipeline.forms import FormShard, FormsWork, sent_on
+from tidings.pipeline.dispatch import placed_points, placed_snapshots, routed_messages, to_forms
+from tidings.pipeline.forms import FormShard, FormsWork
 from tidings.pipeline.host import Sent
 from tidings.pipeline.stats import Stats
 from tidings.pipeline.tables import TableShard, TablesWork
@@ -49,22 +48,15 @@ class TablesWorker:
         if result.refused:
             yield Envelope(self._plan.keys.zone(0), kinds.REFUSED, pack_refused(result.refused))
         yield from send(self._plan, result.sent, [*result.released, *result.placed])
-        yield from place(self._plan, result.placed)
-        if self._is_first:
-            yield from place(self._plan, result.released)
-            yield from self._to_groups(sent_on(result.released, self._plan.catalog))
-        for group, changes in result.images:
-            for shard, part in self._shard.groups.split(group, changes):
-                yield Envelope(self._plan.keys.group(group, shard), kinds.CHANGES, pack([part]))
+        keys = self._plan.keys
+        for parcel in placed_points(result, self._plan.zones, is_first=self._is_first):
+            yield Envelope(keys.zone(parcel.zone), kinds.POINTS, pack([parcel.part]))
+        for each in to_forms(result, self._shard.groups, is_first=self._is_first):
+            kind = kinds.POINTS if isinstance(each.part, PointBatch) else kinds.CHANGES
+            yield Envelope(keys.group(each.group, each.shard), kind, pack([each.part]))
         counts = {"changes": result.accepted, "passed": result.passed, "is_end": work.is_end}
-        yield Envelope(self._plan.keys.zone(0), kinds.METRICS, pack(counts))
+        yield Envelope(keys.zone(0), kinds.METRICS, pack(counts))
         return entry
-
-    def _to_groups(self, released: list[PointBatch]) -> Iterator[Envelope]:
-        for points in released:
-            group = self._shard.groups.of(points.form)
-            for shard in self._shard.groups.shards(group):
-                yield Envelope(self._plan.keys.group(group, shard), kinds.POINTS, pack([points]))
 
 
 class FormsWorker:
@@ -119,42 +111,17 @@ class DeliverWorker:
 
 
 def send(plan: Plan, sent: Sent, released: list[PointBatch]) -> Iterator[Envelope]:
-    """Messages to every zone their region meets, snapshots to the zone of the subscription, and what that costs."""
+    """What servers have sent, to the zones it is for, and what that costs."""
     stats = Stats()
     for batch in sent.merged():
         sizes = []
-        for zone, mask in plan.zones.route(batch):
-            for blob in encode_parts(batch, np.flatnonzero(mask)):
+        for zone, part in routed_messages(batch, plan.zones):
+            for blob in encode_parts(part):
                 sizes.append(len(blob))
                 yield Envelope(plan.keys.zone(zone), kinds.MESSAGES, blob)
         stats.count_sent(batch, sizes)
     if sent.snapshots:
-        yield from _send_snapshots(plan, sent.snapshots, released)
+        for zone, rows in placed_snapshots(sent.snapshots, released, plan.zones):
+            yield Envelope(plan.keys.zone(zone), kinds.SNAPSHOTS, pack([rows]))
     counts = {"messages": dict(stats.messages), "message_bytes": dict(stats.message_bytes)}
     yield Envelope(plan.keys.zone(0), kinds.METRICS, pack(counts))
-
-
-def _send_snapshots(plan: Plan, snapshots: list[SnapshotBatch], released: list[PointBatch]) -> Iterator[Envelope]:
-    homes: dict[tuple[str, str, int], int] = {}
-    for points in released:
-        zones = plan.zones.locate(points)
-        at = np.flatnonzero(points.event == np.int8(Event.CREATE))
-        at = at[np.argsort(points.home[at], kind="stable")]
-        names = zip(points.id.take(pa.array(at)).to_pylist(), points.after[at].tolist(), strict=True)
-        homes.update({(points.form, *name): zone for name, zone in zip(names, zones[at].tolist(), strict=True)})
-    for batch in SnapshotBatch.by_form(snapshots):
-        names = zip(batch.target.to_pylist(), batch.seq.tolist(), strict=True)
-        zone_of = np.array([homes[batch.form, *name] for name in names], np.int64)
-        for zone in np.unique(zone_of).tolist():
-            at = np.flatnonzero(zone_of == zone)
-            chosen = pa.array(at)
-            part = SnapshotBatch(batch.form, batch.seq[at], batch.target.take(chosen), batch.payload.take(chosen))
-            yield Envelope(plan.keys.zone(zone), kinds.SNAPSHOTS, pack([part]))
-
-
-def place(plan: Plan, released: list[PointBatch]) -> Iterator[Envelope]:
-    """Subscription events to the zones their points lie in."""
-    for points in released:
-        zones = plan.zones.locate(points)
-        for zone in np.unique(zones).tolist():
-            yield Envelope(plan.keys.zone(zone), kinds.POINTS, pack([points.take(zones == zone)]))

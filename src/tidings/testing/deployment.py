@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -17,14 +17,15 @@ import numpy as np
 from tidings.families.registry import spaces_of
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
-from tidings.model.change import ChangeBatch, TableChanges
-from tidings.model.message import MessageBatch, SnapshotBatch
+from tidings.model.change import ChangeBatch
+from tidings.model.message import MessageBatch
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined
 from tidings.network.zones import ZoneMap
 from tidings.pipeline.deliver import Gateway, GatewayWork
+from tidings.pipeline.dispatch import placed_points, to_forms, to_gateways
 from tidings.pipeline.door import Door
-from tidings.pipeline.forms import FormShard, FormsWork, GroupKey, sent_on
+from tidings.pipeline.forms import FormShard, FormsWork, GroupKey
 from tidings.pipeline.host import Sent
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.partition import shard_of_values
@@ -130,67 +131,28 @@ class Deployment:
                 for batch in changes
             ]
             results.append(durable.apply(TablesWork(own, whole.positions, whole.seqs, whole.points, is_end)))
-        sent = Sent([m for r in results for m in r.sent.messages], [s for r in results for s in r.sent.snapshots])
-        # Every shard releases the same events; they are passed on once.
-        released = results[0].released
-        self._serve_forms([(shard, *images) for shard, r in enumerate(results) for images in r.images], released, sent)
-        messages = [batch.take(np.argsort(batch.seq, kind="stable").astype(np.int64)) for batch in sent.merged()]
-        points = [*released, *(placed for r in results for placed in r.placed)]
-        lines = self._deliver(points, messages, sent.snapshots)
-        return Step(lines, messages, points, [entry for r in results for entry in r.refused])
-
-    def _serve_forms(
-        self, images: list[tuple[int, GroupKey, TableChanges]], released: list[PointBatch], sent: Sent
-    ) -> None:
-        works: dict[tuple[GroupKey, int], FormsWork] = {}
-        for table_shard, group, changes in images:
-            for shard, part in self._tables[table_shard].stage.groups.split(group, changes):
-                works.setdefault((group, shard), FormsWork()).changes.append(part)
-        for points in sent_on(released, self.catalog):
-            groups = self._tables[0].stage.groups
-            group = groups.of(points.form)
-            for shard in groups.shards(group):
-                works.setdefault((group, shard), FormsWork()).points.append(points)
-        for key, work in works.items():
+        forms: dict[tuple[GroupKey, int], FormsWork] = {}
+        for shard, result in enumerate(results):
+            for parcel in to_forms(result, self._tables[shard].stage.groups, is_first=shard == 0):
+                parcel.add_to(forms.setdefault((parcel.group, parcel.shard), FormsWork()))
+        sent = Sent()
+        for result in results:
+            sent.extend(result.sent)
+        for key, forms_work in forms.items():
             if key not in self._forms:
                 self._forms[key] = Durable(self._make_form_shard)
-            answer: Sent = self._forms[key].apply(work)
-            sent.messages.extend(answer.messages)
-            sent.snapshots.extend(answer.snapshots)
-
-    def _deliver(
-        self, released: list[PointBatch], messages: list[MessageBatch], snapshots: list[SnapshotBatch]
-    ) -> list[str]:
+            sent.extend(self._forms[key].apply(forms_work))
+        points = [*results[0].released, *(placed for result in results for placed in result.placed)]
         works = [GatewayWork() for _ in self._gateways]
-        for points in released:
-            zones = self._zone_map.locate(points)
-            for zone in np.unique(zones).tolist():
-                works[zone].points.append(points.take(zones == zone))
-        for batch in messages:
-            for zone, mask in self._zone_map.route(batch):
-                works[zone].messages.append(batch.take(np.flatnonzero(mask)))
-        for zone, rows in self._place_snapshots(released, snapshots):
-            works[zone].snapshots.append(rows)
+        for shard, result in enumerate(results):
+            for each in placed_points(result, self._zone_map, is_first=shard == 0):
+                each.add_to(works[each.zone])
+        for each in to_gateways(sent, points, self._zone_map):
+            each.add_to(works[each.zone])
         batches = [durable.apply(work) for durable, work in zip(self._gateways, works, strict=True)]
-        return sorted((line for batch in batches for line in batch.lines()), key=_place)
-
-    def _place_snapshots(
-        self, released: list[PointBatch], snapshots: list[SnapshotBatch]
-    ) -> Iterable[tuple[int, SnapshotBatch]]:
-        """The rows of snapshots, each with the zone of its subscription's home point."""
-        homes: dict[tuple[str, str, int], int] = {}
-        for points in released:
-            zones = self._zone_map.locate(points).tolist()
-            entries = zip(points.id.to_pylist(), points.after.tolist(), points.home, points.event, zones, strict=True)
-            for id, after, is_home, event, zone in entries:
-                if event == Event.CREATE and (is_home or (points.form, id, after) not in homes):
-                    homes[points.form, id, after] = zone
-        for batch in snapshots:
-            keys = zip(batch.target.to_pylist(), batch.seq.tolist(), strict=True)
-            zones_of_rows = np.array([homes[batch.form, id, seq] for id, seq in keys], np.int64)
-            for zone in np.unique(zones_of_rows).tolist():
-                at = np.flatnonzero(zones_of_rows == zone)
-                yield zone, SnapshotBatch(batch.form, batch.seq[at], batch.target.take(at), batch.payload.take(at))
+        lines = sorted((line for batch in batches for line in batch.lines()), key=_place)
+        messages = [batch.take(np.argsort(batch.seq, kind="stable").astype(np.int64)) for batch in sent.merged()]
+        return Step(lines, messages, points, [entry for result in results for entry in result.refused])
 
 
 def deploy(workload: Workload, strategies: dict[str, str], layout: Layout | None = None) -> Deployment:

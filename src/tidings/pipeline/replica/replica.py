@@ -204,7 +204,7 @@ class Replica:
         if int(batch.after.min()) < passed:
             batch = replace(batch, after=np.maximum(batch.after, passed))
         if bool((np.diff(batch.after) < 0).any()):
-            batch = batch.take(np.lexsort((~batch.home, batch.order, batch.after)).astype(np.int64))
+            batch = batch.in_order()
         known = self._pending.get(batch.form)
         self._pending[batch.form] = batch = batch if known is None else PointBatch.concat([known, batch])
         self._next_due = min(self._next_due, int(batch.after[0]))
