@@ -422,6 +422,21 @@ def test_stairs_stop_at_the_ends_of_the_world():
     check(message({"n": [1]}, ((5, 9),), ((10, 4),), ((5, 9),), ((10, 4),)))
 
 
+def test_open_ends_beside_the_ends_of_the_world_are_open():
+    """One below the lowest code is not the highest, nor the other way round: such ends are open, and no steps of stairs."""
+    lowest = (CODE_MIN, CODE_MIN)
+    boxes = [[lowest] * 3] * 6 + [[lowest, (CODE_MIN, 0), ANY], [lowest, (1, CODE_MIN), ANY]]
+    lo, hi = np.moveaxis(np.array(boxes, np.int64), 2, 0)
+    regions = Regions(lo, hi, np.ones(8, np.uint8), np.array([0, 0, 0, 4, 8]))
+    batch = MessageBatch("f", np.zeros(4, np.int64), (), regions, no_columns(4))
+    check(batch)
+    data = encode(batch, np.array([3]), number=1)
+    assert data[1] & STAIRS
+    # The last two boxes, each a hi as before (1000), a dimension that is new, and one that is open (0000).
+    states = bytes([0b0100_1000, 0b1000_0000, 0b0000_0111])
+    assert data.endswith(states + struct.pack("<3q", CODE_MIN, 0, CODE_MIN))
+
+
 @pytest.mark.parametrize("version", [0, 2, 255])
 def test_other_versions_are_refused(version):
     blob = encode(message({"n": [1]}))

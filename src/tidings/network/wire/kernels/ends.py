@@ -20,8 +20,8 @@ NOWHERE = -1
 _ONE, _TWO, _THREE, _FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 # `last_lo` and `last_hi` are the bounded end before in the box; until there is one, what no bounded lo, no bounded hi can be.
-# In later boxes of a batch with stairs state 3 means another thing: `beside_lo`, `beside_hi`, the numbers next to the other
-# end of the dimension in the box before. Ends of all kinds come mixed: hence few branches.
+# In later boxes of a batch with stairs state 3 means another thing: the numbers next to the other end of the dimension in the
+# box before, `_above` its hi and `_below` its lo. Ends of all kinds come mixed: hence few branches.
 
 
 @njit(cache=True)
@@ -73,11 +73,11 @@ def write_ends(
             for at in range((start + _ONE) * dims, stop * dims):
                 before_lo, before_hi = flat_lo[at - dims], flat_hi[at - dims]
                 end = flat_lo[at]
-                state = _state(end, OPEN_LO, before_hi + 1, end == before_lo)
+                state = _state(end, OPEN_LO, _above(before_hi), end == before_lo)
                 literals[literal] = end
                 literal += np.uint64(state == 1)
                 end = flat_hi[at]
-                other = _state(end, OPEN_HI, before_lo - 1, end == before_hi)
+                other = _state(end, OPEN_HI, _below(before_lo), end == before_hi)
                 literals[literal] = end
                 literal += np.uint64(other == 1)
                 byte = byte >> _FOUR | (state | other << _TWO) << _FOUR
@@ -117,7 +117,7 @@ def count_ends(lo: I64, hi: I64, starts: I64, groups: I64, known: I64, has_stair
             last_lo, last_hi = OPEN_LO, OPEN_HI
             for d in range(lo.shape[1]):
                 if has_stairs and not is_first:
-                    last_lo, last_hi = hi[box - 1, d] + 1, lo[box - 1, d] - 1
+                    last_lo, last_hi = _above(hi[box - 1, d]), _below(lo[box - 1, d])
                 for side in range(2):
                     end = hi[box, d] if side else lo[box, d]
                     if is_first:
@@ -137,6 +137,21 @@ def _state(end: Any, open_end: Any, last: Any, is_known: Any) -> Any:
     state = np.uint64(2) if is_known else np.uint64(1)
     state = np.uint64(3) if end == last else state
     return np.uint64(0) if end == open_end else state
+
+
+# Beyond the last code comes the first, which is an open end there, and so never told by state 3. Unsigned, because the
+# compiler takes it that signed numbers never overflow: it would conclude that what is next to an end is not open, and ask
+# for state 3 before it asks for state 0.
+
+
+@njit(inline="always")
+def _above(end: Any) -> Any:
+    return np.int64(np.uint64(end) + _ONE)
+
+
+@njit(inline="always")
+def _below(end: Any) -> Any:
+    return np.int64(np.uint64(end) - _ONE)
 
 
 @njit(inline="always")
@@ -212,12 +227,12 @@ def read_ends(
                     return False
                 before_lo, before_hi = flat_lo[at - dims], flat_hi[at - dims]
                 end = before_lo if state == 2 else literals[literal]
-                end = (before_hi + 1 if has_stairs else last) if state == 3 else end
+                end = (_above(before_hi) if has_stairs else last) if state == 3 else end
                 literal += np.uint64(state == 1)
                 last = end if state != 0 else last
                 flat_lo[at] = end if state != 0 else OPEN_LO
                 end = before_hi if other == 2 else literals[literal]
-                end = (before_lo - 1 if has_stairs else last) if other == 3 else end
+                end = (_below(before_lo) if has_stairs else last) if other == 3 else end
                 literal += np.uint64(other == 1)
                 last = end if other != 0 else last
                 flat_hi[at] = end if other != 0 else OPEN_HI
