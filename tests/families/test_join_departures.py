@@ -4,12 +4,15 @@ import json
 
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 from hypothesis import given
 
+from tidings.families.join.choice import NAMES
 from tidings.families.join.departures import FEW, NEVER, Departures
 from tidings.families.registry import heard
 from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.sql import parse_catalog
+from tidings.testing import Workload, run_inline
 
 TABLES = """
 CREATE TABLE sales (id BIGINT PRIMARY KEY, shop BIGINT, price DOUBLE);
@@ -94,3 +97,29 @@ def test_with_many_partners_everyone_who_selected_a_row_drops_it():
         market.change("shops", "delete", id=number)
     # Those that went first were too many to be noted.
     assert market.change("sales", "delete", id=2) == ["s1", "s2"]
+
+
+@pytest.mark.parametrize("strategy", NAMES)
+def test_a_row_is_dropped_by_those_it_reached_though_only_some_columns_of_a_partner_suit_them(strategy):
+    tables = """
+    CREATE TABLE r (id INT PRIMARY KEY, b INT, a INT);
+    CREATE TABLE s (id INT PRIMARY KEY, b INT, d INT);
+    CREATE TABLE t (id INT PRIMARY KEY, d INT);
+    """
+    sql = "SELECT * FROM s JOIN r ON r.b = s.b JOIN t ON t.d = s.d WHERE r.b <= 1 AND r.a BETWEEN 2 AND 3"
+    rows = [
+        ("r", "insert", {"id": 1, "b": 1, "a": 0}),
+        ("s", "insert", {"id": 1, "b": 1, "d": 1}),
+        ("s", "delete", {"id": 1}),
+        # The one brings r, the other t: only the row that is gone would join these.
+        ("s", "insert", {"id": 2, "b": 1, "d": 2}),
+        ("s", "insert", {"id": 3, "b": 2, "d": 1}),
+        ("t", "insert", {"id": 1, "d": 1}),
+        ("r", "update", {"id": 1, "b": 1, "a": 3}),
+    ]
+    changes = [{"seq": i, "table": table, "op": op, "row": row} for i, (table, op, row) in enumerate(rows, 1)]
+    workload = Workload(tables, [{"id": "a", "sql": sql, "after": 0}], changes)
+    lines = run_inline(
+        tables, workload.subscription_lines(), workload.change_lines(), [1] * len(rows), {"join": strategy}
+    )
+    assert [json.loads(line)["snapshot"] for line in lines] == [True]

@@ -225,7 +225,10 @@ class SemijoinServer(JoinServer, Interleaving, Replanning):
                 had = partners_had(end, circle.setting.relations[by].codes, values, is_sure, arrived)
                 boxes = Boxes.all(circle.space, len(had.row))
                 at = np.flatnonzero(had.is_known)
-                narrowed = boxes.take(at).hold(by, had.codes[at])
+                narrowed = boxes.take(at)
+                # Skylines look at no other columns: they reach some whom a partner's further columns do not satisfy.
+                for column in (*end.side.pinned, *end.side.ranged[:1]):
+                    narrowed.hold_column(by, column, had.codes[at, column])
                 boxes.lo[at], boxes.hi[at] = narrowed.lo, narrowed.hi
                 found = both(found, (had.row, boxes))
         return found
