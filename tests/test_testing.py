@@ -132,7 +132,8 @@ def test_restarts_can_fail(monkeypatch):
 
 
 def test_sharding_can_fail(monkeypatch):
-    monkeypatch.setattr(ZoneMap, "route", lambda self, messages: [])
+    honest = ZoneMap.route
+    monkeypatch.setattr(ZoneMap, "route", lambda self, messages: [] if self.zones > 1 else honest(self, messages))
     with pytest.raises(AssertionError, match="Layout"):
         check_sharding(case())
 
