@@ -52,7 +52,7 @@ def _version(sources: I64, item: Int, side: Int) -> Int:
 
 
 @njit(cache=True)
-def _row_size(rows: Rows, starts: I64, sides: I64, header: I64, sources: I64, projection: Int, item: Int) -> Int:
+def _row_size(rows: Rows, starts: I64, header: I64, sources: I64, projection: Int, item: Int) -> Int:
     """Bytes of a row at most: all values of its records, and the headers."""
     first, last = starts[projection], starts[projection + 1]
     size = header[last] - header[first] + 2
@@ -156,7 +156,7 @@ def render_tails(
             size += _FRAME
             for side in range(2):
                 if changes[change, side] != NONE:
-                    size += _row_size(rows, starts, sides, header, sources, projection, changes[change, side])
+                    size += _row_size(rows, starts, header, sources, projection, changes[change, side])
         if is_snapshot:
             size *= 2
         if at + size > len(out):

@@ -143,22 +143,8 @@ class JoinEvaluator(Evaluator):
         self._fit(len(lives.since), len(projections.starts) - 1)
         counts[: ITEMS + 1] = 0
         counts[WIDE] = len(self._wide)
-        event, why = evaluate(
-            rows,
-            events,
-            lives,
-            projections,
-            self._index.boxes,
-            self._partners,
-            self._relations.arrays,
-            plans,
-            newcomers,
-            self._output,
-            self._scratch,
-            0,
-        )
-        while why != DONE:
-            self._grow(why)
+        event = 0
+        while True:
             event, why = evaluate(
                 rows,
                 events,
@@ -173,6 +159,9 @@ class JoinEvaluator(Evaluator):
                 self._scratch,
                 event,
             )
+            if why == DONE:
+                break
+            self._grow(why)
         if self._coming:
             self._coming.clear()
             self._newcomers = None

@@ -129,11 +129,11 @@ class Replica:
 
     def dump(self) -> bytes:
         """Rows, subscriptions, and what families hold beyond both."""
-        points = {form: self._living(form) for form in list(self._held)}
+        living = [self._living(held) for held in self._held.values()]
         state = {
             "store": self.store.dump(),
             "pending": list(self._pending.values()),
-            "points": [[batch, slots] for batch, slots in points.values() if len(slots)],
+            "points": [[batch, slots] for batch, slots in living if len(slots)],
             "families": {name: evaluator.dump() for name, evaluator in self._evaluators.items()},
         }
         return pack(state)
@@ -168,12 +168,9 @@ class Replica:
             held.append((points, slots, self.subscriptions.serial[slots]))
             if len(held) > _HELD_MAX:
                 self._held[points.form] = []
-                self._hold(*self._living_of(points.form, held))
+                self._hold(*self._living(held))
 
-    def _living(self, form: str) -> tuple[PointBatch, I64]:
-        return self._living_of(form, self._held[form])
-
-    def _living_of(self, form: str, held: list[tuple[PointBatch, I64, I64]]) -> tuple[PointBatch, I64]:
+    def _living(self, held: list[tuple[PointBatch, I64, I64]]) -> tuple[PointBatch, I64]:
         """Points and slots of a form's living subscriptions."""
         known = self.subscriptions
         slots = np.concatenate([part[1] for part in held])

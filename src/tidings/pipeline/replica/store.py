@@ -262,10 +262,9 @@ class RowStore:
 
     def pack(self, versions: I64) -> Any:
         """These versions, as something `tidings.model.blob.pack` takes."""
-        parts: dict[str, Any] = {"numbers": np.empty(0, np.int64)}
         tables = self._pages[1][versions >> PAGE_BITS]
         order = np.argsort(tables, kind="stable")
-        parts["order"] = order
+        parts: dict[str, Any] = {"order": order}
         for number in np.unique(tables).tolist():
             parts[str(number)] = self._pack_table(number, versions[order[tables[order] == number]])
         return parts
