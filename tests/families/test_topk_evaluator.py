@@ -12,9 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tidings.families.evaluator import CHANGE, Events, Lives, Told
+from tidings.families.evaluator import CHANGE, Events, Told
 from tidings.families.topk.evaluator import TopkEvaluator
-from tidings.kernels.rows import I64, NONE
+from tidings.kernels.lives import new_lives
+from tidings.kernels.rows import I64
 from tidings.pipeline.door import Door
 from tidings.pipeline.replica.replica import Replica
 from tidings.testing import Workload, recompute, run_inline, topk_workloads
@@ -251,6 +252,6 @@ def test_net_subscriptions_are_refused():
     door.create("s", "SELECT * FROM stocks ORDER BY price LIMIT 1", 0, is_net=True)
     (points,) = door.take()
     slots: I64 = np.zeros(1, np.int64)
-    lives = Lives(*(np.full(1, NONE) for _ in Lives._fields))
+    lives = new_lives(1)
     with pytest.raises(ValueError, match="net"):
         replica.evaluator.add(points, slots, lives)

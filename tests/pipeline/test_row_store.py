@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bad_changes import CATALOG, ROW, WRONG_VALUES
+from tidings.kernels.lives import new_lives
 from tidings.kernels.rows import scan
 from tidings.model.codes import code_of
 from tidings.pipeline import ingest
@@ -26,7 +27,7 @@ def feed(store, lines, position=0):
     """Runs a micro-batch; gives its events and refusals, with the store settled."""
     batch = store.take(lines, position, 2**63 - 1)
     if batch.events is None:
-        store.apply(batch, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING)
+        store.apply(batch, NOTHING, NOTHING, NOTHING, new_lives(0))
     store.settle()
     return batch.events, batch.refused
 

@@ -5,6 +5,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidings.kernels.lives import ID_START, ID_STOP, LABEL
 from tidings.pipeline.replica import subscriptions as module
 from tidings.pipeline.replica.subscriptions import IdOrder, Subscriptions
 
@@ -52,7 +53,11 @@ def test_slots_are_reused_and_keep_their_ids():
         for slot in gone:
             del living[slot]
         for slot, id in living.items():
-            assert known.id_text[known.id_start[slot] : known.id_stop[slot]].tobytes() == f'"{id}"'.encode()
-        assert sorted(living.values()) == [living[slot] for slot in sorted(living, key=known.label.__getitem__)]
+            assert (
+                known.id_text[known.lives[slot, ID_START] : known.lives[slot, ID_STOP]].tobytes() == f'"{id}"'.encode()
+            )
+        assert sorted(living.values()) == [
+            living[slot] for slot in sorted(living, key=known.lives[:, LABEL].__getitem__)
+        ]
     assert len(known) == len(living)
     assert len(known.ids) < 200

@@ -9,13 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+from tidings.kernels.lives import Lives
 from tidings.kernels.rows import I64, U8, Rows
 from tidings.model.catalog import Catalog
 from tidings.model.points import PointBatch
 
 CHANGE, CREATE, DROP = 0, 1, 2
 """Kinds of events."""
-FOREVER = 2**63 - 1
 
 
 class Events(NamedTuple):
@@ -31,17 +31,6 @@ class Events(NamedTuple):
     """Of a change: the row's version after, NONE for a delete."""
     slot: I64
     """Of a creation or drop: the subscription, of whatever family."""
-
-
-class Lives(NamedTuple):
-    """What families need to know of subscriptions, by slot. Slot s hears change e iff since[s] < e < until[s]."""
-
-    since: I64
-    """The event of this micro-batch that created it, NONE if it was there before."""
-    until: I64
-    """The event of this micro-batch that drops it, FOREVER if none does."""
-    family: I64
-    projection: I64
 
 
 class Projections(NamedTuple):

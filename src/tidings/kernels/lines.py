@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from tidings.kernels.lives import ID_START, ID_STOP, LABEL, Lives
 from tidings.kernels.rows.read import ENDS, I64, NONE, RECORD_TEXT, U8, Int, Rows, compare_texts, record_of, table_of
 
 
@@ -31,6 +32,13 @@ def _put(out: U8, at: Int, text: U8) -> Int:
     for i in range(len(text)):
         out[at + i] = text[i]
     return at + len(text)
+
+
+@njit(cache=True)
+def _put_span(out: U8, at: Int, text: U8, start: Int, stop: Int) -> Int:
+    for i in range(stop - start):
+        out[at + i] = text[start + i]
+    return at + stop - start
 
 
 @njit(cache=True)
@@ -231,7 +239,7 @@ def _sort_group(order: I64, key: I64, start: Int, stop: Int) -> None:
 
 
 @njit(cache=True)
-def put_in_order(event: I64, slot: I64, event_kind: I64, event_seq: I64, label: I64) -> I64:
+def _put_in_order(event: I64, slot: I64, event_kind: I64, event_seq: I64, lives: Lives) -> I64:
     """The order of notifications: by seq, then by the label of the subscription's id, a change before a snapshot."""
     group = np.empty(len(event_seq) + 1, np.int64)
     count = 0
@@ -243,7 +251,7 @@ def put_in_order(event: I64, slot: I64, event_kind: I64, event_seq: I64, label: 
     key = np.empty(len(event), np.int64)
     for i in range(len(event)):
         starts[group[event[i]] + 1] += 1
-        key[i] = 2 * label[slot[i]] + (1 if event_kind[event[i]] != 0 else 0)
+        key[i] = 2 * lives[slot[i], LABEL] + (1 if event_kind[event[i]] != 0 else 0)
     for i in range(count + 1):
         starts[i + 1] += starts[i]
     order = np.empty(len(event), np.int64)
@@ -260,34 +268,32 @@ def put_in_order(event: I64, slot: I64, event_kind: I64, event_seq: I64, label: 
 
 @njit(cache=True)
 def write_lines(
-    order: I64,
+    event: I64,
     slot: I64,
     tail: I64,
-    id_start: I64,
-    id_stop: I64,
+    event_kind: I64,
+    event_seq: I64,
+    lives: Lives,
     id_text: U8,
     tail_text: U8,
-    tail_start: I64,
-    tail_stop: I64,
+    tail_ends: I64,
 ) -> U8:
-    """The lines, each with its end, as bytes."""
-    size = 0
+    """The lines in order, each with its end, as bytes.
+
+    Subscription slot[i] is told tail[i] at event[i]. Texts of tails follow each other.
+    """
+    order = _put_in_order(event, slot, event_kind, event_seq, lives)
+    size = len(order) * len(_HEAD)
     for i in range(len(order)):
-        own = order[i]
-        size += id_stop[slot[own]] - id_start[slot[own]] + tail_stop[tail[own]] - tail_start[tail[own]]
-    out = np.empty(size + len(order) * len(_HEAD), np.uint8)
+        size += lives[slot[i], ID_STOP] - lives[slot[i], ID_START]
+        size += tail_ends[tail[i]] - (tail_ends[tail[i] - 1] if tail[i] else 0)
+    out = np.empty(size, np.uint8)
     at = 0
     for i in range(len(order)):
         own = order[i]
         at = _put(out, at, _HEAD)
-        begin, end = id_start[slot[own]], id_stop[slot[own]]
-        for j in range(begin, end):
-            out[at + j - begin] = id_text[j]
-        at += end - begin
-        begin, end = tail_start[tail[own]], tail_stop[tail[own]]
-        for j in range(begin, end):
-            out[at + j - begin] = tail_text[j]
-        at += end - begin
+        at = _put_span(out, at, id_text, lives[slot[own], ID_START], lives[slot[own], ID_STOP])
+        at = _put_span(out, at, tail_text, tail_ends[tail[own] - 1] if tail[own] else 0, tail_ends[tail[own]])
     return out
 
 

@@ -37,8 +37,9 @@ from tidings.families.drift.kernels.telling import (
 )
 from tidings.families.drift.kernels.thresholds import MOVED, MOVED_PERCENT, MOVED_RATIO
 from tidings.families.drift.subscription import space_of
-from tidings.families.evaluator import Evaluator, Events, Lives, Projections, Store, Told
+from tidings.families.evaluator import Evaluator, Events, Projections, Store, Told
 from tidings.families.spec import Form
+from tidings.kernels.lives import SINCE, Lives
 from tidings.kernels.rows import I64, NONE, PAGE_BITS
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import ChannelKey, channel_keys
@@ -91,7 +92,14 @@ class DriftEvaluator(Evaluator):
         if top > len(member_of):
             self._audiences = self._audiences._replace(member_of=_longer(member_of, top))
         form = (grouping, value, clock, _KINDS[space.kind], space.patience or 0)
-        which = (slots, np.ascontiguousarray(points.coords[:, 0]), key_of, key_starts, keys, lives.since[slots] == NONE)
+        which = (
+            slots,
+            np.ascontiguousarray(points.coords[:, 0]),
+            key_of,
+            key_starts,
+            keys,
+            lives[slots, SINCE] == NONE,
+        )
         done = 0
         while done < len(slots):
             done = add_members(self._audiences, self.store.rows, *form, *which, done)
@@ -103,7 +111,7 @@ class DriftEvaluator(Evaluator):
         if self._groupings:
             self._follow_versions()
             what = (events.kind, events.table, events.old, events.new, events.slot)
-            shown = (lives.projection, projections.starts, projections.column)
+            shown = (lives, projections.starts, projections.column)
             while not apply_events(self._audiences, self.store.rows, *what, *shown, self._output):
                 self._make_room(is_needed=True)
                 self._make_room_to_tell()

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tidings.families.evaluator import Evaluator, Events, Lives, Projections, Store, Told
+from tidings.families.evaluator import Evaluator, Events, Projections, Store, Told
 from tidings.families.join.kernels.combine import WALK_FIELDS, Newcomers, Plans
 from tidings.families.join.kernels.evaluate import DONE, FOUND_FULL, HITS_FULL, OUT_FULL, evaluate
 from tidings.families.join.kernels.partners import fill, no_partners, wider, with_room
@@ -43,6 +43,7 @@ from tidings.families.join.predicates import Predicates, Tested, gathered
 from tidings.families.join.result import shown_columns
 from tidings.families.join.subscription import predicates_of
 from tidings.families.spec import Form
+from tidings.kernels.lives import SINCE, Lives
 from tidings.kernels.rows import I64, NONE
 from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex
 from tidings.model.catalog import Catalog
@@ -127,7 +128,7 @@ class JoinEvaluator(Evaluator):
         is_wide = predicates.is_wide
         for at in np.flatnonzero(is_wide)[:, None]:
             self._wide[int(slots[at[0]])] = predicates.newcomers(at, slots[at], form.signature, len(form.shown))
-        coming = np.flatnonzero((lives.since[slots] != NONE) & ~is_wide)
+        coming = np.flatnonzero((lives[slots, SINCE] != NONE) & ~is_wide)
         if len(coming):
             self._coming.append(predicates.newcomers(coming, slots[coming], form.signature, len(form.shown)))
         if is_wide.any() or len(coming):
@@ -140,7 +141,7 @@ class JoinEvaluator(Evaluator):
             newcomers = self._newcomers = gathered([*self._coming, *self._wide.values()], self._sides)
         rows, counts = self.store.rows, self._counts
         self._partners = wider(self._partners, 1, len(rows.alive))
-        self._fit(len(lives.since), len(projections.starts) - 1)
+        self._fit(len(lives), len(projections.starts) - 1)
         counts[: ITEMS + 1] = 0
         counts[WIDE] = len(self._wide)
         event = 0

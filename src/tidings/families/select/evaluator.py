@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.evaluator import Evaluator, Events, Lives, Projections, Store, Told
+from tidings.families.evaluator import Evaluator, Events, Projections, Store, Told
 from tidings.families.listeners import on_some_channel
 from tidings.families.select.kernels.match import (
     BATCH_COUNTS,
@@ -42,6 +42,7 @@ from tidings.families.select.kernels.match import (
 )
 from tidings.families.select.subscription import Details, TextRange, space_of
 from tidings.families.spec import Form
+from tidings.kernels.lives import Lives
 from tidings.kernels.rows import I64, NONE
 from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex
 from tidings.kernels.stabbing.index import TextEnds

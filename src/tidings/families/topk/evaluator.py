@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.families.evaluator import Evaluator, Events, Lives, Projections, Store, Told
+from tidings.families.evaluator import Evaluator, Events, Projections, Store, Told
 from tidings.families.spec import Form
 from tidings.families.topk.kernels import rank_index, top_lists
 from tidings.families.topk.kernels.evaluate import (
@@ -70,6 +70,7 @@ from tidings.families.topk.kernels.layout import (
 from tidings.families.topk.kernels.rank_index import BLOCK_JOINED
 from tidings.families.topk.kernels.top_lists import ROOM_FIRST
 from tidings.families.topk.subscription import Space, space_of
+from tidings.kernels.lives import Lives
 from tidings.kernels.rows import I64, NONE, U8
 from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex
 from tidings.model.catalog import Catalog
@@ -274,7 +275,7 @@ class RankedTable:
                     *table,
                     *self._index.boxes,
                     *self._work,
-                    *(lives.since, lives.until, lives.projection),
+                    lives,
                     *(projections.starts, projections.column),
                 )
             )

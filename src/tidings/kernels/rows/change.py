@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from tidings.kernels.lives import SINCE, UNTIL, Lives
 from tidings.kernels.rows.read import (
     ENDS,
     EXACT,
@@ -221,8 +222,7 @@ def merge_events(
     after: I64,
     kind: I64,
     slot: I64,
-    since: I64,
-    until: I64,
+    lives: Lives,
     traffic: I64,
     out: I64,
 ) -> Int:
@@ -241,9 +241,9 @@ def merge_events(
             out[2, count], out[3, count], out[4, count] = NONE, NONE, NONE
             out[5, count] = slot[done]
             if kind[done] == 1:
-                since[slot[done]] = count
+                lives[slot[done], SINCE] = count
             else:
-                until[slot[done]] = count
+                lives[slot[done], UNTIL] = count
             done += 1
             count += 1
         if is_end:

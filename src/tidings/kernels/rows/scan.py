@@ -506,8 +506,7 @@ def run_lines(
         nothing,
         nothing,
         nothing,
-        nothing,
-        nothing,
+        numbers[:0],
         traffic,
         out,
     )

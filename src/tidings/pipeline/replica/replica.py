@@ -18,7 +18,8 @@ import pyarrow as pa
 from tidings.families.evaluator import CREATE, DROP, Evaluator, Events, Told
 from tidings.families.optional import Evaluating
 from tidings.families.registry import family_of, spec_of
-from tidings.kernels.lines import put_in_order, render_tails, write_lines
+from tidings.kernels.lines import render_tails, write_lines
+from tidings.kernels.lives import FAMILY
 from tidings.kernels.rows import I64, NONE, U8
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
@@ -117,7 +118,7 @@ class Replica:
         due = self._due(SEQ_MAX if is_end else store.passed)
         if batch.events is None:
             lives = self.subscriptions.lives
-            store.apply(batch, due.after, due.kind, due.slot, lives.since, lives.until)
+            store.apply(batch, due.after, due.kind, due.slot, lives)
         assert batch.events is not None
         self.changes += len(batch.events.seq) - len(due.after)
         told = self._evaluate(batch.events, is_told=is_told)
@@ -367,8 +368,6 @@ class Replica:
                 longer[:at] = out[:at]
                 out = longer
             first += len(part.tails)
-        starts = np.empty(count, np.int64)
-        starts[1:], starts[0] = ends[:-1], 0
         if len(told) == 1:
             event, slot, tail = told[0].event, told[0].slot, told[0].tail
         else:
@@ -377,16 +376,15 @@ class Replica:
             slot = np.concatenate([part.slot for part in told])
             tail = np.concatenate([part.tail + base for part, base in zip(told, firsts, strict=False)])
         known = self.subscriptions
-        order = put_in_order(event, slot, events.kind, events.seq, known.label)
-        data = write_lines(order, slot, tail, known.id_start, known.id_stop, known.id_text, out, starts, ends)
-        return Lines(data, len(order))
+        data = write_lines(event, slot, tail, events.kind, events.seq, known.lives, known.id_text, out, ends)
+        return Lines(data, len(event))
 
     def _settle(self, due: _Due) -> None:
         self.subscriptions.begin(due.created)
         if due.dropped:
             gone = np.array(due.dropped, np.int64)
             for number, name in enumerate(self._families):
-                own = gone[self.subscriptions.lives.family[gone] == number]
+                own = gone[self.subscriptions.lives[gone, FAMILY] == number]
                 if len(own):
                     self._evaluators[name].remove(own)
             self.subscriptions.leave(due.dropped)

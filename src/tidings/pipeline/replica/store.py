@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tidings.families.evaluator import Events
+from tidings.kernels.lives import Lives
 from tidings.kernels.rows import BINARY as BINARY_KIND
 from tidings.kernels.rows import CODES, ENDS, EXACT, I64, LIVE, NONE, PAGE, PAGE_BITS, U8, VALID, WIDTH, Rows
 from tidings.kernels.rows import TEXT as TEXT_KIND
@@ -188,13 +189,13 @@ class RowStore:
             admit(self.keys, batch.numbers[SEQ], batch.numbers[OUTCOME])
         return batch
 
-    def apply(self, batch: Batch, after: I64, kind: I64, slot: I64, since: I64, until: I64) -> None:
-        """Applies a micro-batch together with events of subscriptions, in order, which fills in `since` and `until`."""
+    def apply(self, batch: Batch, after: I64, kind: I64, slot: I64, lives: Lives) -> None:
+        """Applies a micro-batch together with events of subscriptions, in order; their lives learn of these."""
         _, seq, op, version, outcome, old, new = batch.numbers
         apply_records(self.rows, self.keys, op, version, outcome, old, new)
         out = np.empty((6, len(seq) + len(after)), np.int64)
         changes = (outcome, seq, old, new, version)
-        total = merge_events(self.rows, *changes, after, kind, slot, since, until, self.traffic, out)
+        total = merge_events(self.rows, *changes, after, kind, slot, lives, self.traffic, out)
         self._finish(batch, out, total)
 
     def _finish(self, batch: Batch, out: I64, count: int) -> None:

@@ -8,7 +8,8 @@ from json.encoder import encode_basestring
 
 import numpy as np
 
-from tidings.families.evaluator import FOREVER, Lives, Projections
+from tidings.families.evaluator import Projections
+from tidings.kernels.lives import FAMILY, FOREVER, ID_START, ID_STOP, LABEL, MARK, PROJECTION, SINCE, UNTIL, new_lives
 from tidings.kernels.rows import I64, NONE, U8
 from tidings.model.codes import BoolArray
 
@@ -91,23 +92,20 @@ class Subscriptions:
         """Slots of living subscriptions."""
         self._free: list[int] = []
         self._order = IdOrder()
-        self.label = np.empty(0, np.int64)
+        self.lives = new_lives(0)
         self.serial = np.empty(0, np.int64)
         """A number of its own for every life."""
         self._lives_so_far = 0
-        self.id_start, self.id_stop = np.empty(0, np.int64), np.empty(0, np.int64)
         self.id_text: U8 = np.zeros(1024, np.uint8)
         self._text_end = 0
         self._text_dead = 0
-        self.lives = Lives(*(np.empty(0, np.int64) for _ in Lives._fields))
 
     def __len__(self) -> int:
         return len(self.ids) - len(self._free)
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.label, self.id_start, self.id_stop, self.id_text, *self.lives)
-        return sum(array.nbytes for array in arrays) + sum(2 * len(id) + 200 for id in self.ids)
+        return self.lives.nbytes + self.serial.nbytes + self.id_text.nbytes + sum(2 * len(id) + 200 for id in self.ids)
 
     def is_taken(self, slots: I64) -> BoolArray:
         """Which of the slots have a subscription."""
@@ -119,20 +117,19 @@ class Subscriptions:
         fresh = count - len(reused)
         first = len(self.ids)
         self.ids.extend([""] * fresh)
-        if len(self.ids) > len(self.label):
-            size = max(len(self.ids), 3 * len(self.label) // 2, 64)
-            self.label, self.serial, self.id_start, self.id_stop = (
-                np.resize(array, size) for array in (self.label, self.serial, self.id_start, self.id_stop)
-            )
-            self.lives = Lives(*(np.resize(array, size) for array in self.lives))
+        if len(self.ids) > len(self.lives):
+            lives = new_lives(max(len(self.ids), 3 * len(self.lives) // 2, 64))
+            lives[: len(self.lives)] = self.lives
+            self.lives, self.serial = lives, np.resize(self.serial, len(lives))
         return [*reused, *range(first, first + fresh)]
 
     def enter(self, slots: Sequence[int], ids: Sequence[str], family: Sequence[int], projection: Sequence[int]) -> None:
         """New subscriptions, which are created by the coming micro-batch."""
         at = np.array(slots, np.int64)
         lives = self.lives
-        lives.since[at], lives.until[at] = FOREVER, FOREVER
-        lives.family[at], lives.projection[at] = family, projection
+        lives[at, SINCE], lives[at, UNTIL] = FOREVER, FOREVER
+        lives[at, FAMILY], lives[at, PROJECTION] = family, projection
+        lives[at, MARK] = NONE
         self.serial[at] = self._lives_so_far + np.arange(len(at))
         self._lives_so_far += len(at)
         for slot, id in zip(slots, ids, strict=True):
@@ -145,14 +142,14 @@ class Subscriptions:
             longer[: self._text_end] = self.id_text[: self._text_end]
             self.id_text = longer
         self.id_text[self._text_end : self._text_end + len(data)] = data
-        self.id_stop[at] = self._text_end + ends
-        self.id_start[at] = self._text_end + ends - np.diff(ends, prepend=0)
+        lives[at, ID_STOP] = self._text_end + ends
+        lives[at, ID_START] = self._text_end + ends - np.diff(ends, prepend=0)
         self._text_end += len(data)
         if self._order.add(ids):
             self._relabel()
         else:
             for slot, id in zip(slots, ids, strict=True):
-                self.label[slot] = self._order.of(id)
+                lives[slot, LABEL] = self._order.of(id)
 
     def restore(
         self, slots: Sequence[int], ids: Sequence[str], family: Sequence[int], projection: Sequence[int]
@@ -166,13 +163,13 @@ class Subscriptions:
 
     def begin(self, created: I64) -> None:
         """The micro-batch that created them is over."""
-        self.lives.since[created] = NONE
+        self.lives[created, SINCE] = NONE
 
     def leave(self, slots: Sequence[int]) -> None:
         """Frees slots of those that were dropped."""
         for slot in slots:
             self.ids[slot] = ""
-            self._text_dead += int(self.id_stop[slot] - self.id_start[slot])
+            self._text_dead += int(self.lives[slot, ID_STOP] - self.lives[slot, ID_START])
         self._free.extend(slots)
         if len(self._order) > 2 * len(self) + 1024:
             self._order.keep(list({id for id in self.ids if id}))
@@ -183,14 +180,14 @@ class Subscriptions:
     def _relabel(self) -> None:
         for slot, id in enumerate(self.ids):
             if id:
-                self.label[slot] = self._order.of(id)
+                self.lives[slot, LABEL] = self._order.of(id)
 
     def _compact(self) -> None:
         living = [slot for slot, id in enumerate(self.ids) if id]
-        parts = [self.id_text[self.id_start[slot] : self.id_stop[slot]] for slot in living]
+        parts = [self.id_text[self.lives[slot, ID_START] : self.lives[slot, ID_STOP]] for slot in living]
         end = 0
         for slot, part in zip(living, parts, strict=True):
-            self.id_start[slot], self.id_stop[slot] = end, end + len(part)
+            self.lives[slot, ID_START], self.lives[slot, ID_STOP] = end, end + len(part)
             end += len(part)
         self.id_text = np.concatenate([*parts, np.zeros(1024, np.uint8)])
         self._text_end, self._text_dead = end, 0

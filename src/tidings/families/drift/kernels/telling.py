@@ -60,6 +60,7 @@ from tidings.families.drift.kernels.audiences import (
 from tidings.families.drift.kernels.members import join, leave, words_to_join
 from tidings.families.drift.kernels.thresholds import double_of, find_due, refresh_several, stride_of
 from tidings.families.evaluator import CHANGE, CREATE, DROP
+from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows import I64, NONE, Int, Rows, mix, record_of, same_value
 
 # What the loop counts: the next event, what it has told, and what the event it stopped at needs.
@@ -87,8 +88,7 @@ class Output(NamedTuple):
 class Shown(NamedTuple):
     """What subscriptions show."""
 
-    projection: I64
-    """[slots]."""
+    lives: Lives
     starts: I64
     column: I64
     """As in `Projections`."""
@@ -195,7 +195,7 @@ def _tell(
     new: Int,
 ) -> None:
     """Tells a subscription that a version it holds has been replaced; NONE stands for no row."""
-    tail = _tail_of(out, rows, shown, stamp, event, table, shown.projection[slot], old, new)
+    tail = _tail_of(out, rows, shown, stamp, event, table, shown.lives[slot, PROJECTION], old, new)
     if tail != NONE:
         told = out.counts[TOLD]
         out.told[0, told], out.told[1, told], out.told[2, told] = event, slot, tail
@@ -290,7 +290,7 @@ def _create(audiences: Audiences, rows: Rows, shown: Shown, out: Output, event: 
         member = words[member + MEMBER_NEXT]
     told, tail = counts[TOLD], counts[TAILS]
     out.told[0, told], out.told[1, told], out.told[2, told] = event, slot, tail
-    out.tails[tail, 0], out.tails[tail, 1] = event, shown.projection[slot]
+    out.tails[tail, 0], out.tails[tail, 1] = event, shown.lives[slot, PROJECTION]
     out.tails[tail, 2], out.tails[tail, 3] = first, end
     counts[TOLD], counts[TAILS], counts[CHANGES] = told + 1, tail + 1, end
 
@@ -304,7 +304,7 @@ def apply_events(
     olds: I64,
     news: I64,
     slots: I64,
-    projection: I64,
+    lives: Lives,
     starts: I64,
     column: I64,
     out: Output,
@@ -313,7 +313,7 @@ def apply_events(
 
     Arrays are those of `Events`, `Lives` and `Projections` that it takes: each argument has its price.
     """
-    shown = Shown(projection, starts, column)
+    shown = Shown(lives, starts, column)
     words, counts = audiences.words, out.counts
     for event in range(counts[AT], len(kinds)):
         counts[AT] = event

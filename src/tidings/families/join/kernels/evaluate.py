@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.families.evaluator import CHANGE, CREATE, Events, Lives, Projections
+from tidings.families.evaluator import CHANGE, CREATE, Events, Projections
 from tidings.families.join.kernels import compiled
 from tidings.families.join.kernels.combine import (
     OWN,
@@ -52,6 +52,7 @@ from tidings.families.join.kernels.tell import (
     tell_many,
     tell_one,
 )
+from tidings.kernels.lives import PROJECTION, SINCE, UNTIL, Lives
 from tidings.kernels.rows import (
     COLUMNS,
     EXACT,
@@ -158,7 +159,7 @@ def _listen(
             return np.int64(NONE)
         for i in range(hit_count):
             slot, bits = hits[i, 0], hits[i, 1]
-            if lives.since[slot] < event and event < lives.until[slot]:
+            if lives[slot, SINCE] < event < lives[slot, UNTIL]:
                 if wide:
                     bits = _selected(rows, plans, newcomers, found, slot, signature, side, pair, old, new, bits)
                     if bits == 0:
@@ -300,7 +301,7 @@ def _create(
         add_source(out, scratch.found, i, item + i)
         out.changes[start + i, 0], out.changes[start + i, 1] = NONE, item + i
     out.counts[ITEMS] += count
-    add_told(out, event, slot, add_tail(out, event, lives.projection[slot], start, start + count))
+    add_told(out, event, slot, add_tail(out, event, lives[slot, PROJECTION], start, start + count))
     return DONE
 
 

@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from tidings.families.evaluator import Lives, Projections
+from tidings.families.evaluator import Projections
 from tidings.families.join.kernels import compiled
 from tidings.families.join.kernels.combine import Plans
+from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows import I64, NONE, Int, Rows, compare_keys, equal_at, is_valid, mix, record_of, same_value
 from tidings.kernels.stabbing import NEW, OLD
 
@@ -203,7 +204,7 @@ def tell_one(
     for i in range(count):
         slot, bits = heard[i, SLOT], heard[i, BITS]
         mark[slot] = NONE
-        projection = lives.projection[slot]
+        projection = lives[slot, PROJECTION]
         if bits == BOTH and not _shows(rows, projections, projection, side, old, new, looks, stamp):
             continue
         if looks[projection, TAIL_STAMP + bits] != stamp:
@@ -337,7 +338,7 @@ def tell_many(
     table[:size] = NONE
     for group in range(groups):
         slot, first = scratch.groups[group, GROUP_SLOT], scratch.groups[group, GROUP_FIRST]
-        projection = lives.projection[slot]
+        projection = lives[slot, PROJECTION]
         if (
             old != NONE
             and new != NONE

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from tidings.families.evaluator import CHANGE, CREATE, Events, Lives
+from tidings.families.evaluator import CHANGE, CREATE, Events
 from tidings.families.select.kernels.snapshot import count_versions, find_rows
 from tidings.families.select.kernels.table import (
     TableRows,
@@ -25,6 +25,7 @@ from tidings.families.select.kernels.table import (
     text_span,
 )
 from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.lives import MARK, PROJECTION, SINCE, UNTIL, Lives
 from tidings.kernels.rows import COLUMNS, FIRST_PAGE, I64, NONE, PAGE, PAGE_BITS, U8, Int, Rows, hash_bytes
 from tidings.kernels.stabbing import (
     CODE,
@@ -47,9 +48,9 @@ AT, TOLD, TAILS, CHANGES, RUN_STOP, HITS_NEEDED, TOLD_NEEDED, CHANGES_NEEDED, BA
 CLOCK, TABLE, CELLS_MAX, HAS = range(BATCH_COUNTS, BATCH_COUNTS + 4)
 COUNTS = HAS + 2
 
-# Fields of a slot: its table, NONE if it is not ours; a box, NONE if nothing can match; the last stamp, and with it which of
-# two rows the subscription has.
-SLOT_TABLE, FIRST_BOX, STAMP, BITS, SLOT_FIELDS = range(5)
+# Fields of a slot: its table, NONE if it is not ours; a box, NONE if nothing can match. The mark of its life is 4 * clock plus
+# bits: when the subscription was last hit, and which of two rows it then had.
+SLOT_TABLE, FIRST_BOX, SLOT_FIELDS = range(3)
 
 # Fields of a table: axis of its first column, boxes there have been, boxes created by a run of events; then whether rows were
 # stabbed for them. Behind the axes of its columns is one that says: a row of this table.
@@ -127,20 +128,19 @@ def _changed_axes(t: TableRows, first_axis: Int, old: Int, new: Int) -> Int:
 
 
 @njit(cache=True)
-def _merge(lives: Lives, members: Members, m: Matching, event: Int, hits: Int) -> Int:
+def _merge(lives: Lives, m: Matching, event: Int, hits: Int) -> Int:
     """Leaves one hit for each subscription that is alive, with the bits of all; how many there are."""
     m.counts[CLOCK] += 1
     clock = m.counts[CLOCK]
-    slots = members.slots
     n = np.int64(0)
     for i in range(hits):
         slot = m.hits[i, 0]
-        if not lives.since[slot] < event < lives.until[slot]:
+        if not lives[slot, SINCE] < event < lives[slot, UNTIL]:
             continue
-        if slots[slot, STAMP] == clock:
-            slots[slot, BITS] |= m.hits[i, 1]
+        if lives[slot, MARK] >> 2 == clock:
+            lives[slot, MARK] |= m.hits[i, 1]
             continue
-        slots[slot, STAMP], slots[slot, BITS] = clock, m.hits[i, 1]
+        lives[slot, MARK] = clock << 2 | m.hits[i, 1]
         m.hits[n, 0] = slot
         n += 1
     return n
@@ -181,7 +181,6 @@ def _is_shown(t: TableRows, starts: I64, column: I64, projection: Int, old: Int,
 @njit(cache=True)
 def _tell_all(
     t: TableRows,
-    members: Members,
     lives: Lives,
     starts: I64,
     column: I64,
@@ -201,8 +200,8 @@ def _tell_all(
     used = 0
     for i in range(n):
         slot = m.hits[i, 0]
-        bits = members.slots[slot, BITS]
-        projection = lives.projection[slot]
+        bits = lives[slot, MARK] & 3
+        projection = lives[slot, PROJECTION]
         if memory[projection, USED_AT] != clock:
             memory[projection, USED_AT], memory[projection, IS_SHOWN] = clock, NONE
             for kind in range(1, 4):
@@ -255,12 +254,12 @@ def _change(
     if found < 0:
         m.counts[HITS_NEEDED] = 2 * m.hits.shape[0]
         return False
-    n = _merge(lives, members, m, event, found)
+    n = _merge(lives, m, event, found)
     if n == 0:
         return True
     if not _has_room(m, n, 3):
         return False
-    _tell_all(t, members, lives, starts, column, m, event, old, new, n)
+    _tell_all(t, lives, starts, column, m, event, old, new, n)
     return True
 
 
@@ -319,9 +318,9 @@ def _stab_rows(
             m.counts[CLOCK] += 1
             for i in range(found):
                 slot = m.hits[i, 0]
-                of = lives.since[slot] - event
-                if 0 <= of < len(places) and members.slots[slot, STAMP] != m.counts[CLOCK]:
-                    members.slots[slot, STAMP] = m.counts[CLOCK]
+                of = lives[slot, SINCE] - event
+                if 0 <= of < len(places) and lives[slot, MARK] != m.counts[CLOCK] << 2:
+                    lives[slot, MARK] = m.counts[CLOCK] << 2
                     if not is_counting:
                         m.changes[places[of], 0], m.changes[places[of], 1] = NONE, version
                     places[of] += 1
@@ -345,7 +344,7 @@ def _create_many(
         if events.kind[event + i] == CREATE and is_ours:
             start = m.counts[CHANGES]
             m.counts[CHANGES] += places[i]
-            tail = _new_tail(m, event + i, lives.projection[slot], start, m.counts[CHANGES])
+            tail = _new_tail(m, event + i, lives[slot, PROJECTION], start, m.counts[CHANGES])
             _tell(m, event + i, slot, tail)
             places[i] = start
     return bool(_stab_rows(rows, boxes, members, lives, m, table, event, places, np.int64(0)))
@@ -377,7 +376,7 @@ def _create(
         m.counts[CHANGES_NEEDED] = 2 * len(m.changes)
         return False
     m.counts[CHANGES] = stop
-    _tell(m, event, slot, _new_tail(m, event, lives.projection[slot], start, stop))
+    _tell(m, event, slot, _new_tail(m, event, lives[slot, PROJECTION], start, stop))
     return True
 
 

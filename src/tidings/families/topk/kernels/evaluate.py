@@ -59,6 +59,7 @@ from tidings.families.topk.kernels.layout import (
 )
 from tidings.families.topk.kernels.rank_index import hash_of, insert, remove, room_for_change, store_again
 from tidings.families.topk.kernels.top_lists import move_highs, place_in, position_of, put_in, refill, take_out
+from tidings.kernels.lives import LIFE_FIELDS, PROJECTION, SINCE, UNTIL
 from tidings.kernels.rows import EXACT, I64, NONE, U8, Int, mix
 from tidings.kernels.stabbing import (
     CODE,
@@ -127,9 +128,7 @@ class Output(NamedTuple):
     """Of told, tails, their keys and changes."""
     table: Any
     table_mask: Int
-    since: Any
-    until: Any
-    projection: Any
+    lives: Any
     starts: Any
     """Of projections, and their columns."""
     column: Any
@@ -157,8 +156,6 @@ def _output_at(handles: I64, columns: Int) -> Output:
         words_at(handles[at + 11, 0]),
         words_at(handles[at + 12, 0]),
         words_at(handles[at + 13, 0]),
-        words_at(handles[at + 14, 0]),
-        words_at(handles[at + 15, 0]),
     )
 
 
@@ -277,7 +274,7 @@ def _tell_snapshot(v: View, o: Output, event: Int, slot: Int, number: Int) -> bo
     shown, start = min(v.lists[number + SIZE], v.plans[v.lists[number + PLAN] + K]), v.lists[number + START]
     if not _has_room_to_tell(o, 1, shown):
         return False
-    tail = _open_tail(o, event, o.projection[slot])
+    tail = _open_tail(o, event, o.lives[LIFE_FIELDS * slot + PROJECTION])
     for i in range(shown):
         _add_change(o, NONE, v.current[v.words[start + 2 * i + 1]])
     o.tails[4 * tail + 3] = o.progress[CHANGES]
@@ -382,7 +379,7 @@ def _tell_list(
     after: Int,
 ) -> None:
     """Tells a subscription what the change of a row from version `old` to `new` has done to what it shows."""
-    plan, projection = v.lists[number + PLAN], o.projection[slot]
+    plan, projection = v.lists[number + PLAN], o.lives[LIFE_FIELDS * slot + PROJECTION]
     k, size, start = v.plans[plan + K], v.lists[number + SIZE], v.lists[number + START]
     was_shown, is_shown = before != NONE and before < k, after != NONE and after < k
     if was_shown and is_shown:
@@ -431,7 +428,7 @@ def _settle_all(
         number = o.touched[i]
         before, after = _settle(v, number, row, old_rank, new_rank)
         slot = v.lists[number + SLOT]
-        if o.since[slot] < event and event < o.until[slot]:
+        if o.lives[LIFE_FIELDS * slot + SINCE] < event < o.lives[LIFE_FIELDS * slot + UNTIL]:
             _tell_list(v, o, event, first_tail, number, slot, changed, row, old, new, before, after)
 
 
