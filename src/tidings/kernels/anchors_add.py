@@ -7,7 +7,6 @@ on (PROGRESS, RESUME).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_arrays import (
     AUDIENCE_FIELDS,
@@ -53,9 +52,10 @@ from tidings.kernels.anchors_find import AS_GIVEN, BEHIND, INTO, NOWHERE, choose
 from tidings.kernels.anchors_join import add_label, add_reach, clashes, item_has_room, joins_single, new_part
 from tidings.kernels.anchors_members import insert_reach, member_at
 from tidings.kernels.anchors_runs import block_of, root_of
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def add_member(s: Pointers, audience: Int, reach: Float, label: Int) -> tuple[Int, Int, Int, Int, Int, Int]:
     """Enter a member into its audience, and leave in `head` the items to follow; (status, and what `choose` returns)."""
     head = s.head
@@ -92,7 +92,7 @@ def add_member(s: Pointers, audience: Int, reach: Float, label: Int) -> tuple[In
     return DONE, label, how, ni, bi, i
 
 
-@njit(cache=True)
+@kernel
 def add_to_items(s: Pointers, reach: Float, label: Int, how: Int, ni: Int, bi: Int, i: Int) -> bool:
     """Enter a member into all items from head[RESUME] on; False if there must be room first."""
     item = s.head[RESUME]
@@ -120,7 +120,7 @@ def add_to_items(s: Pointers, reach: Float, label: Int, how: Int, ni: Int, bi: I
     return True
 
 
-@njit(cache=True)
+@kernel
 def first_bad(head: I64, audiences: I64, reaches: F64) -> Int:
     """What is wrong with the first wrong one of some keys, and in `head` its place; DONE if nothing."""
     low = 1.0 if head[KIND] == RATIO else 0.0
@@ -133,7 +133,7 @@ def first_bad(head: I64, audiences: I64, reaches: F64) -> Int:
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def add(
     head: I64,
     items: I64,

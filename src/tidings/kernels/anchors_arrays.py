@@ -17,10 +17,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from tidings.kernels.jit import kernel
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -147,14 +149,14 @@ def move_words(_context: Any, m: Any, target: Any, source: Any, n: Any) -> Any:
     return types.void(m, types.int64, types.int64, types.int64), codegen
 
 
-@njit(cache=True)
+@kernel
 def pointers(head: I64, items: I64, values: F64, audiences: I64, m: I64, f: F64) -> Pointers:
     """What all functions below a kernel work on."""
     head[CAPACITY] = m.shape[0]
     return Pointers(pointer(head), pointer(items), pointer(values), pointer(audiences), pointer(m), pointer(f))
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def thresholds(kind: Int, c: Float, reach: Float) -> tuple[Float, Float]:
     """The values at and above, and at and below, which a member anchored at c is touched; rounded as defined."""
     if kind == ABSOLUTE:
@@ -165,14 +167,14 @@ def thresholds(kind: Int, c: Float, reach: Float) -> tuple[Float, Float]:
     return c * reach, c / reach
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def is_hit(kind: Int, c: Float, reach: Float, d: Float) -> bool:
     """True if the move to d touches a member anchored at c by value."""
     up, dn = thresholds(kind, c, reach)
     return bool(d >= up or d <= dn)
 
 
-@njit(cache=True)
+@kernel
 def due_after(patience: Int, t0: Int) -> Int:
     """The last time at which patience with an anchor of time t0 lasts; a later one touches."""
     if patience == 0 or t0 == NO_TIME or t0 > INT64_MAX - patience:
@@ -180,7 +182,7 @@ def due_after(patience: Int, t0: Int) -> Int:
     return t0 + (patience - 1)
 
 
-@njit(cache=True)
+@kernel
 def class_for(size: Int) -> Int:
     """The smallest class with room for so many entries."""
     k = 0
@@ -189,7 +191,7 @@ def class_for(size: Int) -> Int:
     return k
 
 
-@njit(cache=True)
+@kernel
 def width_of(sort: Int) -> Int:
     """Fields of an entry in an extent of some sort."""
     if sort == RECORDS:
@@ -199,14 +201,14 @@ def width_of(sort: Int) -> Int:
     return MEMBER_WIDTH if sort == MEMBERS else ROOT_WIDTH
 
 
-@njit(cache=True)
+@kernel
 def extent_free(s: Pointers, sort: Int, offset: Int, k: Int) -> None:
     """Give back an extent of class k."""
     s.m[offset] = s.head[FREE_LISTS + sort * CLASSES + k]
     s.head[FREE_LISTS + sort * CLASSES + k] = offset
 
 
-@njit(cache=True)
+@kernel
 def extent_new(s: Pointers, sort: Int, k: Int) -> Int:
     """Offset of an extent of class k; the caller has seen to it that there is room (`has_room`)."""
     width = width_of(sort)
@@ -225,7 +227,7 @@ def extent_new(s: Pointers, sort: Int, k: Int) -> Int:
     return offset
 
 
-@njit(cache=True)
+@kernel
 def copy_span(m: Any, width: Int, a: Int, ka: Int, i: Int, b: Int, kb: Int, j: Int, n: Int) -> None:
     """Copy n entries from place i of extent a (class ka) to place j of extent b (class kb); they may overlap."""
     if n <= 0:
@@ -242,7 +244,7 @@ def copy_span(m: Any, width: Int, a: Int, ka: Int, i: Int, b: Int, kb: Int, j: I
                 m[target + x] = m[source + x]
 
 
-@njit(cache=True)
+@kernel
 def extent_fit(s: Pointers, sort: Int, offset: Int, k: Int, size: Int, wanted: Int) -> tuple[Int, Int]:
     """Offset and class of an extent with the given one's entries and room for `wanted`, but not for four times as many."""
     if wanted > (1 << k) or (wanted << 2) <= (1 << k):
@@ -254,7 +256,7 @@ def extent_fit(s: Pointers, sort: Int, offset: Int, k: Int, size: Int, wanted: I
     return offset, k
 
 
-@njit(cache=True)
+@kernel
 def has_room(s: Pointers, records: Int, lists: Int, members: Int, roots: Int) -> bool:
     """True if there is memory left for so many entries of each sort; else says in `head` how much is wanted."""
     wanted = records * RECORD_WIDTH + lists * LIST_WIDTH + members * MEMBER_WIDTH + roots * ROOT_WIDTH

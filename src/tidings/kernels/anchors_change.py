@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from tidings.kernels.anchors_arrays import (
     BLOCK_MAX,
     CHILD,
@@ -32,6 +30,7 @@ from tidings.kernels.anchors_arrays import (
     extent_new,
 )
 from tidings.kernels.anchors_runs import child_of, enter, enter_node, node_of, root_of
+from tidings.kernels.jit import kernel
 
 SPARSE = BLOCK_MAX // 4
 """Blocks of so few records, and nodes of twice as few blocks, are joined with a neighbour if that is small, too."""
@@ -46,7 +45,7 @@ JOIN_ROOM = NODE_MAX * BLOCK_MAX // 2
 """Records that joining the small blocks of a node may take anew."""
 
 
-@njit(cache=True)
+@kernel
 def rewrite(s: Pointers, item: Int, ni: Int, bi: Int, start: Int, end: Int, m: Int) -> tuple[Int, bool]:
     """Replace the records start:end of a block by the first m in the scratch extent.
 
@@ -86,7 +85,7 @@ def rewrite(s: Pointers, item: Int, ni: Int, bi: Int, start: Int, end: Int, m: I
     return bi + 2, False
 
 
-@njit(cache=True)
+@kernel
 def close_blocks(s: Pointers, node: Int, blocks: Int, kn: Int) -> Int:
     """Drop the empty blocks of a node and join small ones with their predecessors; returns how many are left."""
     kept = 0
@@ -108,7 +107,7 @@ def close_blocks(s: Pointers, node: Int, blocks: Int, kn: Int) -> Int:
     return kept
 
 
-@njit(cache=True)
+@kernel
 def finish_node(s: Pointers, item: Int, ni: Int, sparse: bool) -> tuple[Int, bool]:
     """Bring a node in order after its blocks have changed.
 
@@ -139,7 +138,7 @@ def finish_node(s: Pointers, item: Int, ni: Int, sparse: bool) -> tuple[Int, boo
     return ni + 2, False
 
 
-@njit(cache=True)
+@kernel
 def finish_root(s: Pointers, item: Int) -> None:
     """Drop the empty nodes of an item and join small ones with their predecessors."""
     root, nodes, kr = root_of(s, item)
@@ -168,7 +167,7 @@ def finish_root(s: Pointers, item: Int) -> None:
         s.items[item * ITEM_FIELDS + ITEM_SHAPE] = kept << 8 | kr
 
 
-@njit(cache=True)
+@kernel
 def replace(s: Pointers, item: Int, change: Change) -> None:
     """Like `rewrite`, for a single change (node, block, start, end, m): leaves everything in order."""
     ni, bi, start, end, m = change

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_arrays import (
     AUDIENCE_FIELDS,
@@ -42,9 +41,10 @@ from tidings.kernels.anchors_items import link
 from tidings.kernels.anchors_members import block_of as member_block
 from tidings.kernels.anchors_members import root_resize, set_block
 from tidings.kernels.anchors_runs import child_of, enter, enter_node, node_of, set_record
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def dump_members(
     head: I64,
     items: I64,
@@ -76,7 +76,7 @@ def dump_members(
     return starts, reaches, fields
 
 
-@njit(cache=True)
+@kernel
 def dump_runs(
     head: I64,
     items: I64,
@@ -114,7 +114,7 @@ def dump_runs(
     return starts, floats, ints
 
 
-@njit(cache=True)
+@kernel
 def load_members(s: Pointers, audience: Int, reaches: F64, fields: I64, start: Int, end: Int) -> None:
     """Give an audience, which has none, the members start:end."""
     filled = MEMBER_MAX * 3 // 4
@@ -134,7 +134,7 @@ def load_members(s: Pointers, audience: Int, reaches: F64, fields: I64, start: I
     s.audiences[audience * AUDIENCE_FIELDS + TOTAL] = total
 
 
-@njit(cache=True)
+@kernel
 def load_runs(s: Pointers, item: Int, floats: F64, ints: I64, start: Int, end: Int) -> None:
     """Give an item, which has none, the runs start:end."""
     filled, width = BLOCK_MAX * 3 // 4, NODE_MAX * 3 // 4
@@ -161,7 +161,7 @@ def load_runs(s: Pointers, item: Int, floats: F64, ints: I64, start: Int, end: I
         blocks_left -= blocks
 
 
-@njit(cache=True)
+@kernel
 def load(
     head: I64,
     items: I64,

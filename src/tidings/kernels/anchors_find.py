@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_arrays import (
     ABSOLUTE,
@@ -28,6 +27,7 @@ from tidings.kernels.anchors_arrays import (
     thresholds,
 )
 from tidings.kernels.anchors_runs import block_of, child_of, node_of, root_of
+from tidings.kernels.jit import kernel
 
 LABEL_STEP = 1 << 32
 """Distance of a label from the one before it, if it is the last of its reach: room for others in between."""
@@ -37,7 +37,7 @@ GAPS_TRIED = 16
 AS_GIVEN, INTO, BEHIND, NOWHERE = 0, 1, 2, 3
 
 
-@njit(cache=True)
+@kernel
 def last_upto(s: Pointers, offset: Int, k: Int, size: Int, reach: Float, label: Int) -> Int:
     """Place of the last entry of a list or block whose key is not above (reach, label); -1 if there is none."""
     reaches, labels = offset + (LO << k), offset + (L1 << k)
@@ -52,7 +52,7 @@ def last_upto(s: Pointers, offset: Int, k: Int, size: Int, reach: Float, label: 
     return lo
 
 
-@njit(cache=True)
+@kernel
 def find(s: Pointers, item: Int, reach: Float, label: Int) -> tuple[Int, Int, Int]:
     """Node, block and place of the last record that starts at or before a key; place -1 if there is none."""
     root, nodes, k = root_of(s, item)
@@ -65,7 +65,7 @@ def find(s: Pointers, item: Int, reach: Float, label: Int) -> tuple[Int, Int, In
     return ni, bi, last_upto(s, offset, k, size, reach, label)
 
 
-@njit(cache=True)
+@kernel
 def step(s: Pointers, item: Int, ni: Int, bi: Int, i: Int) -> tuple[Int, Int, Int]:
     """The place of the record behind a given one; node -1 if that is the last."""
     if i + 1 < block_of(s, item, ni, bi)[1]:
@@ -77,7 +77,7 @@ def step(s: Pointers, item: Int, ni: Int, bi: Int, i: Int) -> tuple[Int, Int, In
     return -1, 0, 0
 
 
-@njit(cache=True)
+@kernel
 def step_back(s: Pointers, item: Int, ni: Int, bi: Int, i: Int) -> tuple[Int, Int, Int]:
     """The place of the record before a given one; node -1 if that is the first."""
     if i > 0:
@@ -90,13 +90,13 @@ def step_back(s: Pointers, item: Int, ni: Int, bi: Int, i: Int) -> tuple[Int, In
     return -1, 0, 0
 
 
-@njit(cache=True)
+@kernel
 def is_at(s: Pointers, offset: Int, k: Int, i: Int, c: Float, t0: Int) -> bool:
     """True if a record has this anchor."""
     return bool(s.f[offset + (C << k) + i] == c and s.m[offset + (T0 << k) + i] == t0)
 
 
-@njit(cache=True)
+@kernel
 def highest_below(s: Pointers, offset: Int, k: Int, start: Int, end: Int, limit: Float, slack: Float) -> Float:
     """The highest DN, of so many entries of a list, that is surely that of an anchor below the one with DN `limit`."""
     highest = -np.inf
@@ -108,7 +108,7 @@ def highest_below(s: Pointers, offset: Int, k: Int, start: Int, end: Int, limit:
     return highest
 
 
-@njit(cache=True)
+@kernel
 def predecessor(s: Pointers, item: Int, reach: Float, d: Float, t: Int) -> tuple[Int, Int, Int, bool]:
     """Place of the first part of a reach with anchor (d, t), and True; else of the one with the highest anchor below d.
 
@@ -155,7 +155,7 @@ def predecessor(s: Pointers, item: Int, reach: Float, d: Float, t: Int) -> tuple
     return found, at_b, at_i, False
 
 
-@njit(cache=True)
+@kernel
 def beyond(label: Int, share: Float) -> Int:
     """A label above a given one, by this share of the usual distance; CHOOSE if there is none."""
     if label == LABEL_MAX:
@@ -165,7 +165,7 @@ def beyond(label: Int, share: Float) -> Int:
     return label + max(1, int(room * share))
 
 
-@njit(cache=True)
+@kernel
 def share_between(kind: Int, reach: Float, below: Float, above: Float, d: Float) -> Float:
     """How far from one anchor to the next a new one is, if the order goes round with the reach; a half if in doubt.
 
@@ -180,7 +180,7 @@ def share_between(kind: Int, reach: Float, below: Float, above: Float, d: Float)
     return share if 0.0 < share < 1.0 else 0.5
 
 
-@njit(cache=True)
+@kernel
 def choose(s: Pointers, item: Int, reach: Float, highest: Int) -> tuple[Int, Int, Int, Int, Int]:
     """Label for a new member of an item that is alone with its audience, and where it goes: (label, how, node, block, place).
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_arrays import (
     AUDIENCE_FIELDS,
@@ -26,9 +25,10 @@ from tidings.kernels.anchors_arrays import (
 )
 from tidings.kernels.anchors_members import extremes
 from tidings.kernels.anchors_runs import free_runs, start_runs
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def link(s: Pointers, item: Int, audience: Int) -> None:
     """Make an item follow an audience."""
     following = s.audiences[audience * AUDIENCE_FIELDS + FIRST_ITEM]
@@ -42,7 +42,7 @@ def link(s: Pointers, item: Int, audience: Int) -> None:
     s.audiences[audience * AUDIENCE_FIELDS + ITEMS] += 1
 
 
-@njit(cache=True)
+@kernel
 def new_items(
     head: I64,
     items: I64,
@@ -74,7 +74,7 @@ def new_items(
     return made
 
 
-@njit(cache=True)
+@kernel
 def free_item(
     head: I64,
     items: I64,

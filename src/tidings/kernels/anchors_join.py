@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_arrays import (
     AUDIENCE_FIELDS,
@@ -32,23 +31,24 @@ from tidings.kernels.anchors_change import BLOCK_ROOM, JOIN_ROOM, NO_CHANGE, Cha
 from tidings.kernels.anchors_find import find, is_at, step
 from tidings.kernels.anchors_members import neighbours
 from tidings.kernels.anchors_runs import block_of, child_of, node_of, refresh, root_of, set_record, set_wide, start_runs
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def item_has_room(s: Pointers, item: Int) -> bool:
     """True if there is room for two changes in an item."""
     nodes = root_of(s, item)[1]
     return bool(has_room(s, 2 * (BLOCK_ROOM + JOIN_ROOM), (nodes + 2) * 4 * NODE_MAX, 0, 0))
 
 
-@njit(cache=True)
+@kernel
 def new_part(s: Pointers, item: Int, reach: Float, label: Int) -> None:
     """Put a part for one member, with the item's value and time, into the scratch extent."""
     d, t = s.values[item], s.items[item * ITEM_FIELDS + TIME]
     set_record(s, SCRATCH, SCRATCH_CLASS, 0, d, t, reach, reach, label, label, 1)
 
 
-@njit(cache=True)
+@kernel
 def cut_wide(
     s: Pointers, item: Int, ni: Int, bi: Int, i: Int, reach: Float, label: Int, n: Int, low: Int, high: Int
 ) -> Change:
@@ -76,7 +76,7 @@ def cut_wide(
     return ni, bi, i, i + 1, m
 
 
-@njit(cache=True)
+@kernel
 def add_reach(s: Pointers, item: Int, reach: Float) -> Change:
     """A reach that was not there gets the item's value and time as its anchor."""
     d, t = s.values[item], s.items[item * ITEM_FIELDS + TIME]
@@ -105,7 +105,7 @@ def add_reach(s: Pointers, item: Int, reach: Float) -> Change:
     return ni, bi, i + 1, i + 1, 1
 
 
-@njit(cache=True)
+@kernel
 def add_label(s: Pointers, item: Int, reach: Float, label: Int, n: Int, low: Int, high: Int) -> Change:
     """A reach with n members, labels low..high, gets one more at its end, with the item's value and time."""
     d, t = s.values[item], s.items[item * ITEM_FIELDS + TIME]
@@ -123,7 +123,7 @@ def add_label(s: Pointers, item: Int, reach: Float, label: Int, n: Int, low: Int
     return ni, bi, i + 1, i + 1, 1
 
 
-@njit(cache=True)
+@kernel
 def clashes(s: Pointers, audience: Int, reach: Float, label: Int) -> bool:
     """True if, in some item, members with this label, the highest of the reach, have another anchor than a new one."""
     item = s.audiences[audience * AUDIENCE_FIELDS + FIRST_ITEM]
@@ -138,7 +138,7 @@ def clashes(s: Pointers, audience: Int, reach: Float, label: Int) -> bool:
     return False
 
 
-@njit(cache=True)
+@kernel
 def joins_single(s: Pointers, item: Int, reach: Float, d: Float, t: Int) -> bool:
     """If an item has one record, wide and with anchor (d, t), take the reach into it; else False."""
     if root_of(s, item)[1] != 1:

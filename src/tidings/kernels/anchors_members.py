@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_arrays import (
     AUDIENCE_FIELDS,
@@ -29,16 +28,17 @@ from tidings.kernels.anchors_arrays import (
     extent_new,
     is_hit,
 )
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def root_of(s: Pointers, audience: Int) -> tuple[Int, Int, Int]:
     """Offset, size and class of an audience's root."""
     shape = s.audiences[audience * AUDIENCE_FIELDS + AUDIENCE_SHAPE]
     return s.audiences[audience * AUDIENCE_FIELDS + AUDIENCE_ROOT], shape >> 8, shape & 255
 
 
-@njit(cache=True)
+@kernel
 def block_of(s: Pointers, audience: Int, b: Int) -> tuple[Int, Int, Int]:
     """Offset, size and class of an audience's b-th block."""
     root, _, k = root_of(s, audience)
@@ -46,7 +46,7 @@ def block_of(s: Pointers, audience: Int, b: Int) -> tuple[Int, Int, Int]:
     return s.m[root + (ROOT_CHILD << k) + b], shape >> 8, shape & 255
 
 
-@njit(cache=True)
+@kernel
 def find_reach(s: Pointers, audience: Int, reach: Float) -> tuple[Int, Int]:
     """Block and place of the highest reach up to the given one; (-1, -1) if there is none."""
     root, blocks, _ = root_of(s, audience)
@@ -71,7 +71,7 @@ def find_reach(s: Pointers, audience: Int, reach: Float) -> tuple[Int, Int]:
     return b, lo
 
 
-@njit(cache=True)
+@kernel
 def last_hit_of(s: Pointers, offset: Int, size: Int, kind: Int, c: Float, d: Float) -> Int:
     """Place of the last of so many reaches that is touched by a move from c to d; the first one is."""
     at = offset
@@ -82,7 +82,7 @@ def last_hit_of(s: Pointers, offset: Int, size: Int, kind: Int, c: Float, d: Flo
     return at - offset
 
 
-@njit(cache=True)
+@kernel
 def last_hit(s: Pointers, audience: Int, kind: Int, c: Float, d: Float) -> tuple[Float, Float]:
     """The highest reach touched by a move from c to d, and the next one; there are both.
 
@@ -96,7 +96,7 @@ def last_hit(s: Pointers, audience: Int, kind: Int, c: Float, d: Float) -> tuple
     return s.f[offset + i], following
 
 
-@njit(cache=True)
+@kernel
 def member_at(s: Pointers, audience: Int, reach: Float) -> Int:
     """Where in m the COUNT, LABEL_LO and LABEL_HI of a reach are, as (place, stride); place -1 if it is not there."""
     b, i = find_reach(s, audience, reach)
@@ -107,7 +107,7 @@ def member_at(s: Pointers, audience: Int, reach: Float) -> Int:
     return -1, 0
 
 
-@njit(cache=True)
+@kernel
 def neighbours(s: Pointers, audience: Int, reach: Float) -> tuple[Float, Float]:
     """The highest reach below and the lowest above a given one; NaN if there is none."""
     below = above = np.nan
@@ -129,7 +129,7 @@ def neighbours(s: Pointers, audience: Int, reach: Float) -> tuple[Float, Float]:
     return below, above
 
 
-@njit(cache=True)
+@kernel
 def extremes(s: Pointers, audience: Int) -> tuple[Float, Float]:
     """The lowest and the highest reach of an audience that has any."""
     root, blocks, _ = root_of(s, audience)
@@ -137,7 +137,7 @@ def extremes(s: Pointers, audience: Int) -> tuple[Float, Float]:
     return s.f[root], s.f[offset + size - 1]
 
 
-@njit(cache=True)
+@kernel
 def root_resize(s: Pointers, audience: Int, size: Int) -> None:
     """Make the root of an audience one for so many blocks."""
     offset, held, k = root_of(s, audience)
@@ -153,7 +153,7 @@ def root_resize(s: Pointers, audience: Int, size: Int) -> None:
     s.audiences[audience * AUDIENCE_FIELDS + AUDIENCE_SHAPE] = size << 8 | k
 
 
-@njit(cache=True)
+@kernel
 def set_block(s: Pointers, audience: Int, b: Int, offset: Int, size: Int, k: Int) -> None:
     """Enter a block of members in the root."""
     root, _, kr = root_of(s, audience)
@@ -162,7 +162,7 @@ def set_block(s: Pointers, audience: Int, b: Int, offset: Int, size: Int, k: Int
     s.m[root + (ROOT_SHAPE << kr) + b] = size << 8 | k
 
 
-@njit(cache=True)
+@kernel
 def root_insert(s: Pointers, audience: Int, b: Int) -> None:
     """Open a gap at place b of the root, to be filled by `set_block`."""
     size = root_of(s, audience)[1]
@@ -171,7 +171,7 @@ def root_insert(s: Pointers, audience: Int, b: Int) -> None:
     copy_span(s.m, ROOT_WIDTH, root, k, b, root, k, b + 1, size - b)
 
 
-@njit(cache=True)
+@kernel
 def root_delete(s: Pointers, audience: Int, b: Int) -> None:
     """Take the b-th block, which is freed, out of the root."""
     root, size, k = root_of(s, audience)
@@ -179,7 +179,7 @@ def root_delete(s: Pointers, audience: Int, b: Int) -> None:
     root_resize(s, audience, size - 1)
 
 
-@njit(cache=True)
+@kernel
 def insert_reach(s: Pointers, audience: Int, reach: Float, label: Int) -> None:
     """Add a reach that is not there, with one member."""
     b, i = find_reach(s, audience, reach)
@@ -211,7 +211,7 @@ def insert_reach(s: Pointers, audience: Int, reach: Float, label: Int) -> None:
     set_block(s, audience, b, offset, size + 1, k)
 
 
-@njit(cache=True)
+@kernel
 def delete_reach(s: Pointers, audience: Int, reach: Float) -> None:
     """Take out a reach that is there; a block that has become small joins the next one if that is small, too."""
     b, i = find_reach(s, audience, reach)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_arrays import (
     BAD_ITEM,
@@ -35,12 +34,13 @@ from tidings.kernels.anchors_change import BLOCK_ROOM, JOIN_ROOM
 from tidings.kernels.anchors_members import extremes
 from tidings.kernels.anchors_runs import child_of, free_runs, root_of, start_runs
 from tidings.kernels.anchors_touch import next_hit, put_box, touch_item
+from tidings.kernels.jit import kernel
 
 FEW_NODES = 8
 """An item with more nodes is looked at before it is moved, to see how much room that takes."""
 
 
-@njit(cache=True)
+@kernel
 def room_for(s: Pointers, item: Int, d: Float, t: Int, timed: bool) -> tuple[Int, Int, Int]:
     """How many records, list entries and boxes a move may take; a rough limit is enough for an item with few blocks."""
     root, nodes, kr = root_of(s, item)
@@ -70,7 +70,7 @@ def room_for(s: Pointers, item: Int, d: Float, t: Int, timed: bool) -> tuple[Int
     return records, lists, boxes
 
 
-@njit(cache=True)
+@kernel
 def move(
     head: I64,
     items: I64,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_add import first_bad
 from tidings.kernels.anchors_arrays import (
@@ -46,9 +45,10 @@ from tidings.kernels.anchors_find import find, is_at
 from tidings.kernels.anchors_join import item_has_room
 from tidings.kernels.anchors_members import delete_reach, member_at, neighbours
 from tidings.kernels.anchors_runs import block_of, refresh, set_wide
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def is_held(s: Pointers, item: Int, reach: Float, label: Int) -> bool:
     """True unless the reach is in parts, and none of them has the label."""
     ni, bi, i = find(s, item, reach, label)
@@ -58,7 +58,7 @@ def is_held(s: Pointers, item: Int, reach: Float, label: Int) -> bool:
     return bool(s.f[offset + (HI << k) + i] >= reach and s.m[offset + (L2 << k) + i] >= label)
 
 
-@njit(cache=True)
+@kernel
 def remove_member(s: Pointers, audience: Int, reach: Float, label: Int) -> Int:
     """Take a member out of its audience, and leave in `head` the items to follow; DONE, NEEDS_ROOM or BAD_KEY."""
     roots = s.audiences[audience * AUDIENCE_FIELDS + AUDIENCE_SHAPE] >> 8
@@ -81,7 +81,7 @@ def remove_member(s: Pointers, audience: Int, reach: Float, label: Int) -> Int:
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def leave_wide(s: Pointers, item: Int, ni: Int, bi: Int, i: Int, reach: Float) -> Change:
     """Take a reach that has no members any more out of the wide record with it."""
     offset, _, k = block_of(s, item, ni, bi)
@@ -101,7 +101,7 @@ def leave_wide(s: Pointers, item: Int, ni: Int, bi: Int, i: Int, reach: Float) -
     return NO_CHANGE
 
 
-@njit(cache=True)
+@kernel
 def widen(s: Pointers, item: Int, reach: Float, count: Int) -> Change:
     """If a reach has only one part left, make that a wide record, one with its equals beside it in the block."""
     ni, bi, i = find(s, item, reach, LABEL_MAX)
@@ -120,7 +120,7 @@ def widen(s: Pointers, item: Int, reach: Float, count: Int) -> Change:
     return ni, bi, start, end, 1
 
 
-@njit(cache=True)
+@kernel
 def leave(s: Pointers, item: Int, reach: Float, label: Int, count: Int) -> tuple[Change, bool]:
     """Take a member out of an item, `count` others being left of its reach; and True if a part goes with it."""
     ni, bi, i = find(s, item, reach, label)
@@ -134,7 +134,7 @@ def leave(s: Pointers, item: Int, reach: Float, label: Int, count: Int) -> tuple
     return (ni, bi, i, i + 1, 0), True
 
 
-@njit(cache=True)
+@kernel
 def remove_from_items(s: Pointers, audience: Int, reach: Float, label: Int) -> bool:
     """Take a member out of all items from head[RESUME] on; False if there must be room first."""
     item = s.head[RESUME]
@@ -159,7 +159,7 @@ def remove_from_items(s: Pointers, audience: Int, reach: Float, label: Int) -> b
     return True
 
 
-@njit(cache=True)
+@kernel
 def remove(
     head: I64,
     items: I64,

@@ -7,7 +7,6 @@ reach LO == HI with labels L1..L2. Parts are used for a reach whose members have
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_arrays import (
     CHILD,
@@ -41,16 +40,17 @@ from tidings.kernels.anchors_arrays import (
     extent_new,
     thresholds,
 )
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def root_of(s: Pointers, item: Int) -> tuple[Int, Int, Int]:
     """Offset, size and class of an item's root."""
     shape = s.items[item * ITEM_FIELDS + ITEM_SHAPE]
     return s.items[item * ITEM_FIELDS + ITEM_ROOT], shape >> 8, shape & 255
 
 
-@njit(cache=True)
+@kernel
 def child_of(s: Pointers, offset: Int, k: Int, i: Int) -> tuple[Int, Int, Int]:
     """Offset, size and class of what the i-th entry of a list refers to."""
     at = offset + i
@@ -58,7 +58,7 @@ def child_of(s: Pointers, offset: Int, k: Int, i: Int) -> tuple[Int, Int, Int]:
     return s.m[at + (CHILD << k)], shape >> 8, shape & 255
 
 
-@njit(cache=True)
+@kernel
 def node_of(s: Pointers, item: Int, ni: Int) -> tuple[Int, Int, Int]:
     """Offset, size and class of an item's node."""
     root, _, kr = root_of(s, item)
@@ -66,7 +66,7 @@ def node_of(s: Pointers, item: Int, ni: Int) -> tuple[Int, Int, Int]:
     return offset, size, k
 
 
-@njit(cache=True)
+@kernel
 def block_of(s: Pointers, item: Int, ni: Int, bi: Int) -> tuple[Int, Int, Int]:
     """Offset, size and class of a block in an item's node."""
     offset, size, k = node_of(s, item, ni)
@@ -74,7 +74,7 @@ def block_of(s: Pointers, item: Int, ni: Int, bi: Int) -> tuple[Int, Int, Int]:
     return offset, size, k
 
 
-@njit(cache=True)
+@kernel
 def enter(s: Pointers, to: Int, kt: Int, at: Int, offset: Int, size: Int, k: Int) -> None:
     """Describe a block in its node, or a node in its root. NaN among the thresholds is never hit, and ignored."""
     ups, dns, dues = offset + (UP << k), offset + (DN << k), offset + (DUE << k)
@@ -101,14 +101,14 @@ def enter(s: Pointers, to: Int, kt: Int, at: Int, offset: Int, size: Int, k: Int
     s.m[at + (SHAPE << kt)] = size << 8 | k
 
 
-@njit(cache=True)
+@kernel
 def enter_node(s: Pointers, item: Int, ni: Int, offset: Int, size: Int, k: Int) -> None:
     """Describe a node in its root."""
     root, _, kr = root_of(s, item)
     enter(s, root, kr, ni, offset, size, k)
 
 
-@njit(cache=True)
+@kernel
 def refresh(s: Pointers, item: Int, ni: Int, bi: Int) -> None:
     """Describe anew a block with a changed record, and its node."""
     node, nodes, kn = node_of(s, item, ni)
@@ -117,7 +117,7 @@ def refresh(s: Pointers, item: Int, ni: Int, bi: Int) -> None:
     enter_node(s, item, ni, node, nodes, kn)
 
 
-@njit(cache=True)
+@kernel
 def set_record(
     s: Pointers, offset: Int, k: Int, i: Int, c: Float, t0: Int, lo: Float, hi: Float, l1: Int, l2: Int, n: Int
 ) -> None:
@@ -136,13 +136,13 @@ def set_record(
     s.m[at + (N << k)] = n
 
 
-@njit(cache=True)
+@kernel
 def set_wide(s: Pointers, offset: Int, k: Int, i: Int, c: Float, t0: Int, lo: Float, hi: Float) -> None:
     """Write a record for all members with reaches lo..hi."""
     set_record(s, offset, k, i, c, t0, lo, hi, LABEL_MIN, LABEL_MAX, 0)
 
 
-@njit(cache=True)
+@kernel
 def start_runs(s: Pointers, item: Int, lo: Float, hi: Float) -> None:
     """Give an item without runs one record, with its present value and time, for the reaches lo..hi."""
     block = extent_new(s, RECORDS, 0)
@@ -154,7 +154,7 @@ def start_runs(s: Pointers, item: Int, lo: Float, hi: Float) -> None:
     enter_node(s, item, 0, node, 1, 0)
 
 
-@njit(cache=True)
+@kernel
 def free_runs(s: Pointers, item: Int) -> None:
     """Forget all runs of an item."""
     root, size, kr = root_of(s, item)

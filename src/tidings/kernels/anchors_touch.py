@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_arrays import (
     AT,
@@ -54,11 +53,12 @@ from tidings.kernels.anchors_arrays import (
 from tidings.kernels.anchors_change import finish_node, finish_root, rewrite
 from tidings.kernels.anchors_members import last_hit, member_at
 from tidings.kernels.anchors_runs import block_of, child_of, node_of, root_of, set_record, set_wide
+from tidings.kernels.jit import kernel
 
 NOTHING, WIDE, PART = 0, 1, 2
 
 
-@njit(cache=True)
+@kernel
 def next_hit(s: Pointers, offset: Int, k: Int, i: Int, size: Int, d: Float, t: Int, timed: bool) -> Int:
     """Place of the first entry from place i on that is hit; `size` if there is none."""
     ups, dns, dues = offset + (UP << k), offset + (DN << k), offset + (DUE << k)
@@ -71,7 +71,7 @@ def next_hit(s: Pointers, offset: Int, k: Int, i: Int, size: Int, d: Float, t: I
     return i
 
 
-@njit(cache=True)
+@kernel
 def put_box(s: Pointers, reaches: Any, labels: Any, lo: Float, hi: Float, l1: Int, l2: Int) -> None:
     """Report a box."""
     at = s.head[BOXES]
@@ -82,7 +82,7 @@ def put_box(s: Pointers, reaches: Any, labels: Any, lo: Float, hi: Float, l1: In
     s.head[BOXES] = at + 1
 
 
-@njit(cache=True)
+@kernel
 def touch_wide(s: Pointers, reaches: Any, labels: Any, lo: Float, hi: Float, d: Float, t: Int) -> None:
     """The reaches lo..hi are touched."""
     if s.head[OPEN] == WIDE:
@@ -95,7 +95,7 @@ def touch_wide(s: Pointers, reaches: Any, labels: Any, lo: Float, hi: Float, d: 
     s.head[M] += 1
 
 
-@njit(cache=True)
+@kernel
 def widen_part(s: Pointers, reaches: Any, labels: Any, reach: Float, d: Float, t: Int) -> None:
     """The open part has become all there is of its reach."""
     if s.head[WIDE_BEFORE]:
@@ -114,7 +114,7 @@ def widen_part(s: Pointers, reaches: Any, labels: Any, reach: Float, d: Float, t
         set_wide(s, s.head[AT], s.head[CLASS], s.head[PLACE], d, t, reach, reach)
 
 
-@njit(cache=True)
+@kernel
 def touch_part(
     s: Pointers,
     reaches: Any,
@@ -149,7 +149,7 @@ def touch_part(
         widen_part(s, reaches, labels, reach, d, t)
 
 
-@njit(cache=True)
+@kernel
 def touch_block(
     s: Pointers,
     reaches: Any,
@@ -200,7 +200,7 @@ def touch_block(
     return following_block, sparse
 
 
-@njit(cache=True)
+@kernel
 def touch_node(
     s: Pointers, reaches: Any, labels: Any, item: Int, ni: Int, d: Float, t: Int, timed: bool
 ) -> tuple[Int, bool]:
@@ -225,7 +225,7 @@ def touch_node(
     return following, sparse
 
 
-@njit(cache=True)
+@kernel
 def touch_item(s: Pointers, reaches: Any, labels: Any, item: Int, d: Float, t: Int, timed: bool) -> None:
     """Touch what is hit in an item."""
     s.head[OPEN] = NOTHING

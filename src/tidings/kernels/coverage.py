@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tidings.kernels.jit import kernel
 
 I64 = NDArray[np.int64]
 
 
-@njit(cache=True)
+@kernel
 def covered(starts: I64, numbers: I64, range_starts: I64, lo: I64, hi: I64) -> NDArray[np.bool_]:
     """Whether each number, bool[n], lies in a closed range of its list.
 

@@ -7,7 +7,6 @@ below is made anew.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.crowds_arrays import (
     BLOCK_MAX,
@@ -41,9 +40,10 @@ from tidings.kernels.crowds_arrays import (
 )
 from tidings.kernels.crowds_blocks import append, describe_block, find, list_block
 from tidings.kernels.crowds_build import block_words_for, node_words_for, put_tree, rebuild
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def walk_to(c: CrowdPointers, root: Int, lo: Int, hi: Int) -> Int:
     """Find the block where a point belongs; the path of records is in `work` then. Returns how many are above it."""
     at = root
@@ -58,7 +58,7 @@ def walk_to(c: CrowdPointers, root: Int, lo: Int, hi: Int) -> Int:
     return depth
 
 
-@njit(cache=True)
+@kernel
 def next_cut(c: CrowdPointers, depth: Int) -> Int:
     """By which coordinate to cut below the record at some depth of the path."""
     if depth == 0:
@@ -68,7 +68,7 @@ def next_cut(c: CrowdPointers, depth: Int) -> Int:
     return 1 - c.nodes[below + RECORD + CUT]
 
 
-@njit(cache=True)
+@kernel
 def balance(c: CrowdPointers, depth: Int) -> bool:
     """Make anew the largest part along the path that has lost balance; False if there is too little room to do so yet."""
     for d in range(depth):
@@ -85,7 +85,7 @@ def balance(c: CrowdPointers, depth: Int) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def append_full(c: CrowdPointers, at: Int, lo: Int, hi: Int, n: Int, first: Int) -> None:
     """Make a block anew with one more point, as two if need be."""
     size = c.nodes[at + SIZE]
@@ -97,7 +97,7 @@ def append_full(c: CrowdPointers, at: Int, lo: Int, hi: Int, n: Int, first: Int)
     put_tree(c, at, los, his, times, 0, size + 1, first)
 
 
-@njit(cache=True)
+@kernel
 def add_point(c: CrowdPointers, of: Int, lo: Int, hi: Int, n: Int) -> bool:
     """Add a point to a set n times; False if it is done, but there was too little room to balance the tree."""
     c.head[POINTS] += n
@@ -128,7 +128,7 @@ def add_point(c: CrowdPointers, of: Int, lo: Int, hi: Int, n: Int) -> bool:
     return bool(i >= 0 or balance(c, depth))
 
 
-@njit(cache=True)
+@kernel
 def add(head: I64, sets: I64, nodes: I64, m: I64, work: I64, of: I64, los: I64, his: I64, times: I64, at: Int) -> Int:
     """Add the points from place `at` on, each so many times; unless DONE, go on with head[PROGRESS] with more room."""
     c = crowd_pointers(head, sets, nodes, m, work)

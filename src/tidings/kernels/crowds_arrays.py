@@ -17,12 +17,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.jit import kernel
 
 I64 = NDArray[np.int64]
 Int = Any
@@ -109,7 +110,7 @@ class CrowdPointers(NamedTuple):
     work: Any
 
 
-@njit(cache=True)
+@kernel
 def crowd_pointers(head: I64, sets: I64, nodes: I64, m: I64, work: I64) -> CrowdPointers:
     """What all functions below a kernel work on."""
     head[SET_TOP] = sets.shape[0]
@@ -144,7 +145,7 @@ def prefetch(_context: Any, m: Any, at: Any) -> Any:
     return types.void(m, types.int64), codegen
 
 
-@njit(cache=True)
+@kernel
 def has_room(c: CrowdPointers, block_words: Int, node_words: Int) -> bool:
     """True if there is so much memory left; else says in `head` how much is wanted."""
     c.head[WANTED], c.head[NODES_WANTED] = block_words, node_words
@@ -153,19 +154,19 @@ def has_room(c: CrowdPointers, block_words: Int, node_words: Int) -> bool:
     )
 
 
-@njit(cache=True)
+@kernel
 def cells_of(k: Int) -> Int:
     """Number of cells, used or not, of a block of class k."""
     return 1 << max(k - CELL_BITS, 0)
 
 
-@njit(cache=True)
+@kernel
 def block_words(k: Int) -> Int:
     """Size of a block of class k."""
     return (3 << k) + (CELL_FIELDS * cells_of(k) if k > CELL_BITS else 0)
 
 
-@njit(cache=True)
+@kernel
 def block_new(c: CrowdPointers, k: Int) -> Int:
     """Offset of a block of class k; the caller has seen to it that there is room."""
     offset = c.head[FREE_BLOCKS + k]
@@ -179,14 +180,14 @@ def block_new(c: CrowdPointers, k: Int) -> Int:
     return offset
 
 
-@njit(cache=True)
+@kernel
 def block_free(c: CrowdPointers, offset: Int, k: Int) -> None:
     """Give back a block."""
     c.m[offset] = c.head[FREE_BLOCKS + k]
     c.head[FREE_BLOCKS + k] = offset
 
 
-@njit(cache=True)
+@kernel
 def records_new(c: CrowdPointers, is_root: bool) -> Int:
     """Where two siblings may be put, or a root."""
     free = FREE_ROOTS if is_root else FREE_NODES
@@ -201,7 +202,7 @@ def records_new(c: CrowdPointers, is_root: bool) -> Int:
     return at
 
 
-@njit(cache=True)
+@kernel
 def records_free(c: CrowdPointers, at: Int, is_root: bool) -> None:
     """Give back two siblings, or a root."""
     free = FREE_ROOTS if is_root else FREE_NODES
@@ -209,19 +210,19 @@ def records_free(c: CrowdPointers, at: Int, is_root: bool) -> None:
     c.head[free] = at
 
 
-@njit(cache=True)
+@kernel
 def root_of(c: CrowdPointers, of: Int) -> Int:
     """Where the record of a set's root is; -1 if the set has no points."""
     return c.sets[of] if 0 <= of < c.head[SET_TOP] else -1
 
 
-@njit(cache=True)
+@kernel
 def block_of(c: CrowdPointers, at: Int) -> tuple[Int, Int]:
     """Offset and class of the block that a record is of."""
     return c.nodes[at + CHILD] >> CLASS_BITS, c.nodes[at + CHILD] & ((1 << CLASS_BITS) - 1)
 
 
-@njit(cache=True)
+@kernel
 def cell_of(c: CrowdPointers, at: Int, i: Int) -> tuple[Int, Int, Int, Int]:
     """Where the lo, the hi and the times of cell i of a record's block are, and how many points the cell has."""
     offset, k = block_of(c, at)

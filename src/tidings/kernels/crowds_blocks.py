@@ -7,7 +7,6 @@ is full is made anew.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_arrays import class_for, pointer
 from tidings.kernels.crowds_arrays import (
@@ -35,13 +34,14 @@ from tidings.kernels.crowds_arrays import (
     cells_of,
 )
 from tidings.kernels.crowds_cut import select
+from tidings.kernels.jit import kernel
 
 CELL_FILL = 26
 """Points of a cell when it is made: some room is left for those to come."""
 BLOCK_FILL = CELLS_MAX * CELL_FILL
 
 
-@njit(cache=True)
+@kernel
 def bounds_of(c: CrowdPointers, los: Int, his: Int, n: Int) -> tuple[Int, Int, Int, Int]:
     """The bounds of n points."""
     lo_min = hi_min = INT64_MAX
@@ -52,7 +52,7 @@ def bounds_of(c: CrowdPointers, los: Int, his: Int, n: Int) -> tuple[Int, Int, I
     return lo_min, lo_max, hi_min, hi_max
 
 
-@njit(cache=True)
+@kernel
 def describe_cell(c: CrowdPointers, offset: Int, cells: Int, i: Int, los: Int, size: Int) -> None:
     """Tell a block of several cells about one of them."""
     lo_min, lo_max, hi_min, hi_max = bounds_of(c, los, los + CELL_MAX, size)
@@ -61,7 +61,7 @@ def describe_cell(c: CrowdPointers, offset: Int, cells: Int, i: Int, los: Int, s
     c.m[offset + CELL_SIZE * cells + i] = size
 
 
-@njit(cache=True)
+@kernel
 def describe_block(c: CrowdPointers, at: Int) -> None:
     """Tell a record the bounds of its block, whose size it knows."""
     offset, k = block_of(c, at)
@@ -75,7 +75,7 @@ def describe_block(c: CrowdPointers, at: Int) -> None:
     c.nodes[at + HI_MIN], c.nodes[at + HI_MAX] = hi_min, hi_max
 
 
-@njit(cache=True)
+@kernel
 def divide_cells(los: I64, his: I64, times: I64, start: Int, end: Int, cells: Int, first: Int) -> None:
     """Order points so that those of each cell, as many as of the others, are near each other."""
     stack = np.empty((CELLS_MAX, 3), np.int64)
@@ -101,7 +101,7 @@ def divide_cells(los: I64, his: I64, times: I64, start: Int, end: Int, cells: In
         depth += 2
 
 
-@njit(cache=True)
+@kernel
 def put_block(c: CrowdPointers, at: Int, los: I64, his: I64, times: I64, start: Int, end: Int, first: Int) -> None:
     """Let a record be of a new block with the given points, at most BLOCK_FILL, which are reordered."""
     size = end - start
@@ -126,7 +126,7 @@ def put_block(c: CrowdPointers, at: Int, los: I64, his: I64, times: I64, start: 
     describe_block(c, at)
 
 
-@njit(cache=True)
+@kernel
 def list_block(c: CrowdPointers, at: Int, los: I64, his: I64, times: I64, n: Int) -> Int:
     """Write the points of a block to place n and the following; returns where they end."""
     for i in range(cells_of(block_of(c, at)[1])):
@@ -137,7 +137,7 @@ def list_block(c: CrowdPointers, at: Int, los: I64, his: I64, times: I64, n: Int
     return n
 
 
-@njit(cache=True)
+@kernel
 def find(c: CrowdPointers, at: Int, lo: Int, hi: Int) -> tuple[Int, Int]:
     """Number of the cell of a block that has a point, and its number there; -1 and -1 if it is not there."""
     offset, k = block_of(c, at)
@@ -157,7 +157,7 @@ def find(c: CrowdPointers, at: Int, lo: Int, hi: Int) -> tuple[Int, Int]:
     return -1, -1
 
 
-@njit(cache=True)
+@kernel
 def nearest_cell(c: CrowdPointers, at: Int, lo: Int, hi: Int) -> Int:
     """Number of the cell of a block whose bounds are the nearest to a point."""
     offset, k = block_of(c, at)
@@ -176,7 +176,7 @@ def nearest_cell(c: CrowdPointers, at: Int, lo: Int, hi: Int) -> Int:
     return found
 
 
-@njit(cache=True)
+@kernel
 def fit_cell(c: CrowdPointers, at: Int, wanted: Int) -> None:
     """Let a block of one cell have room for `wanted` points, but not for four times as many; the first of them stay."""
     offset, k = block_of(c, at)
@@ -190,7 +190,7 @@ def fit_cell(c: CrowdPointers, at: Int, wanted: Int) -> None:
         c.nodes[at + CHILD] = moved << CLASS_BITS | fitting
 
 
-@njit(cache=True)
+@kernel
 def append(c: CrowdPointers, at: Int, lo: Int, hi: Int, n: Int) -> bool:
     """Add a new point to a block, whose record is not told; False if its cell is full."""
     offset, k = block_of(c, at)
@@ -207,7 +207,7 @@ def append(c: CrowdPointers, at: Int, lo: Int, hi: Int, n: Int) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def take(c: CrowdPointers, at: Int, i: Int, j: Int) -> None:
     """Remove point j of cell i from a block; its record is told, but for the count."""
     offset, k = block_of(c, at)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_arrays import pointer
 from tidings.kernels.crowds_arrays import (
@@ -28,21 +27,22 @@ from tidings.kernels.crowds_arrays import (
 )
 from tidings.kernels.crowds_blocks import BLOCK_FILL, list_block, put_block
 from tidings.kernels.crowds_cut import cut
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def block_words_for(size: Int) -> Int:
     """The memory that the blocks over so many points take at most: there is room for twice as many, and for fields."""
     return 8 * size
 
 
-@njit(cache=True)
+@kernel
 def node_words_for(size: Int) -> Int:
     """The memory that the records over so many points take at most, as no cut leaves less than a quarter of a block."""
     return 2 * RECORD * (size // (BLOCK_FILL // 4) + 1)
 
 
-@njit(cache=True)
+@kernel
 def describe_node(c: CrowdPointers, at: Int) -> None:
     """Tell a record about the two below it."""
     one = ~c.nodes[at + CHILD]
@@ -55,7 +55,7 @@ def describe_node(c: CrowdPointers, at: Int) -> None:
     c.nodes[at + COUNT] = c.nodes[one + COUNT] + c.nodes[other + COUNT]
 
 
-@njit(cache=True)
+@kernel
 def put_tree(c: CrowdPointers, root: Int, los: I64, his: I64, times: I64, start: Int, end: Int, first: Int) -> None:
     """Let a record be of a tree over different points, which are reordered; first cut by the coordinate `first`."""
     if end - start <= BLOCK_FILL:
@@ -91,7 +91,7 @@ def put_tree(c: CrowdPointers, root: Int, los: I64, his: I64, times: I64, start:
         describe_node(c, parents[i])
 
 
-@njit(cache=True)
+@kernel
 def list_points(c: CrowdPointers, root: Int, los: I64, his: I64, times: I64, n: Int) -> Int:
     """Write the points below a record to place n and the following; returns where they end."""
     c.work[STACK] = root
@@ -108,7 +108,7 @@ def list_points(c: CrowdPointers, root: Int, los: I64, his: I64, times: I64, n: 
     return n
 
 
-@njit(cache=True)
+@kernel
 def free_below(c: CrowdPointers, root: Int) -> None:
     """Give back all that is below a record."""
     c.work[STACK] = root
@@ -128,7 +128,7 @@ def free_below(c: CrowdPointers, root: Int) -> None:
             block_free(c, offset, k)
 
 
-@njit(cache=True)
+@kernel
 def rebuild(c: CrowdPointers, at: Int, first: Int) -> None:
     """Make anew what is below a record."""
     size = c.nodes[at + SIZE]

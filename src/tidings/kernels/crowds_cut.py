@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
 from tidings.kernels.crowds_arrays import Int
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def swap(keys: Any, others: Any, times: Any, i: Int, j: Int) -> None:
     """Let two points change places."""
     keys[i], keys[j] = keys[j], keys[i]
@@ -21,7 +20,7 @@ def swap(keys: Any, others: Any, times: Any, i: Int, j: Int) -> None:
     times[i], times[j] = times[j], times[i]
 
 
-@njit(cache=True)
+@kernel
 def select(keys: Any, others: Any, times: Any, start: Int, end: Int, target: Int) -> None:
     """Order points so that none before `target` has a greater key, and none behind it a lower one (quickselect)."""
     lo, hi = start, end - 1
@@ -46,7 +45,7 @@ def select(keys: Any, others: Any, times: Any, start: Int, end: Int, target: Int
             break
 
 
-@njit(cache=True)
+@kernel
 def divide(keys: Any, others: Any, times: Any, start: Int, end: Int, target: Int) -> tuple[Int, Int]:
     """Cut points by their keys, at `target` or beside the points with the same key there.
 
@@ -75,7 +74,7 @@ def divide(keys: Any, others: Any, times: Any, start: Int, end: Int, target: Int
     return above, value
 
 
-@njit(cache=True)
+@kernel
 def cut(los: Any, his: Any, times: Any, start: Int, end: Int, target: Int, first: Int) -> tuple[Int, Int, Int]:
     """Cut different points, at least two, near to `target`, rather by the coordinate `first`.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.crowds_arrays import (
     COUNT,
@@ -20,9 +19,10 @@ from tidings.kernels.crowds_arrays import (
     records_new,
 )
 from tidings.kernels.crowds_build import block_words_for, free_below, list_points, node_words_for, put_tree
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def scatter(of: Int, lo: Int, hi: Int) -> Int:
     """A number that looks random, for a table of points."""
     mixed = (lo * 0x1E3779B97F4A7C15) ^ (hi * 0x42B2AE3D27D4EB4F) ^ (of * 0x165667B19E3779F9)
@@ -30,7 +30,7 @@ def scatter(of: Int, lo: Int, hi: Int) -> Int:
     return mixed ^ (mixed >> 32)
 
 
-@njit(cache=True)
+@kernel
 def group(tops: Int, of: I64, los: I64, his: I64, times: I64) -> tuple[I64, I64, I64, I64]:
     """Points by sets, which are below `tops`: where those of each set start, and the different ones with their times."""
     n = of.shape[0]
@@ -65,7 +65,7 @@ def group(tops: Int, of: I64, los: I64, his: I64, times: I64) -> tuple[I64, I64,
     return starts, grouped[0], grouped[1], grouped[2]
 
 
-@njit(cache=True)
+@kernel
 def fill(
     head: I64, sets: I64, nodes: I64, m: I64, work: I64, filled: I64, starts: I64, los: I64, his: I64, times: I64
 ) -> Int:
@@ -87,7 +87,7 @@ def fill(
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def dump(head: I64, sets: I64, nodes: I64, m: I64, work: I64, listed: I64) -> tuple[I64, I64, I64, I64]:
     """The points of some sets: where those of each start, and then all, with their times."""
     c = crowd_pointers(head, sets, nodes, m, work)
@@ -102,7 +102,7 @@ def dump(head: I64, sets: I64, nodes: I64, m: I64, work: I64, listed: I64) -> tu
     return starts, los, his, times
 
 
-@njit(cache=True)
+@kernel
 def clear(head: I64, sets: I64, nodes: I64, m: I64, work: I64, cleared: I64) -> None:
     """Remove all points of some sets."""
     c = crowd_pointers(head, sets, nodes, m, work)

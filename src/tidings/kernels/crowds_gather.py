@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from tidings.kernels.crowds_arrays import (
     CHILD,
     FOUND_HI,
@@ -29,9 +27,10 @@ from tidings.kernels.crowds_walk import (
     relation,
     start,
 )
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def gather(c: CrowdPointers, of: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi_max: Int, most: Int) -> Int:
     """Write the different points in a box to FOUND_LO and FOUND_HI of `work`; how many, or -1 if too many for `most`."""
     met = meet_few(c, of, lo_min, lo_max, hi_min, hi_max, most)
@@ -69,7 +68,7 @@ def gather(c: CrowdPointers, of: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi_
     return n
 
 
-@njit(cache=True)
+@kernel
 def leftmost(c: CrowdPointers, of: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi_max: Int) -> tuple[bool, Int, Int]:
     """True and a point in a box with the least lo, or False."""
     is_found, found_lo, found_hi = False, 0, 0
@@ -101,7 +100,7 @@ def leftmost(c: CrowdPointers, of: Int, lo_min: Int, lo_max: Int, hi_min: Int, h
     return is_found, found_lo, found_hi
 
 
-@njit(cache=True)
+@kernel
 def rightmost(c: CrowdPointers, of: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi_max: Int) -> tuple[bool, Int, Int]:
     """True and a point in a box with the greatest hi, or False."""
     is_found, found_lo, found_hi = False, 0, 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.crowds_arrays import (
     CHILD,
@@ -37,9 +36,10 @@ from tidings.kernels.crowds_walk import (
     relation,
     start,
 )
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def snap(
     c: CrowdPointers, of: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi_max: Int
 ) -> tuple[Int, Int, Int, Int, Int]:
@@ -77,7 +77,7 @@ def snap(
     return count, lo1, lo2, hi1, hi2
 
 
-@njit(cache=True)
+@kernel
 def tighten(c: CrowdPointers, of: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi_max: Int) -> tuple[Int, Int, Int, Int]:
     """The bounds of the points in a box, without their number, for which fewer have to be looked at."""
     lo1 = hi1 = INT64_MAX
@@ -112,7 +112,7 @@ def tighten(c: CrowdPointers, of: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi
     return lo1, lo2, hi1, hi2
 
 
-@njit(cache=True)
+@kernel
 def has_any(c: CrowdPointers, of: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi_max: Int) -> bool:
     """True if there is a point in a box."""
     depth = start(c, of)
@@ -143,7 +143,7 @@ def has_any(c: CrowdPointers, of: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi
     return False
 
 
-@njit(cache=True)
+@kernel
 def snap_boxes(
     head: I64, sets: I64, nodes: I64, m: I64, work: I64, of: I64, box_lo: I64, box_hi: I64
 ) -> tuple[I64, I64, I64]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from tidings.kernels.crowds_add import balance, next_cut, walk_to
 from tidings.kernels.crowds_arrays import (
     BAD_POINT,
@@ -34,9 +32,10 @@ from tidings.kernels.crowds_arrays import (
 )
 from tidings.kernels.crowds_blocks import find, take
 from tidings.kernels.crowds_build import describe_node, rebuild
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def drop_record(c: CrowdPointers, parent: Int, at: Int) -> None:
     """Let the sibling of a record take the place of the two."""
     below = ~c.nodes[parent + CHILD]
@@ -46,7 +45,7 @@ def drop_record(c: CrowdPointers, parent: Int, at: Int) -> None:
     records_free(c, below, False)
 
 
-@njit(cache=True)
+@kernel
 def is_small(c: CrowdPointers, at: Int) -> bool:
     """True if what is below a record should be one block, and of a smaller class than it may be."""
     one = ~c.nodes[at + CHILD]
@@ -57,7 +56,7 @@ def is_small(c: CrowdPointers, at: Int) -> bool:
     return bool(is_last and c.nodes[at + SIZE] <= BLOCK_MAX // 4)
 
 
-@njit(cache=True)
+@kernel
 def drop_point(c: CrowdPointers, of: Int, depth: Int, i: Int, j: Int) -> bool:
     """Remove the last of its kind from the block at the end of the path; False if there was too little room to balance."""
     block = c.work[PATH + depth]
@@ -81,7 +80,7 @@ def drop_point(c: CrowdPointers, of: Int, depth: Int, i: Int, j: Int) -> bool:
     return bool(balance(c, depth))
 
 
-@njit(cache=True)
+@kernel
 def remove_point(c: CrowdPointers, of: Int, lo: Int, hi: Int) -> Int:
     """Remove a point of a set, once; DONE, BAD_POINT if it is not there, NEEDS_ROOM as `drop_point` returns False."""
     root = root_of(c, of)
@@ -102,7 +101,7 @@ def remove_point(c: CrowdPointers, of: Int, lo: Int, hi: Int) -> Int:
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def remove(head: I64, sets: I64, nodes: I64, m: I64, work: I64, of: I64, los: I64, his: I64, at: Int) -> Int:
     """Remove the points from place `at` on, each once; unless DONE, head[PROGRESS] is where it stopped."""
     c = crowd_pointers(head, sets, nodes, m, work)

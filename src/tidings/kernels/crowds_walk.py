@@ -9,8 +9,6 @@ each step having asked for what the next one needs.
 
 from __future__ import annotations
 
-from numba import njit
-
 from tidings.kernels.crowds_arrays import (
     CELL_BITS,
     CELL_FIELDS,
@@ -36,13 +34,14 @@ from tidings.kernels.crowds_arrays import (
     prefetch,
     root_of,
 )
+from tidings.kernels.jit import kernel
 
 APART, ACROSS, INSIDE = 0, 1, 2
 LINE = 8
 """Words of a line of the processor's cache."""
 
 
-@njit(cache=True)
+@kernel
 def relation(c: CrowdPointers, at: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi_max: Int) -> Int:
     """How the bounds of a record lie to a box."""
     lo1, lo2 = c.nodes[at + LO_MIN], c.nodes[at + LO_MAX]
@@ -54,14 +53,14 @@ def relation(c: CrowdPointers, at: Int, lo_min: Int, lo_max: Int, hi_min: Int, h
     return ACROSS
 
 
-@njit(cache=True)
+@kernel
 def start(c: CrowdPointers, of: Int) -> Int:
     """Start a walk: put the root of a set on the stack; returns the depth of that, 0 if the set has no points."""
     c.work[STACK] = root_of(c, of)
     return 1 if c.work[STACK] >= 0 else 0
 
 
-@njit(cache=True)
+@kernel
 def push_children(c: CrowdPointers, at: Int, depth: Int) -> Int:
     """Put the two records below one on the stack; returns the new depth."""
     c.work[STACK + depth] = ~c.nodes[at + CHILD] + RECORD
@@ -69,7 +68,7 @@ def push_children(c: CrowdPointers, at: Int, depth: Int) -> Int:
     return depth + 2
 
 
-@njit(cache=True)
+@kernel
 def cells_met(c: CrowdPointers, at: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi_max: Int) -> tuple[Int, Int]:
     """The cells of a block, which is not apart, that are inside of a box, and those that are across; as sets of bits."""
     offset, k = block_of(c, at)
@@ -87,7 +86,7 @@ def cells_met(c: CrowdPointers, at: Int, lo_min: Int, lo_max: Int, hi_min: Int, 
     return inside, across
 
 
-@njit(cache=True)
+@kernel
 def call_block(c: CrowdPointers, at: Int) -> None:
     """Ask for what is needed to choose cells of a block; of a small one, for all of it."""
     offset, k = block_of(c, at)
@@ -96,7 +95,7 @@ def call_block(c: CrowdPointers, at: Int) -> None:
         prefetch(c.m, offset + line)
 
 
-@njit(cache=True)
+@kernel
 def call_cells(c: CrowdPointers, at: Int, cells: Int) -> None:
     """Ask for the points of some cells of a block."""
     if block_of(c, at)[1] > CELL_BITS:
@@ -107,7 +106,7 @@ def call_cells(c: CrowdPointers, at: Int, cells: Int) -> None:
                 prefetch(c.m, los + line)
 
 
-@njit(cache=True)
+@kernel
 def meet(c: CrowdPointers, depth: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi_max: Int) -> tuple[Int, Int]:
     """Go on with a walk until enough has been met: blocks across a box, and the complement of records inside.
 
@@ -131,7 +130,7 @@ def meet(c: CrowdPointers, depth: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi
     return depth, n
 
 
-@njit(cache=True)
+@kernel
 def meet_few(c: CrowdPointers, of: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi_max: Int, most: Int) -> Int:
     """Meet all blocks that are not apart from a box; how many, or -1 if they are too many, or have more than `most` points."""
     n = 0
@@ -153,7 +152,7 @@ def meet_few(c: CrowdPointers, of: Int, lo_min: Int, lo_max: Int, hi_min: Int, h
     return n
 
 
-@njit(cache=True)
+@kernel
 def choose_cells(c: CrowdPointers, n: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi_max: Int) -> None:
     """Find the cells of blocks met that are inside of a box, and those that are across, which are asked for."""
     for i in range(n):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tidings.kernels.forest_arrays import CAPACITY, CHUNK, COUNT, I32, I64, IS_LEAF, LEFT, OFFSET, RIGHT, ROOT, Int
 from tidings.kernels.forest_leaf import test_chunk
 from tidings.kernels.forest_query import narrow, new_stack
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def is_empty(box_lo: I64, box_hi: I64, box: Int) -> bool:
     """Whether a box has its ends the wrong way round somewhere."""
     wrong = False
@@ -20,7 +20,7 @@ def is_empty(box_lo: I64, box_hi: I64, box: Int) -> bool:
     return wrong
 
 
-@njit(cache=True)
+@kernel
 def any_in_leaf(nodes: I32, pool: I64, leaf: Int, box_lo: I64, box_hi: I64, box: Int, mask: Int, misses: I64) -> bool:
     """Whether any of a leaf's points lies in the box, of which only the dimensions of `mask` matter there."""
     offset = np.int64(nodes[leaf, OFFSET])
@@ -36,7 +36,7 @@ def any_in_leaf(nodes: I32, pool: I64, leaf: Int, box_lo: I64, box_hi: I64, box:
     return outside == 0
 
 
-@njit(cache=True)
+@kernel
 def any_inside(
     channels: I32,
     nodes: I32,

@@ -14,8 +14,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tidings.kernels.jit import kernel
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -76,7 +77,7 @@ class Arrays(NamedTuple):
     """[slots, 2] leaf (-1: not held) and position in the leaf's block."""
 
 
-@njit(cache=True)
+@kernel
 def class_of(points: Int) -> Int:
     """The smallest size class that holds so many points."""
     k = 0
@@ -85,7 +86,7 @@ def class_of(points: Int) -> Int:
     return k
 
 
-@njit(cache=True)
+@kernel
 def block_free(f: Arrays, offset: Int, size: Int) -> None:
     """Give back a run of the pool of any size, as one or more blocks."""
     f.head[POOL_FREE] += size
@@ -99,7 +100,7 @@ def block_free(f: Arrays, offset: Int, size: Int) -> None:
         size -= CLASS_SIZES[k]
 
 
-@njit(cache=True)
+@kernel
 def block_new(f: Arrays, k: Int) -> Int:
     """Offset of a block of size class `k`, or -1 if the pool must grow first."""
     size = CLASS_SIZES[k]
@@ -117,7 +118,7 @@ def block_new(f: Arrays, k: Int) -> Int:
     return offset
 
 
-@njit(cache=True)
+@kernel
 def node_free(f: Arrays, node: Int) -> None:
     """Give back a node, and its block if it is a leaf."""
     if f.nodes[node, LEFT] == IS_LEAF:
@@ -127,7 +128,7 @@ def node_free(f: Arrays, node: Int) -> None:
     f.head[NODE_FREE] = node
 
 
-@njit(cache=True)
+@kernel
 def node_new(f: Arrays) -> Int:
     """A node with no points and inverted bounds, or -1 if there must be room made first."""
     node = f.head[NODE_FREE]
@@ -145,7 +146,7 @@ def node_new(f: Arrays) -> Int:
     return node
 
 
-@njit(cache=True)
+@kernel
 def leaf_new(f: Arrays, k: Int) -> Int:
     """An empty leaf with a block of size class `k`, or -1 if there must be room made first."""
     offset = block_new(f, k)
@@ -161,7 +162,7 @@ def leaf_new(f: Arrays, k: Int) -> Int:
     return node
 
 
-@njit(cache=True)
+@kernel
 def leaf_put(f: Arrays, leaf: Int, slot: Int, point: I64) -> None:
     """Append a point to a leaf with room for it; counts and bounds are the caller's business."""
     at = f.nodes[leaf, COUNT]
@@ -174,7 +175,7 @@ def leaf_put(f: Arrays, leaf: Int, slot: Int, point: I64) -> None:
     f.slot_map[slot, 1] = at
 
 
-@njit(cache=True)
+@kernel
 def leaf_take(f: Arrays, leaf: Int, at: Int, point: I64) -> Int:
     """Copy the coordinates of a leaf's point into `point`; returns its slot."""
     base = f.nodes[leaf, OFFSET] * np.int64(point.shape[0]) + at
@@ -183,7 +184,7 @@ def leaf_take(f: Arrays, leaf: Int, at: Int, point: I64) -> Int:
     return f.pool_slot[f.nodes[leaf, OFFSET] + at]
 
 
-@njit(cache=True)
+@kernel
 def leaf_move(f: Arrays, leaf: Int, k: Int) -> bool:
     """Move a leaf's points into a block of size class `k`; False, and nothing done, if the pool must grow first."""
     offset = block_new(f, k)
@@ -205,7 +206,7 @@ def leaf_move(f: Arrays, leaf: Int, k: Int) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def bounds_add(f: Arrays, node: Int, point: I64) -> bool:
     """Make a node's bounds contain a point; True if they did not before."""
     grew = False
@@ -219,7 +220,7 @@ def bounds_add(f: Arrays, node: Int, point: I64) -> bool:
     return grew
 
 
-@njit(cache=True)
+@kernel
 def bounds_join(f: Arrays, node: Int, child: Int) -> None:
     """Make a node's bounds contain those of a child."""
     for d in range(f.bounds.shape[2]):
@@ -227,7 +228,7 @@ def bounds_join(f: Arrays, node: Int, child: Int) -> None:
         f.bounds[node, 1, d] = max(f.bounds[node, 1, d], f.bounds[child, 1, d])
 
 
-@njit(cache=True)
+@kernel
 def bounds_tighten(f: Arrays, leaf: Int, point: I64) -> None:
     """Recompute a leaf's bounds from its points; `point` is scratch of D values."""
     f.bounds[leaf, 0, :] = INT64_MAX
@@ -237,7 +238,7 @@ def bounds_tighten(f: Arrays, leaf: Int, point: I64) -> None:
         bounds_add(f, leaf, point)
 
 
-@njit(cache=True)
+@kernel
 def replace_child(f: Arrays, link: Int, old: Int, new: Int) -> None:
     """Hang `new` where `old` hung: below node `link`, or as the root of channel -1 - link."""
     f.nodes[new, PARENT] = link
@@ -249,7 +250,7 @@ def replace_child(f: Arrays, link: Int, old: Int, new: Int) -> None:
         f.nodes[link, RIGHT] = new
 
 
-@njit(cache=True)
+@kernel
 def find_misfit(slot_map: I32, slots: I32, held: bool) -> Int:
     """Index of the first slot that is listed twice or whose being held differs from `held`; -1 if there is none."""
     # A slot seen has its leaf complemented, which makes it look the other way round; then all is put back.

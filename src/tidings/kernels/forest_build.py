@@ -7,7 +7,6 @@ reuse their room; building stops when room runs out and goes on from there once 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.forest_arrays import (
     CAPACITY,
@@ -37,9 +36,10 @@ from tidings.kernels.forest_arrays import (
     node_new,
     replace_child,
 )
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def subtree(f: Arrays, node: Int) -> I64:
     """All nodes at and below a node, parents before children."""
     found = np.empty(64, np.int64)
@@ -58,7 +58,7 @@ def subtree(f: Arrays, node: Int) -> I64:
     return found[:size]
 
 
-@njit(cache=True)
+@kernel
 def copy_points(f: Arrays, node: Int, slots: I32, coords: I64, at: Int) -> Int:
     """Write the points below a node to slots[at:] and coords[at:]; returns the end."""
     for below in subtree(f, node):
@@ -69,7 +69,7 @@ def copy_points(f: Arrays, node: Int, slots: I32, coords: I64, at: Int) -> Int:
     return at
 
 
-@njit(cache=True)
+@kernel
 def gather(
     head: I64,
     channels: I32,
@@ -109,7 +109,7 @@ def gather(
     return tree_starts, slots, coords
 
 
-@njit(cache=True)
+@kernel
 def build(
     head: I64,
     channels: I32,
@@ -174,7 +174,7 @@ def build(
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def repack(nodes: I32, node_top: Int, dims: Int, pool: I64, pool_slot: I32, new_pool: I64, new_slot: I32) -> Int:
     """Copy all blocks next to each other into new arrays; returns the top of the new pool."""
     top: Int = 0
@@ -190,7 +190,7 @@ def repack(nodes: I32, node_top: Int, dims: Int, pool: I64, pool_slot: I32, new_
     return top
 
 
-@njit(cache=True)
+@kernel
 def dump(
     head: I64,
     channels: I32,

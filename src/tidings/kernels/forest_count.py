@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.forest_arrays import CAPACITY, CHUNK, COUNT, I32, I64, IS_LEAF, LEFT, OFFSET, ROOT, Int
 from tidings.kernels.forest_leaf import test_chunk
 from tidings.kernels.forest_query import new_stack, open_boxes, push_children
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def count_leaf(
     nodes: I32,
     pool: I64,
@@ -42,7 +42,7 @@ def count_leaf(
     return found
 
 
-@njit(cache=True)
+@kernel
 def count(
     channels: I32,
     nodes: I32,

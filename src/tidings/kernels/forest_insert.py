@@ -8,7 +8,6 @@ rebuilding a subtree on a path that got too deep, is left to the caller; see `NE
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.forest_arrays import (
     BAD_SLOT,
@@ -49,9 +48,10 @@ from tidings.kernels.forest_arrays import (
 )
 from tidings.kernels.forest_build import copy_points
 from tidings.kernels.forest_plan import choose_cut
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def height_limit(points: Int, dims: Int) -> Int:
     """Height that a tree built in bulk never reaches (see forest_plan), with some slack."""
     bits = 0
@@ -60,7 +60,7 @@ def height_limit(points: Int, dims: Int) -> Int:
     return (5 * bits) // 2 + 2 * dims + 8
 
 
-@njit(cache=True)
+@kernel
 def fork(f: Arrays, leaf: Int, other: Int, dim: Int, value: Int, leaf_is_left: bool) -> None:
     """Put an inner node where `leaf` is, with `leaf` and the new leaf `other` below."""
     node = node_new(f)
@@ -75,7 +75,7 @@ def fork(f: Arrays, leaf: Int, other: Int, dim: Int, value: Int, leaf_is_left: b
         bounds_join(f, node, child)
 
 
-@njit(cache=True)
+@kernel
 def cut_leaf(f: Arrays, leaf: Int, point: I64) -> Int:
     """Cut a leaf whose points are not all the same; returns the part where `point` belongs."""
     n = np.int64(f.nodes[leaf, COUNT])
@@ -105,7 +105,7 @@ def cut_leaf(f: Arrays, leaf: Int, point: I64) -> Int:
     return other if point[dim] > value else leaf
 
 
-@njit(cache=True)
+@kernel
 def leaf_for(f: Arrays, leaf: Int, point: I64) -> Int:
     """The leaf to append `point` to, given the one it belongs to; -1, and nothing done, if room must be made first."""
     count = f.nodes[leaf, COUNT]
@@ -133,7 +133,7 @@ def leaf_for(f: Arrays, leaf: Int, point: I64) -> Int:
     return leaf
 
 
-@njit(cache=True)
+@kernel
 def insert_point(f: Arrays, channel: Int, slot: Int, point: I64) -> Int:
     """Insert one point; DONE, NEEDS_ROOM (nothing done yet) or NEEDS_REBUILD (inserted; below node head[TARGET])."""
     head, nodes = f.head, f.nodes
@@ -173,7 +173,7 @@ def insert_point(f: Arrays, channel: Int, slot: Int, point: I64) -> Int:
     return NEEDS_REBUILD
 
 
-@njit(cache=True)
+@kernel
 def insert_points(
     head: I64,
     channels: I32,

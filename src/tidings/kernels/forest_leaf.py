@@ -8,15 +8,15 @@ nothing and leave nothing early, as otherwise numba would count references to ev
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.forest_arrays import CAPACITY, CHUNK, COUNT, I32, I64, OFFSET, U8, Int
+from tidings.kernels.jit import kernel
 
 HIT = 256
 """Set beside the tag bits of a point that is in some box: tags may be 0."""
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def test_chunk(pool: I64, at: Int, stride: Int, box_lo: I64, box_hi: I64, box: Int, mask: Int, misses: I64) -> None:
     """Set misses[i], for the CHUNK points from pool[at] on, to 0 if point i is in the box and to 1 if not."""
     for i in range(CHUNK):
@@ -32,7 +32,7 @@ def test_chunk(pool: I64, at: Int, stride: Int, box_lo: I64, box_hi: I64, box: I
                 misses[i] |= (x < lo) | (x > hi)
 
 
-@njit(cache=True)
+@kernel
 def report_all(nodes: I32, pool_slot: I32, leaf: Int, tag: Int, slots: I32, tags: U8, size: Int) -> Int:
     """Append all points of a leaf; returns the new size."""
     source = np.uint64(nodes[leaf, OFFSET])
@@ -44,7 +44,7 @@ def report_all(nodes: I32, pool_slot: I32, leaf: Int, tag: Int, slots: I32, tags
     return size + count
 
 
-@njit(cache=True)
+@kernel
 def report_one(
     nodes: I32,
     pool: I64,
@@ -74,7 +74,7 @@ def report_one(
     return size
 
 
-@njit(cache=True)
+@kernel
 def report_union(
     nodes: I32,
     pool: I64,

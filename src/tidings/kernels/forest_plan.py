@@ -9,12 +9,12 @@ one more cut fills the dimension, so a path has at most 2 D uneven cuts: the hei
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.forest_arrays import I32, I64, LEAF_MAX, Int
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def select(keys: I64, n: Int, k: Int) -> Int:
     """The k-th smallest of the first n keys, which are reordered (Hoare's quickselect, median of three)."""
     lo = 0
@@ -42,7 +42,7 @@ def select(keys: I64, n: Int, k: Int) -> Int:
     return keys[k]
 
 
-@njit(cache=True)
+@kernel
 def best_cut(keys: I64, scratch: I64, n: Int) -> tuple[Int, Int]:
     """Value v for which {x <= v} and {x > v} are closest to halves, and the size of the smaller; 0 if all are equal."""
     for i in range(n):
@@ -64,7 +64,7 @@ def best_cut(keys: I64, scratch: I64, n: Int) -> tuple[Int, Int]:
     return value, min(below, n - below)
 
 
-@njit(cache=True)
+@kernel
 def choose_cut(
     coords: I64, rows: I32, start: Int, end: Int, first: Int, live: Int, keys: I64, scratch: I64
 ) -> tuple[Int, Int, Int]:
@@ -94,7 +94,7 @@ def choose_cut(
     return best_dim, best_value, live
 
 
-@njit(cache=True)
+@kernel
 def divide(coords: I64, rows: I32, start: Int, end: Int, d: Int, value: Int, held: I32) -> Int:
     """Stable partition of rows[start:end] by coordinate d <= value; returns where the right part starts."""
     middle = start
@@ -112,7 +112,7 @@ def divide(coords: I64, rows: I32, start: Int, end: Int, d: Int, value: Int, hel
     return middle
 
 
-@njit(cache=True)
+@kernel
 def plan_trees(coords: I64, tree_starts: I64) -> tuple[I32, I64, I64]:
     """Plan one balanced tree over each coords[tree_starts[t]:tree_starts[t + 1]] (not empty).
 

@@ -14,14 +14,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tidings.kernels.forest_arrays import CHUNK, COUNT, I32, I64, IS_LEAF, LEFT, RIGHT, ROOT, U8, Int
 from tidings.kernels.forest_leaf import report_all, report_one, report_union
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def new_stack(dims: Int, box_starts: I64) -> tuple[I64, I64, I64]:
     """A stack and lists that no walk outgrows: heights are limited (see forest_insert), and so are lists per level."""
     boxes = 1
@@ -32,7 +32,7 @@ def new_stack(dims: Int, box_starts: I64) -> tuple[I64, I64, I64]:
     return np.empty((height, 3), np.int64), np.empty(lists, np.int64), np.empty(lists, np.int64)
 
 
-@njit(cache=True)
+@kernel
 def extended(array: NDArray[Any], used: Int, size: Int) -> NDArray[Any]:
     """A longer copy; memory beyond `used` is not touched, so a generous size costs nothing."""
     longer = np.empty(size, array.dtype)
@@ -40,7 +40,7 @@ def extended(array: NDArray[Any], used: Int, size: Int) -> NDArray[Any]:
     return longer
 
 
-@njit(cache=True)
+@kernel
 def narrow(bounds: I64, node: Int, box_lo: I64, box_hi: I64, box: Int, mask: Int) -> Int:
     """The dimensions of `mask` in which a node's bounds reach out of a box; -1 if they do not meet."""
     for d in range(bounds.shape[2]):
@@ -54,7 +54,7 @@ def narrow(bounds: I64, node: Int, box_lo: I64, box_hi: I64, box: Int, mask: Int
     return mask
 
 
-@njit(cache=True)
+@kernel
 def open_boxes(
     bounds: I64, root: Int, box_lo: I64, box_hi: I64, start: Int, end: Int, list_box: I64, list_mask: I64
 ) -> Int:
@@ -73,7 +73,7 @@ def open_boxes(
     return size
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def push_children(
     nodes: I32,
     bounds: I64,
@@ -106,7 +106,7 @@ def push_children(
     return depth
 
 
-@njit(cache=True)
+@kernel
 def walk(
     channels: I32,
     nodes: I32,
@@ -185,7 +185,7 @@ def walk(
     return at, size
 
 
-@njit(cache=True)
+@kernel
 def stab(
     channels: I32,
     nodes: I32,
@@ -235,7 +235,7 @@ def stab(
         tags = extended(tags, size, room)
 
 
-@njit(cache=True)
+@kernel
 def reorder(order: I64, sizes: I64, slots: I32, tags: U8) -> tuple[I64, I32, U8]:
     """Answers in the order of the queries, from answers in the given order; returns starts, slots and tags."""
     starts = np.zeros(sizes.shape[0] + 1, np.int64)

@@ -7,7 +7,6 @@ Bounds stay as they are; a channel with many removals is reported to the caller 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.forest_arrays import (
     BAD_SLOT,
@@ -44,6 +43,7 @@ from tidings.kernels.forest_arrays import (
     replace_child,
 )
 from tidings.kernels.forest_build import copy_points, subtree
+from tidings.kernels.jit import kernel
 
 COLLAPSE_AT = LEAF_MAX // 4
 """A subtree with so few points becomes a leaf."""
@@ -51,7 +51,7 @@ REBUILD_SLACK = 128
 """Removals from a channel, beyond as many as points are left, before it is rebuilt."""
 
 
-@njit(cache=True)
+@kernel
 def collapse(f: Arrays, node: Int) -> None:
     """Turn the few points below a node into one leaf in its place."""
     n = np.int64(f.nodes[node, COUNT])
@@ -69,7 +69,7 @@ def collapse(f: Arrays, node: Int) -> None:
         node_free(f, old)
 
 
-@njit(cache=True)
+@kernel
 def unlink(f: Arrays, leaf: Int) -> None:
     """Take an empty leaf out of its tree; its sibling replaces their parent."""
     link = np.int64(f.nodes[leaf, PARENT])
@@ -82,7 +82,7 @@ def unlink(f: Arrays, leaf: Int) -> None:
     node_free(f, leaf)
 
 
-@njit(cache=True)
+@kernel
 def remove_point(f: Arrays, slot: Int, point: I64) -> Int:
     """Remove one point; DONE or NEEDS_REBUILD (removed; below node head[TARGET]). `point` is scratch of D values."""
     nodes = f.nodes
@@ -122,7 +122,7 @@ def remove_point(f: Arrays, slot: Int, point: I64) -> Int:
     return NEEDS_REBUILD
 
 
-@njit(cache=True)
+@kernel
 def remove_points(
     head: I64,
     channels: I32,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.forest_any import is_empty
 from tidings.kernels.forest_arrays import CAPACITY, CHUNK, COUNT, I32, I64, IS_LEAF, LEFT, OFFSET, RIGHT, ROOT, Int
 from tidings.kernels.forest_leaf import test_chunk
 from tidings.kernels.forest_query import narrow, new_stack
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def some_inside(
     channels: I32,
     nodes: I32,

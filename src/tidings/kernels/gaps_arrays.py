@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tidings.kernels.jit import kernel
 
 I64 = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -39,7 +40,7 @@ LO, HI = 0, 1
 DONE, NEEDS_ROOM, NOT_THERE = range(3)
 
 
-@njit(cache=True)
+@kernel
 def count_before(los: I64, his: I64, first: Int, stop: Int, lo: Int, hi: Int) -> Int:
     """How many of the sorted pairs from `first` to `stop` stand before this one."""
     low, high = first, stop
@@ -52,13 +53,13 @@ def count_before(los: I64, his: I64, first: Int, stop: Int, lo: Int, hi: Int) ->
     return low - first
 
 
-@njit(cache=True)
+@kernel
 def first_block(head: I64, directory: I64, lo: Int, hi: Int) -> Int:
     """The first block of the directory in which a pair, or one after it, may stand."""
     return count_before(directory[FROM_LO], directory[FROM_HI], 1, max(1, head[BLOCKS]), lo, hi)
 
 
-@njit(cache=True)
+@kernel
 def measure(directory: I64, pool: I64, d: Int) -> None:
     """Find the least and the greatest hi of a block."""
     his = pool[directory[BLOCK_AT, d], HI]
@@ -69,7 +70,7 @@ def measure(directory: I64, pool: I64, d: Int) -> None:
     directory[LEAST_HI, d], directory[GREATEST_HI, d] = least, greatest
 
 
-@njit(cache=True)
+@kernel
 def settle(head: I64, directory: I64, d: Int) -> None:
     """Put REST_HI right, after a change at block d, from there down to the first block that it does not concern."""
     while d >= 0:
@@ -82,7 +83,7 @@ def settle(head: I64, directory: I64, d: Int) -> None:
         d -= 1
 
 
-@njit(cache=True)
+@kernel
 def open_block(head: I64, directory: I64, pool: I64, d: Int) -> None:
     """Make place in the directory for a new block, an empty one; there must be room in both arrays."""
     for field in range(DIRECTORY_FIELDS):
@@ -98,7 +99,7 @@ def open_block(head: I64, directory: I64, pool: I64, d: Int) -> None:
     directory[BLOCK_AT, d], directory[COUNT, d] = block, 0
 
 
-@njit(cache=True)
+@kernel
 def close_block(head: I64, directory: I64, pool: I64, d: Int) -> None:
     """Take an empty block out of the directory."""
     block = directory[BLOCK_AT, d]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.gaps_arrays import (
     BLOCK,
@@ -35,9 +34,10 @@ from tidings.kernels.gaps_arrays import (
     open_block,
     settle,
 )
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def cut(head: I64, directory: I64, pool: I64, d: Int) -> None:
     """Move the second half of a full block into a new one, the next."""
     open_block(head, directory, pool, d + 1)
@@ -54,7 +54,7 @@ def cut(head: I64, directory: I64, pool: I64, d: Int) -> None:
     directory[REST_HI, d + 1] = min(rest, directory[LEAST_HI, d + 1])
 
 
-@njit(cache=True)
+@kernel
 def add(head: I64, directory: I64, pool: I64, los: I64, his: I64, first: Int) -> Int:
     """Add the intervals from `first` on; returns DONE or why it stopped."""
     for i in range(first, los.shape[0]):
@@ -88,7 +88,7 @@ def add(head: I64, directory: I64, pool: I64, los: I64, his: I64, first: Int) ->
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def remove(head: I64, directory: I64, pool: I64, los: I64, his: I64) -> Int:
     """Remove intervals; returns DONE, or NOT_THERE at the first one that is not."""
     for i in range(los.shape[0]):
@@ -121,7 +121,7 @@ def remove(head: I64, directory: I64, pool: I64, los: I64, his: I64) -> Int:
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def dump(head: I64, directory: I64, pool: I64) -> tuple[I64, I64]:
     """All intervals in order: los and his."""
     los = np.empty(head[SIZE], np.int64)
@@ -135,7 +135,7 @@ def dump(head: I64, directory: I64, pool: I64) -> tuple[I64, I64]:
     return los, his
 
 
-@njit(cache=True)
+@kernel
 def fill(head: I64, directory: I64, pool: I64, los: I64, his: I64, order: I64) -> None:
     """Fill empty arrays, with room enough, with intervals; `order` sorts them."""
     for start in range(0, order.shape[0], BLOCK_FILLED):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.gaps_arrays import (
     BLOCK_AT,
@@ -21,9 +20,10 @@ from tidings.kernels.gaps_arrays import (
     Int,
     first_block,
 )
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def any_in_block(pool: I64, block: Int, count: Int, lo_from: Int, at: Int, hi_to: Int) -> bool:
     """Whether an interval of a block has lo_from <= lo <= at <= hi <= hi_to."""
     # All are tested, without a branch, so that the loop becomes vector instructions.
@@ -34,7 +34,7 @@ def any_in_block(pool: I64, block: Int, count: Int, lo_from: Int, at: Int, hi_to
     return found != 0
 
 
-@njit(cache=True)
+@kernel
 def meets(head: I64, directory: I64, pool: I64, lo_from: I64, at: I64, hi_to: I64) -> Flags:
     """For each query, whether there is an interval with lo_from <= lo <= at <= hi <= hi_to."""
     found = np.zeros(at.shape[0], np.bool_)

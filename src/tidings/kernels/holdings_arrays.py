@@ -18,10 +18,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.jit import kernel
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -109,7 +109,7 @@ def new_stack() -> I64:
     return np.empty(2 * HEIGHT_MAX, np.int64)
 
 
-@njit(cache=True)
+@kernel
 def walk_in(t: Tree, stack: I64) -> Walk:
     """For walks in a tree as it is now."""
     y = t.head[Y]
@@ -117,13 +117,13 @@ def walk_in(t: Tree, stack: I64) -> Walk:
     return Walk(t.head[ROOT], y, 2 * (y + 2), t.head[WIDTH] * BLOCK_MAX, links, bounds, pool, pointer(stack))
 
 
-@njit(cache=True)
+@kernel
 def is_less(y: Int, tie: Int, other_y: Int, other_tie: Int) -> bool:
     """True if a key comes before another."""
     return bool(y < other_y or (y == other_y and tie < other_tie))
 
 
-@njit(cache=True)
+@kernel
 def with_room(t: Tree, nodes: Int, blocks: Int) -> Tree:
     """The tree with room for so many more nodes and blocks."""
     top, end = max(t.head[NODE_TOP], t.head[NODES] + nodes), max(t.head[BLOCK_TOP], t.head[BLOCKS] + blocks)
@@ -139,7 +139,7 @@ def with_room(t: Tree, nodes: Int, blocks: Int) -> Tree:
     return Tree(t.head, t.axes, links, bounds, pool)
 
 
-@njit(cache=True)
+@kernel
 def node_new(t: Tree) -> Int:
     """A node; the caller has made room."""
     node = t.head[NODE_FREE]
@@ -152,14 +152,14 @@ def node_new(t: Tree) -> Int:
     return node
 
 
-@njit(cache=True)
+@kernel
 def node_free(t: Tree, node: Int) -> None:
     t.links[node, PARENT] = t.head[NODE_FREE]
     t.head[NODE_FREE] = node
     t.head[NODES] -= 1
 
 
-@njit(cache=True)
+@kernel
 def block_new(t: Tree) -> Int:
     """A block; the caller has made room."""
     block = t.head[BLOCK_FREE]
@@ -172,14 +172,14 @@ def block_new(t: Tree) -> Int:
     return block
 
 
-@njit(cache=True)
+@kernel
 def block_free(t: Tree, block: Int) -> None:
     t.pool[block, 0, 0] = t.head[BLOCK_FREE]
     t.head[BLOCK_FREE] = block
     t.head[BLOCKS] -= 1
 
 
-@njit(cache=True)
+@kernel
 def leaf_new(t: Tree, parent: Int, turn: Int) -> Int:
     """A leaf without items, and without bounds yet."""
     leaf = node_new(t)
@@ -189,14 +189,14 @@ def leaf_new(t: Tree, parent: Int, turn: Int) -> Int:
     return leaf
 
 
-@njit(cache=True)
+@kernel
 def child_for(t: Tree, node: Int, item: I64) -> Int:
     """The child of a node that an item belongs below."""
     is_left = item[t.links[node, COLUMN]] <= t.links[node, VALUE]
     return t.links[node, LEFT] if is_left else t.links[node, RIGHT]
 
 
-@njit(cache=True)
+@kernel
 def find(t: Tree, item: I64) -> tuple[Int, Int]:
     """Leaf where an item belongs, and its place in the block; NOBODY where there is none."""
     node = t.head[ROOT]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.holdings_arrays import (
     BLOCK,
@@ -21,30 +20,31 @@ from tidings.kernels.holdings_arrays import (
     is_less,
 )
 from tidings.kernels.holdings_search import UPWARDS, Search, is_inside, may_have, push_children, search_in
+from tidings.kernels.jit import kernel
 
 # Fields of a row of a heap.
 HEAP_Y, HEAP_TIE, HEAP_ENTRY, HEAP_FIELDS = range(4)
 
 
-@njit(cache=True)
+@kernel
 def new_heap(k: Int) -> I64:
     """Room for k entries."""
     return np.empty((k, HEAP_FIELDS), np.int64)
 
 
-@njit(cache=True)
+@kernel
 def is_above(heap: I64, a: Int, b: Int) -> bool:
     """True if the key at one place of a heap is greater than that at another."""
     return bool(is_less(heap[b, HEAP_Y], heap[b, HEAP_TIE], heap[a, HEAP_Y], heap[a, HEAP_TIE]))
 
 
-@njit(cache=True)
+@kernel
 def swap(heap: I64, a: Int, b: Int) -> None:
     for field in range(HEAP_FIELDS):
         heap[a, field], heap[b, field] = heap[b, field], heap[a, field]
 
 
-@njit(cache=True)
+@kernel
 def rise(heap: I64, at: Int) -> None:
     """Move the last entry up to where it belongs."""
     while at and is_above(heap, at, (at - 1) // 2):
@@ -52,7 +52,7 @@ def rise(heap: I64, at: Int) -> None:
         at = (at - 1) // 2
 
 
-@njit(cache=True)
+@kernel
 def sink(heap: I64, n: Int) -> None:
     """Move the top one of n entries down to where it belongs."""
     at = 0
@@ -66,7 +66,7 @@ def sink(heap: I64, n: Int) -> None:
         at = child
 
 
-@njit(cache=True)
+@kernel
 def offer(heap: I64, n: Int, y: Int, tie: Int, entry: Int) -> Int:
     """Put an entry into a heap of n, in place of the top one if it is full; returns how many there are then."""
     at = n if n < len(heap) else 0
@@ -78,7 +78,7 @@ def offer(heap: I64, n: Int, y: Int, tie: Int, entry: Int) -> Int:
     return n + 1
 
 
-@njit(cache=True)
+@kernel
 def best_of(s: Search, of: Int, box: Int, heap: I64) -> Int:
     """Have as many of the best entries of a box in a heap as it has room for; returns how many they are."""
     w, n = s.walk, 0
@@ -104,7 +104,7 @@ def best_of(s: Search, of: Int, box: Int, heap: I64) -> Int:
     return n
 
 
-@njit(cache=True)
+@kernel
 def best(k: Int, entries: Tree, known: I64, of: I64, boxes: I64, starts: I64, stack: I64) -> I64:
     """The best entries of each box, lowest key first, at starts[i]:starts[i + 1]."""
     heap = new_heap(k)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from tidings.kernels.holdings_arrays import (
     BLOCK,
     COUNT,
@@ -19,15 +17,16 @@ from tidings.kernels.holdings_arrays import (
     Y,
     is_less,
 )
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def clear_bounds(t: Tree, node: Int) -> None:
     for c in range(t.head[Y] + 2):
         t.bounds[node, 0, c], t.bounds[node, 1, c] = INT64_MAX, INT64_MIN
 
 
-@njit(cache=True)
+@kernel
 def extend_keys(t: Tree, node: Int, low_y: Int, low_tie: Int, high_y: Int, high_tie: Int) -> None:
     """Have a node's bounds include the keys from the low one to the high one."""
     y, b = t.head[Y], t.bounds
@@ -37,7 +36,7 @@ def extend_keys(t: Tree, node: Int, low_y: Int, low_tie: Int, high_y: Int, high_
         b[node, 1, y], b[node, 1, y + 1] = high_y, high_tie
 
 
-@njit(cache=True)
+@kernel
 def extend(t: Tree, node: Int, item: I64) -> None:
     """Have a node's bounds include an item."""
     y, b = t.head[Y], t.bounds
@@ -46,7 +45,7 @@ def extend(t: Tree, node: Int, item: I64) -> None:
     extend_keys(t, node, item[y], item[y + 1], item[y], item[y + 1])
 
 
-@njit(cache=True)
+@kernel
 def bound_leaf(t: Tree, leaf: Int) -> None:
     """Find the bounds of a leaf from its items."""
     clear_bounds(t, leaf)
@@ -61,7 +60,7 @@ def bound_leaf(t: Tree, leaf: Int) -> None:
         extend_keys(t, leaf, pool[block, y, i], pool[block, y + 1, i], pool[block, y, i], pool[block, y + 1, i])
 
 
-@njit(cache=True)
+@kernel
 def bound_node(t: Tree, node: Int) -> None:
     """Find the bounds of an inner node from its children's."""
     y, b = t.head[Y], t.bounds
@@ -72,7 +71,7 @@ def bound_node(t: Tree, node: Int) -> None:
     extend_keys(t, node, b[right, 0, y], b[right, 0, y + 1], b[right, 1, y], b[right, 1, y + 1])
 
 
-@njit(cache=True)
+@kernel
 def bound_greatest(t: Tree, leaf: Int) -> None:
     """Find the greatest key of a leaf some of whose keys have changed, and of the nodes above."""
     y, b, pool = t.head[Y], t.bounds, t.pool

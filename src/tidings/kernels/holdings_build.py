@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.forest_plan import best_cut, divide
 from tidings.kernels.holdings_arrays import (
@@ -33,6 +32,7 @@ from tidings.kernels.holdings_arrays import (
     with_room,
 )
 from tidings.kernels.holdings_bounds import bound_leaf, bound_node
+from tidings.kernels.jit import kernel
 
 BLOCK_FILL = 3 * BLOCK_MAX // 4
 """Most items of a leaf when a tree is built: there is room for some to come."""
@@ -41,7 +41,7 @@ BLOCK_FILL = 3 * BLOCK_MAX // 4
 START, END, CUT_COLUMN, CUT_VALUE, PARENT_STEP, STEP_TURN, STEP_FIELDS = range(7)
 
 
-@njit(cache=True)
+@kernel
 def read_leaf(t: Tree, leaf: Int, items: I64, at: Int) -> Int:
     """Write the items of a leaf from place `at` on; returns their end."""
     block, n = t.links[leaf, BLOCK], t.links[leaf, COUNT]
@@ -51,7 +51,7 @@ def read_leaf(t: Tree, leaf: Int, items: I64, at: Int) -> Int:
     return at + n
 
 
-@njit(cache=True)
+@kernel
 def write_leaf(t: Tree, leaf: Int, items: I64, rows: I32, start: Int, end: Int) -> None:
     """Give a leaf the items of rows[start:end]."""
     block = t.links[leaf, BLOCK]
@@ -62,7 +62,7 @@ def write_leaf(t: Tree, leaf: Int, items: I64, rows: I32, start: Int, end: Int) 
     bound_leaf(t, leaf)
 
 
-@njit(cache=True)
+@kernel
 def read_below(t: Tree, node: Int) -> I64:
     """The items below a node."""
     items = np.empty((t.links[node, COUNT], t.head[WIDTH]), np.int64)
@@ -80,7 +80,7 @@ def read_below(t: Tree, node: Int) -> I64:
     return items
 
 
-@njit(cache=True)
+@kernel
 def cut_by(items: I64, rows: I32, start: Int, end: Int, column: Int, keys: I64, scratch: I64) -> tuple[Int, Int]:
     """Value that cuts a column of rows[start:end] best, and how many the smaller part has: 0 if all are the same."""
     first = items[rows[start], column]
@@ -94,7 +94,7 @@ def cut_by(items: I64, rows: I32, start: Int, end: Int, column: Int, keys: I64, 
     return value, smaller
 
 
-@njit(cache=True)
+@kernel
 def choose_cut(
     t: Tree, items: I64, rows: I32, start: Int, end: Int, turn: Int, keys: I64, scratch: I64
 ) -> tuple[Int, Int, Int]:
@@ -121,7 +121,7 @@ def choose_cut(
     return best_column, best_value, best_turn
 
 
-@njit(cache=True)
+@kernel
 def plan(t: Tree, items: I64, turn: Int) -> tuple[I32, I64]:
     """The order of items by leaves, and nodes [n, STEP_FIELDS]: parents first, a left child directly behind its parent."""
     n = len(items)
@@ -148,7 +148,7 @@ def plan(t: Tree, items: I64, turn: Int) -> tuple[I32, I64]:
     return rows, steps[:made]
 
 
-@njit(cache=True)
+@kernel
 def free_below(t: Tree, node: Int) -> None:
     """Give back all nodes below a node, and all blocks; the node itself is left without anything."""
     stack = np.empty(2 * HEIGHT_MAX, np.int64)
@@ -166,7 +166,7 @@ def free_below(t: Tree, node: Int) -> None:
             node_free(t, at)
 
 
-@njit(cache=True)
+@kernel
 def build_at(t: Tree, node: Int, items: I64) -> Tree:
     """Make the nodes for items below a node that has none, and fill it in but for its parent."""
     rows, steps = plan(t, items, t.links[node, TURN])
@@ -188,7 +188,7 @@ def build_at(t: Tree, node: Int, items: I64) -> Tree:
     return t
 
 
-@njit(cache=True)
+@kernel
 def renew(t: Tree) -> Tree:
     """Build again below the worn node, if there is one."""
     node = t.head[WORN]
@@ -201,7 +201,7 @@ def renew(t: Tree) -> Tree:
     return renewed
 
 
-@njit(cache=True)
+@kernel
 def rebuilt(t: Tree, items: I64) -> Tree:
     """The tree with these items instead of those it has, which must be some."""
     free_below(t, t.head[ROOT])

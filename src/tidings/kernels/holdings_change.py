@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_arrays import pointer
 from tidings.kernels.holdings_arrays import (
@@ -25,12 +24,13 @@ from tidings.kernels.holdings_search import search_in
 from tidings.kernels.holdings_settle import settle
 from tidings.kernels.holdings_tell import Output, new_output, tell
 from tidings.kernels.holdings_update import put, take
+from tidings.kernels.jit import kernel
 
 # What is wrong with a change: nothing; the entry is in another set; another has its place and key.
 DONE, BAD_ENTRY, BAD_TIE = range(3)
 
 
-@njit(cache=True)
+@kernel
 def fault_of(t: Tree, known: I64, of: Int, entry: Int, new: I64, has: bool) -> Int:
     """What is wrong with a change."""
     if known[entry, SET] and known[entry, SET] != of + 1:
@@ -42,7 +42,7 @@ def fault_of(t: Tree, known: I64, of: Int, entry: Int, new: I64, has: bool) -> I
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def replace(t: Tree, old: I64, new: I64, had: bool, has: bool) -> Tree:
     """The tree of entries with an item for another."""
     if had and has and (old[:-1] == new[:-1]).all():
@@ -53,7 +53,7 @@ def replace(t: Tree, old: I64, new: I64, had: bool, has: bool) -> Tree:
     return put(t, new) if has else t
 
 
-@njit(cache=True)
+@kernel
 def bound_hit(points: Tree, hits: I64, n: Int) -> None:
     """Find the greatest keys of the leaves that were hit, and of nodes above."""
     for h in range(n):
@@ -61,7 +61,7 @@ def bound_hit(points: Tree, hits: I64, n: Int) -> None:
             bound_greatest(points, hits[h, HIT_LEAF])
 
 
-@njit(cache=True)
+@kernel
 def change(
     k: Int,
     entries: Tree,

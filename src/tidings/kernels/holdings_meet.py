@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.holdings_arrays import (
     BLOCK,
@@ -22,6 +21,7 @@ from tidings.kernels.holdings_arrays import (
     Walk,
     is_less,
 )
+from tidings.kernels.jit import kernel
 
 LOSES, GAINS = 1, 2
 """Kinds of hits: a point loses the entry, which is no longer in its box; or gains it. Both: it holds an entry that stays."""
@@ -43,7 +43,7 @@ class Course(NamedTuple):
     has: bool
 
 
-@njit(cache=True)
+@kernel
 def may_hold(w: Walk, node: Int, item: Any, y: Int) -> bool:
     """True if points below a node may have an item in their boxes, with a key up to their own."""
     low = node * w.bounds_width
@@ -58,7 +58,7 @@ def may_hold(w: Walk, node: Int, item: Any, y: Int) -> bool:
     return bool(c == y)
 
 
-@njit(cache=True)
+@kernel
 def has_inside(w: Walk, at: Int, i: Int, item: Any, y: Int) -> bool:
     """True if the box of the i-th point of the block at a place of the pool has an item inside."""
     c = 1
@@ -67,7 +67,7 @@ def has_inside(w: Walk, at: Int, i: Int, item: Any, y: Int) -> bool:
     return bool(c == y and w.pool[at + i] == item[SET])
 
 
-@njit(cache=True)
+@kernel
 def kind_of(a: Course, at: Int, i: Int) -> Int:
     """How a change hits the i-th point of the block at a place of the pool; 0 if it does not."""
     w, y = a.walk, a.y
@@ -84,7 +84,7 @@ def kind_of(a: Course, at: Int, i: Int) -> Int:
     return (LOSES if loses else 0) | (GAINS if stays else 0)
 
 
-@njit(cache=True)
+@kernel
 def meet(a: Course, hits: I64) -> tuple[I64, Int]:
     """All points that a change concerns, leaf by leaf, and how many they are; the hits may be put to a longer array."""
     w, n = a.walk, 0

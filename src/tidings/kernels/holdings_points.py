@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.holdings_arrays import BLOCK, I64, INT64_MAX, NOBODY, ROOT, SET, Int, Tree, Y, find
 from tidings.kernels.holdings_best import HEAP_TIE, HEAP_Y, best_of, new_heap
 from tidings.kernels.holdings_build import read_below, rebuilt
 from tidings.kernels.holdings_search import UPWARDS, next_key, search_in
 from tidings.kernels.holdings_update import put, take
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def add(k: Int, entries: Tree, points: Tree, known: I64, of: I64, boxes: I64, stack: I64) -> Tree:
     """The tree of points with some more."""
     y = points.head[Y]
@@ -32,7 +32,7 @@ def add(k: Int, entries: Tree, points: Tree, known: I64, of: I64, boxes: I64, st
     return points
 
 
-@njit(cache=True)
+@kernel
 def remove(points: Tree, of: I64, boxes: I64) -> Int:
     """Remove points, each of them once; returns how many there were, which is the number of the first that is not there."""
     y = points.head[Y]
@@ -50,7 +50,7 @@ def remove(points: Tree, of: I64, boxes: I64) -> Int:
     return len(of)
 
 
-@njit(cache=True)
+@kernel
 def items_of(t: Tree) -> I64:
     """All items of a tree."""
     if t.head[ROOT] == NOBODY:
@@ -59,7 +59,7 @@ def items_of(t: Tree) -> I64:
     return items
 
 
-@njit(cache=True)
+@kernel
 def retie(
     k: Int, entries: Tree, points: Tree, known: I64, changed: I64, ties: I64, boxes: I64, stack: I64
 ) -> tuple[Tree, Tree]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numba import njit
-
 from tidings.kernels.anchors_arrays import pointer
 from tidings.kernels.holdings_arrays import (
     BLOCK,
@@ -29,6 +27,7 @@ from tidings.kernels.holdings_arrays import (
     is_less,
     walk_in,
 )
+from tidings.kernels.jit import kernel
 
 UPWARDS, DOWNWARDS = 0, -1
 """What keys are combined with, by exclusive or."""
@@ -44,13 +43,13 @@ class Search(NamedTuple):
     """Ends of boxes [lo_1, hi_1 .. lo_d, hi_d], end to end; a box is known by its place."""
 
 
-@njit(cache=True)
+@kernel
 def search_in(t: Tree, known: I64, boxes: I64, stack: I64) -> Search:
     """For searches in a tree as it is now."""
     return Search(walk_in(t, stack), pointer(known), pointer(boxes))
 
 
-@njit(cache=True)
+@kernel
 def may_have(s: Search, node: Int, of: Int, box: Int, flip: Int, y: Int, tie: Int, last_y: Int, last_tie: Int) -> bool:
     """True if below a node there may be entries of a set in a box with keys from the first to the last, all flipped."""
     w = s.walk
@@ -69,7 +68,7 @@ def may_have(s: Search, node: Int, of: Int, box: Int, flip: Int, y: Int, tie: In
     return True
 
 
-@njit(cache=True)
+@kernel
 def push_children(w: Walk, node: Int, depth: Int, flip: Int) -> Int:
     """Have the children of an inner node looked at next, the one with the lower key first; returns the new depth."""
     first, second = w.links[node * LINK_FIELDS + LEFT], w.links[node * LINK_FIELDS + RIGHT]
@@ -81,7 +80,7 @@ def push_children(w: Walk, node: Int, depth: Int, flip: Int) -> Int:
     return depth + 2
 
 
-@njit(cache=True)
+@kernel
 def is_inside(s: Search, at: Int, i: Int, of: Int, box: Int) -> bool:
     """True if the i-th entry of the block at a place of the pool is of a set, and in a box."""
     w = s.walk
@@ -94,7 +93,7 @@ def is_inside(s: Search, at: Int, i: Int, of: Int, box: Int) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def is_between(s: Search, entry: Int, box: Int, flip: Int, y: Int, tie: Int, last_y: Int, last_tie: Int) -> bool:
     """True if an entry, of the right set, is in a box and has a key from the first to the last."""
     width = s.walk.y + 2
@@ -108,7 +107,7 @@ def is_between(s: Search, entry: Int, box: Int, flip: Int, y: Int, tie: Int, las
     return True
 
 
-@njit(cache=True)
+@kernel
 def next_key(
     s: Search, of: Int, box: Int, flip: Int, y: Int, tie: Int, last_y: Int, last_tie: Int, last: Int, guess: Int
 ) -> tuple[Int, Int, Int]:
@@ -145,7 +144,7 @@ def next_key(
     return last_y, last_tie, last
 
 
-@njit(cache=True)
+@kernel
 def next_above(
     s: Search, of: Int, box: Int, y: Int, tie: Int, last_y: Int, last_tie: Int, last: Int, guess: Int
 ) -> tuple[Int, Int, Int]:

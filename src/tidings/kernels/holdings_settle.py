@@ -6,14 +6,13 @@ at a time, and its greatest key is then the next one of its box, below or above.
 
 from __future__ import annotations
 
-from numba import njit
-
 from tidings.kernels.holdings_arrays import BLOCK, I64, INT64_MAX, INT64_MIN, NOBODY, SET, Int, Tree, Y, is_less
 from tidings.kernels.holdings_meet import GAINS, HIT_HEIR, HIT_KIND, HIT_LEAF, HIT_PLACE, LOSES
 from tidings.kernels.holdings_search import DOWNWARDS, Search, next_above, next_key
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def lose(s: Search, of: Int, box: Int, k: Int, y: Int, tie: Int, held: Int, guess: Int) -> tuple[Int, Int, Int, Int]:
     """Greatest key and number of what is held without one of them, and the entry that takes its place, or NOBODY."""
     heir = NOBODY
@@ -22,7 +21,7 @@ def lose(s: Search, of: Int, box: Int, k: Int, y: Int, tie: Int, held: Int, gues
     return y, tie, held - (heir == NOBODY), heir
 
 
-@njit(cache=True)
+@kernel
 def gain(
     s: Search, of: Int, box: Int, k: Int, y: Int, tie: Int, held: Int, new_y: Int, new_tie: Int, entry: Int, guess: Int
 ) -> tuple[Int, Int, Int, Int]:
@@ -39,7 +38,7 @@ def gain(
     return y, tie, held, last
 
 
-@njit(cache=True)
+@kernel
 def settle(t: Tree, s: Search, k: Int, old: I64, new: I64, entry: Int, hits: I64, n: Int, boxes: I64) -> None:
     """Bring up to date what the points that were hit hold, and write who takes the place of the changed entry.
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.forest_plan import choose_cut, divide
 from tidings.kernels.holdings_arrays import I32, I64, NOBODY, U8, Int
 from tidings.kernels.holdings_meet import HIT_HEIR, HIT_KIND, LOSES
+from tidings.kernels.jit import kernel
 
 PARTS_MAX = 8
 """Most boxes of a send."""
@@ -36,7 +36,7 @@ class Output(NamedTuple):
     """[boxes, 2 * dims]"""
 
 
-@njit(cache=True)
+@kernel
 def new_output(room: Int, width: Int) -> Output:
     sent, is_gone, box_starts = np.empty(room, np.int64), np.empty(room, np.uint8), np.zeros(room + 1, np.int64)
     return Output(
@@ -49,7 +49,7 @@ def new_output(room: Int, width: Int) -> Output:
     )
 
 
-@njit(cache=True)
+@kernel
 def with_room_for(out: Output, more: Int) -> Output:
     """The output with room for so many more sends and boxes."""
     sends, boxes = out.ends[0], out.ends[1]
@@ -63,7 +63,7 @@ def with_room_for(out: Output, more: Int) -> Output:
     return longer
 
 
-@njit(cache=True)
+@kernel
 def add_box(out: Output, points: I64, rows: I32, start: Int, end: Int) -> None:
     """Tell the box around the points of rows[start:end]."""
     at = out.ends[1]
@@ -75,7 +75,7 @@ def add_box(out: Output, points: I64, rows: I32, start: Int, end: Int) -> None:
     out.ends[1] = at + 1
 
 
-@njit(cache=True)
+@kernel
 def add_parts(out: Output, points: I64, rows: I32, start: Int, end: Int) -> None:
     """Tell a few boxes around the points of rows[start:end], which are reordered."""
     keys, scratch = np.empty(end - start, np.int64), np.empty(end - start, np.int64)
@@ -99,7 +99,7 @@ def add_parts(out: Output, points: I64, rows: I32, start: Int, end: Int) -> None
         depth += 2
 
 
-@njit(cache=True)
+@kernel
 def add_send(out: Output, entry: Int, is_gone: bool, points: I64, rows: I32, start: Int, end: Int) -> None:
     """Tell a send to the points of rows[start:end], which are reordered."""
     if end - start < 2 * PART_MIN:
@@ -112,7 +112,7 @@ def add_send(out: Output, entry: Int, is_gone: bool, points: I64, rows: I32, sta
     out.ends[0] = at + 1
 
 
-@njit(cache=True)
+@kernel
 def number_heirs(told_as: I64, hits: I64, n: Int, group: I64, heirs: I64) -> Int:
     """Write the number of the heir of each hit, or NOBODY, and the heirs by number; returns how many they are.
 
@@ -132,7 +132,7 @@ def number_heirs(told_as: I64, hits: I64, n: Int, group: I64, heirs: I64) -> Int
     return count
 
 
-@njit(cache=True)
+@kernel
 def tell(out: Output, told_as: I64, entry: Int, hits: I64, n: Int, points: I64) -> Output:
     """Tell a change with some hits, at least one, at these points."""
     # Every hit is in at most two groups, and every group has no more boxes than hits.

@@ -8,7 +8,6 @@ be cut evenly.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.forest_plan import divide
 from tidings.kernels.holdings_arrays import (
@@ -39,9 +38,10 @@ from tidings.kernels.holdings_arrays import (
 )
 from tidings.kernels.holdings_bounds import bound_leaf, bound_node, clear_bounds, extend
 from tidings.kernels.holdings_build import choose_cut, read_leaf, renew, write_leaf
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def is_worn(t: Tree, node: Int) -> bool:
     """True if an inner node should be built again."""
     n = t.links[node, COUNT]
@@ -49,7 +49,7 @@ def is_worn(t: Tree, node: Int) -> bool:
     return bool(n > 4 * BLOCK_MAX and 4 * most > 3 * n and 2 * t.links[node, STALE] > n)
 
 
-@njit(cache=True)
+@kernel
 def cut_leaf(t: Tree, leaf: Int) -> None:
     """Make two leaves below a leaf and divide its items among them."""
     n = t.links[leaf, COUNT]
@@ -67,7 +67,7 @@ def cut_leaf(t: Tree, leaf: Int) -> None:
     t.links[leaf, COLUMN], t.links[leaf, VALUE], t.links[leaf, STALE] = column, value, 0
 
 
-@njit(cache=True)
+@kernel
 def put(t: Tree, item: I64) -> Tree:
     """The tree with one more item, which must differ from all others."""
     t = with_room(t, 3, 3)
@@ -98,7 +98,7 @@ def put(t: Tree, item: I64) -> Tree:
     return renewed
 
 
-@njit(cache=True)
+@kernel
 def unite(t: Tree, node: Int) -> None:
     """Make a node a leaf with the items of its children, which are leaves."""
     left, right = t.links[node, LEFT], t.links[node, RIGHT]
@@ -112,7 +112,7 @@ def unite(t: Tree, node: Int) -> None:
     node_free(t, right)
 
 
-@njit(cache=True)
+@kernel
 def take(t: Tree, leaf: Int, place: Int) -> None:
     """Take out the item at a place of a leaf."""
     block, last = t.links[leaf, BLOCK], t.links[leaf, COUNT] - 1

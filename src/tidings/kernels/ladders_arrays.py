@@ -16,8 +16,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tidings.kernels.jit import kernel
 
 I64 = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -46,7 +47,7 @@ HEAD_FIELDS = FREE_LISTS + CLASSES
 DONE, NEEDS_ROOM, MISFIT = range(3)
 
 
-@njit(cache=True)
+@kernel
 def class_of(room: Int) -> Int:
     """The k of an extent of ROOM_MIN << k words."""
     k = 0
@@ -55,7 +56,7 @@ def class_of(room: Int) -> Int:
     return k
 
 
-@njit(cache=True)
+@kernel
 def extent_free(head: I64, entries: I64, offset: Int, room: Int) -> None:
     """Give back an extent."""
     k = class_of(room)
@@ -64,7 +65,7 @@ def extent_free(head: I64, entries: I64, offset: Int, room: Int) -> None:
     head[FREE] += room
 
 
-@njit(cache=True)
+@kernel
 def extent_new(head: I64, entries: I64, room: Int) -> Int:
     """Offset of an extent; there must be room for it at the top."""
     k = class_of(room)
@@ -84,7 +85,7 @@ def extent_new(head: I64, entries: I64, room: Int) -> Int:
     return offset
 
 
-@njit(cache=True)
+@kernel
 def copy_pairs(codes: I64, entries: I64, source: Int, target: Int, count: Int) -> None:
     """Copy pairs to words that are not among those they are read from."""
     for i in range(count):
@@ -92,7 +93,7 @@ def copy_pairs(codes: I64, entries: I64, source: Int, target: Int, count: Int) -
         entries[target + i] = entries[source + i]
 
 
-@njit(cache=True)
+@kernel
 def resize_short(head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int, room: Int) -> None:
     """Move a short ladder into an extent of so many words, or into none if these are 0."""
     old, old_room = ladders[ladder, OFFSET], ladders[ladder, ROOM]
@@ -105,7 +106,7 @@ def resize_short(head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int,
         extent_free(head, entries, old, old_room)
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def shift_up(words: I64, first: Int, stop: Int) -> None:
     """Move the words from `first` to `stop` one further."""
     # Unsigned, because the check for an index from the end would keep the loop from being vectorised.
@@ -114,7 +115,7 @@ def shift_up(words: I64, first: Int, stop: Int) -> None:
         words[base + np.uint64(i)] = words[base + np.uint64(i - 1)]
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def shift_down(words: I64, first: Int, stop: Int) -> None:
     """Move the words from `first` + 1 to `stop` one back."""
     base = np.uint64(first)
@@ -122,7 +123,7 @@ def shift_down(words: I64, first: Int, stop: Int) -> None:
         words[base + np.uint64(i)] = words[base + np.uint64(i + 1)]
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def block_of(ladders: I64, codes: I64, entries: I64, ladder: Int, block: Int) -> tuple[Int, Int]:
     """(offset, size) of a block; a short ladder is its own only block."""
     if ladders[ladder, HEIGHT] == 0:

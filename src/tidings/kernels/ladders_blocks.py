@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from tidings.kernels.jit import kernel
 from tidings.kernels.ladders_arrays import (
     BLOCK,
     BLOCK_JOINED,
@@ -22,7 +21,7 @@ from tidings.kernels.ladders_arrays import (
 )
 
 
-@njit(cache=True)
+@kernel
 def make_tall(head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int) -> None:
     """Let a short ladder be the only block of a tall one."""
     directory = extent_new(head, entries, 2 * ROOM_MIN)
@@ -31,7 +30,7 @@ def make_tall(head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int) ->
     ladders[ladder, OFFSET], ladders[ladder, ROOM], ladders[ladder, HEIGHT] = directory, 2 * ROOM_MIN, 1
 
 
-@njit(cache=True)
+@kernel
 def make_short(head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int) -> None:
     """Let the only block of a tall ladder be a short one."""
     offset, _ = block_of(ladders, codes, entries, ladder, 0)
@@ -39,7 +38,7 @@ def make_short(head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int) -
     ladders[ladder, OFFSET], ladders[ladder, ROOM], ladders[ladder, HEIGHT] = offset, BLOCK, 0
 
 
-@njit(cache=True)
+@kernel
 def widen_directory(head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int) -> None:
     """Give a directory twice the room."""
     old, room, height = ladders[ladder, OFFSET], ladders[ladder, ROOM], ladders[ladder, HEIGHT]
@@ -50,7 +49,7 @@ def widen_directory(head: I64, ladders: I64, codes: I64, entries: I64, ladder: I
     ladders[ladder, OFFSET], ladders[ladder, ROOM] = directory, 2 * room
 
 
-@njit(cache=True)
+@kernel
 def cut(head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int, block: Int) -> None:
     """Move the second half of a full block into a new one, the next."""
     height = ladders[ladder, HEIGHT]
@@ -71,7 +70,7 @@ def cut(head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int, block: I
     entries[at] = BLOCK // 2
 
 
-@njit(cache=True)
+@kernel
 def join(head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int, block: Int) -> None:
     """Move the pairs of the next block to the end of this one, which has room for them."""
     directory, room, height = ladders[ladder, OFFSET], ladders[ladder, ROOM], ladders[ladder, HEIGHT]
@@ -86,7 +85,7 @@ def join(head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int, block: 
     ladders[ladder, HEIGHT] -= 1
 
 
-@njit(cache=True)
+@kernel
 def join_if_low(head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int, block: Int) -> None:
     """Join a block that has become small with a neighbour, if the two are small together; an empty one always."""
     height = ladders[ladder, HEIGHT]

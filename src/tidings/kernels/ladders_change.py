@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from tidings.kernels.jit import kernel
 from tidings.kernels.ladders_arrays import (
     BLOCK,
     CODE_MAX,
@@ -31,7 +30,7 @@ from tidings.kernels.ladders_blocks import cut, join_if_low, make_tall
 from tidings.kernels.ladders_find import code_before, code_from, find_block, place_in
 
 
-@njit(cache=True, inline="always")
+@kernel(inline="always")
 def count_one(ladders: I64, entries: I64, ladder: Int, block: Int, change: Int) -> None:
     """Let a block have one pair more or less."""
     ladders[ladder, SIZE] += change
@@ -39,7 +38,7 @@ def count_one(ladders: I64, entries: I64, ladder: Int, block: Int, change: Int) 
         entries[ladders[ladder, OFFSET] + ladders[ladder, ROOM] // 2 + block] += change
 
 
-@njit(cache=True)
+@kernel
 def put(
     head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int, block: Int, place: Int, code: Int, entry: Int
 ) -> None:
@@ -63,7 +62,7 @@ def put(
     count_one(ladders, entries, ladder, block, 1)
 
 
-@njit(cache=True)
+@kernel
 def take(head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int, block: Int, place: Int) -> None:
     """Take the pair at a place out of a block."""
     offset, size = block_of(ladders, codes, entries, ladder, block)
@@ -78,13 +77,13 @@ def take(head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int, block: 
         resize_short(head, ladders, codes, entries, ladder, ladders[ladder, ROOM] // 2)
 
 
-@njit(cache=True)
+@kernel
 def room_needed(ladders: I64, ladder: Int) -> Int:
     """Words that one change may take: a block, and a directory or a short ladder of twice the size."""
     return 2 * BLOCK + 2 * ladders[ladder, ROOM]
 
 
-@njit(cache=True)
+@kernel
 def change(
     head: I64,
     ladders: I64,

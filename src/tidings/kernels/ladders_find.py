@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from tidings.kernels.jit import kernel
 from tidings.kernels.ladders_arrays import CODE_MAX, CODE_MIN, HEIGHT, I64, OFFSET, Int, block_of
 
 NOWHERE = -1
 
 
-@njit(cache=True)
+@kernel
 def place_in(codes: I64, entries: I64, offset: Int, size: Int, code: Int, entry: Int) -> Int:
     """How many of the sorted pairs of an extent stand before this one."""
     low, left = offset, size
@@ -24,7 +23,7 @@ def place_in(codes: I64, entries: I64, offset: Int, size: Int, code: Int, entry:
     return low - offset
 
 
-@njit(cache=True)
+@kernel
 def find_block(ladders: I64, codes: I64, entries: I64, ladder: Int, code: Int, entry: Int) -> Int:
     """The block in which a pair stands, or would stand."""
     height = ladders[ladder, HEIGHT]
@@ -38,7 +37,7 @@ def find_block(ladders: I64, codes: I64, entries: I64, ladder: Int, code: Int, e
     return after
 
 
-@njit(cache=True)
+@kernel
 def first_from(ladders: I64, codes: I64, entries: I64, ladder: Int, code: Int, entry: Int) -> Int:
     """Where in the pool the first pair of a ladder is that does not stand before this one; NOWHERE if there is none."""
     block = find_block(ladders, codes, entries, ladder, code, entry)
@@ -52,7 +51,7 @@ def first_from(ladders: I64, codes: I64, entries: I64, ladder: Int, code: Int, e
     return NOWHERE
 
 
-@njit(cache=True)
+@kernel
 def code_before(ladders: I64, codes: I64, entries: I64, ladder: Int, block: Int, place: Int) -> tuple[bool, Int]:
     """(whether there is a pair before this place of a block, its code or CODE_MIN)."""
     if place == 0:
@@ -65,7 +64,7 @@ def code_before(ladders: I64, codes: I64, entries: I64, ladder: Int, block: Int,
     return True, codes[offset + place - 1]
 
 
-@njit(cache=True)
+@kernel
 def code_from(ladders: I64, codes: I64, entries: I64, ladder: Int, block: Int, place: Int) -> tuple[bool, Int]:
     """(whether there is a pair at this place of a block or after it, the code of the first or CODE_MAX)."""
     offset, size = block_of(ladders, codes, entries, ladder, block)

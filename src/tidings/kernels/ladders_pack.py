@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from tidings.kernels.jit import kernel
 from tidings.kernels.ladders_arrays import BLOCK, FREE, FREE_LISTS, HEIGHT, I64, LADDERS, OFFSET, ROOM, TOP, Int
 
 
-@njit(cache=True)
+@kernel
 def move_extent(
     codes: I64, entries: I64, new_codes: I64, new_entries: I64, source: Int, target: Int, room: Int
 ) -> None:
@@ -18,7 +17,7 @@ def move_extent(
         new_entries[target + i] = entries[source + i]
 
 
-@njit(cache=True)
+@kernel
 def pack(head: I64, ladders: I64, codes: I64, entries: I64, new_codes: I64, new_entries: I64) -> None:
     """Copy all that is in use into another pool, without gaps."""
     top = 0

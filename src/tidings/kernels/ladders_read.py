@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.ladders_arrays import CODE_MIN, HEIGHT, I64, OFFSET, SIZE, Int, block_of
 from tidings.kernels.ladders_find import code_before, code_from, find_block, place_in
 
 
-@njit(cache=True)
+@kernel
 def gather(ladders: I64, codes: I64, entries: I64, which: I64) -> tuple[I64, I64, I64]:
     """(starts, entries, codes) of the asked ladders."""
     starts = np.zeros(which.shape[0] + 1, np.int64)
@@ -29,7 +29,7 @@ def gather(ladders: I64, codes: I64, entries: I64, which: I64) -> tuple[I64, I64
     return starts, all_entries, all_codes
 
 
-@njit(cache=True)
+@kernel
 def distinct(ladders: I64, codes: I64, entries: I64, which: I64) -> tuple[I64, I64]:
     """(starts, different codes) of the asked ladders."""
     starts = np.zeros(which.shape[0] + 1, np.int64)
@@ -50,7 +50,7 @@ def distinct(ladders: I64, codes: I64, entries: I64, which: I64) -> tuple[I64, I
     return starts, found[:end]
 
 
-@njit(cache=True)
+@kernel
 def nearest_short(codes: I64, offset: Int, size: Int, marks: I64, found: I64, end: Int) -> Int:
     """Append what of a short ladder is nearest to the marks; returns the new end."""
     first = end
@@ -77,7 +77,7 @@ def nearest_short(codes: I64, offset: Int, size: Int, marks: I64, found: I64, en
     return end
 
 
-@njit(cache=True)
+@kernel
 def nearest_tall(ladders: I64, codes: I64, entries: I64, ladder: Int, marks: I64, found: I64, end: Int) -> Int:
     """Append what of a tall ladder is nearest to the marks; returns the new end."""
     first = end
@@ -96,7 +96,7 @@ def nearest_tall(ladders: I64, codes: I64, entries: I64, ladder: Int, marks: I64
     return end
 
 
-@njit(cache=True)
+@kernel
 def nearest(ladders: I64, codes: I64, entries: I64, which: I64, marks: I64) -> tuple[I64, I64]:
     """(starts, codes): of each asked ladder, the codes next to the marks on either side."""
     starts = np.zeros(which.shape[0] + 1, np.int64)

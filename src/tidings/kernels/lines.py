@@ -7,8 +7,8 @@ texts of rows' values; lines are put in order of (seq, id), a change before a sn
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.lives import ID_START, ID_STOP, LABEL, Lives
 from tidings.kernels.rows.read import ENDS, I64, NONE, RECORD_TEXT, U8, Int, Rows, compare_texts, record_of, table_of
 
@@ -27,21 +27,21 @@ _FRAME = 128
 """Bytes of a tail besides its changes, and of a change besides its rows, at most."""
 
 
-@njit(cache=True)
+@kernel
 def _put(out: U8, at: Int, text: U8) -> Int:
     for i in range(len(text)):
         out[at + i] = text[i]
     return at + len(text)
 
 
-@njit(cache=True)
+@kernel
 def _put_span(out: U8, at: Int, text: U8, start: Int, stop: Int) -> Int:
     for i in range(stop - start):
         out[at + i] = text[start + i]
     return at + stop - start
 
 
-@njit(cache=True)
+@kernel
 def _put_number(out: U8, at: Int, number: Int) -> Int:
     digits = 1
     rest = number // 10
@@ -54,12 +54,12 @@ def _put_number(out: U8, at: Int, number: Int) -> Int:
     return at + digits
 
 
-@njit(cache=True)
+@kernel
 def _version(sources: I64, item: Int, side: Int) -> Int:
     return sources[item, side] if sources.shape[1] else item
 
 
-@njit(cache=True)
+@kernel
 def _row_size(rows: Rows, starts: I64, header: I64, sources: I64, projection: Int, item: Int) -> Int:
     """Bytes of a row at most: all values of its records, and the headers."""
     first, last = starts[projection], starts[projection + 1]
@@ -72,7 +72,7 @@ def _row_size(rows: Rows, starts: I64, header: I64, sources: I64, projection: In
     return size
 
 
-@njit(cache=True)
+@kernel
 def _put_row(
     out: U8,
     at: Int,
@@ -102,7 +102,7 @@ def _put_row(
     return at + 1
 
 
-@njit(cache=True)
+@kernel
 def _is_less(data: U8, a: I64, b: I64) -> bool:
     size = min(a[1] - a[0], b[1] - b[0])
     for i in range(size):
@@ -111,7 +111,7 @@ def _is_less(data: U8, a: I64, b: I64) -> bool:
     return a[1] - a[0] < b[1] - b[0]
 
 
-@njit(cache=True)
+@kernel
 def _sort_texts(data: U8, bounds: I64) -> None:
     """Heap sort of texts by their bytes, which for UTF-8 is the order of code points."""
     count = len(bounds)
@@ -137,7 +137,7 @@ def _sort_texts(data: U8, bounds: I64) -> None:
             root = child
 
 
-@njit(cache=True)
+@kernel
 def render_tails(
     rows: Rows,
     starts: I64,
@@ -221,7 +221,7 @@ def render_tails(
     return len(tails)
 
 
-@njit(cache=True)
+@kernel
 def _sort_group(order: I64, key: I64, start: Int, stop: Int) -> None:
     if stop - start > 24:
         sorted_by = np.argsort(key[order[start:stop]])
@@ -238,7 +238,7 @@ def _sort_group(order: I64, key: I64, start: Int, stop: Int) -> None:
         order[j + 1] = own
 
 
-@njit(cache=True)
+@kernel
 def _put_in_order(event: I64, slot: I64, event_kind: I64, event_seq: I64, lives: Lives) -> I64:
     """The order of notifications: by seq, then by the label of the subscription's id, a change before a snapshot."""
     group = np.empty(len(event_seq) + 1, np.int64)
@@ -266,7 +266,7 @@ def _put_in_order(event: I64, slot: I64, event_kind: I64, event_seq: I64, lives:
     return order
 
 
-@njit(cache=True)
+@kernel
 def write_lines(
     event: I64,
     slot: I64,
@@ -297,7 +297,7 @@ def write_lines(
     return out
 
 
-@njit(cache=True)
+@kernel
 def index_lines(data: U8) -> I64:
     """[lines, 5]: start and stop of each line, start and stop of its id (quotes included), and its seq."""
     count = 0
@@ -331,7 +331,7 @@ def index_lines(data: U8) -> I64:
     return found
 
 
-@njit(cache=True)
+@kernel
 def merge_lines(a: U8, a_index: I64, b: U8, b_index: I64) -> U8:
     """The lines of two texts, each in order, in one that is; no id is in both."""
     out = np.empty(len(a) + len(b), np.uint8)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.meshes_arrays import I32, I64, ITEM, ITEM_KIND, NONE, Int, find
 from tidings.kernels.meshes_change import change, has_room, with_room
 from tidings.kernels.meshes_combine import combine, number_distinct
@@ -17,7 +17,7 @@ from tidings.kernels.shortlists_arrays import grown
 GROUP, OLD, NEW, END, GROUP_FIELDS = range(5)
 
 
-@njit(cache=True)
+@kernel
 def apply(
     head: I64,
     firsts: I32,
@@ -96,7 +96,7 @@ def apply(
     return group, memory, table, told[:told_count].copy(), found, combinations
 
 
-@njit(cache=True)
+@kernel
 def _net(mark: I32, name: I64, item: I64, start: Int, stop: Int, names: I64, wanted: I64) -> Int:
     """Writes what is wanted of each name by all deliveries of a group; gives how many names that is."""
     count = 0
@@ -114,7 +114,7 @@ def _net(mark: I32, name: I64, item: I64, start: Int, stop: Int, names: I64, wan
     return count
 
 
-@njit(cache=True)
+@kernel
 def _gather(
     memory: I32,
     table: I64,

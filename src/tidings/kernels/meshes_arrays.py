@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tidings.kernels.jit import kernel
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -38,7 +39,7 @@ LOW = 2**32 - 1
 """The bits of a word of the table that are a place in memory."""
 
 
-@njit(cache=True)
+@kernel
 def tag_of(number: Int, name: Int) -> Int:
     """31 bits that say where in the table a record is looked for."""
     mixed = ((np.uint64(number) << _HALF) ^ np.uint64(name)) * _FACTOR
@@ -46,7 +47,7 @@ def tag_of(number: Int, name: Int) -> Int:
     return np.int64((mixed ^ (mixed >> _HALF)) >> _TAG)
 
 
-@njit(cache=True)
+@kernel
 def locate(memory: I32, table: I64, number: Int, name: Int) -> Int:
     """Where in the table a set's record of a name is, or NONE.
 
@@ -63,14 +64,14 @@ def locate(memory: I32, table: I64, number: Int, name: Int) -> Int:
     return NONE
 
 
-@njit(cache=True)
+@kernel
 def find(memory: I32, table: I64, number: Int, name: Int) -> Int:
     """A set's record of a name, or NONE."""
     at = locate(memory, table, number, name)
     return NONE if at == NONE else table[at] & LOW
 
 
-@njit(cache=True)
+@kernel
 def take(head: I64, memory: I32, table: I64, words: I64, length: Int, number: Int, name: Int) -> Int:
     """A new record of words[length] words, for which there is room."""
     record = head[FREE + length]
@@ -89,7 +90,7 @@ def take(head: I64, memory: I32, table: I64, words: I64, length: Int, number: In
     return record
 
 
-@njit(cache=True)
+@kernel
 def give_back(head: I64, memory: I32, table: I64, length: Int, at: Int) -> None:
     """Forgets the record at a place of the table."""
     record = table[at] & LOW
@@ -107,7 +108,7 @@ def give_back(head: I64, memory: I32, table: I64, length: Int, at: Int) -> None:
     table[hole] = NONE
 
 
-@njit(cache=True)
+@kernel
 def with_words(head: I64, memory: I32, words: Int) -> I32:
     """Memory with so many words behind those used."""
     needed = head[TOP] + words
@@ -120,7 +121,7 @@ def with_words(head: I64, memory: I32, words: Int) -> I32:
     return longer
 
 
-@njit(cache=True)
+@kernel
 def with_places(head: I64, table: I64, records: Int) -> I64:
     """The table with room for so many more records, a fifth of it empty."""
     needed, length = head[FILLED] + records, len(table)

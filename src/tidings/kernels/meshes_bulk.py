@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.meshes_arrays import I32, I64, ITEM, ITEM_KIND, ITEM_NAME, NAME, NEXT, NONE, find
 from tidings.kernels.meshes_change import change, has_room, leave, with_room
 from tidings.kernels.meshes_combine import combine, number_distinct
@@ -12,7 +12,7 @@ from tidings.kernels.meshes_plan import Plan
 from tidings.kernels.shortlists_arrays import grown
 
 
-@njit(cache=True)
+@kernel
 def clear(head: I64, firsts: I32, memory: I32, table: I64, items: I32, plan: Plan, numbers: I64) -> None:
     """Lets sets hold nothing."""
     words, cells, heads = plan.words, plan.cells, plan.heads
@@ -22,7 +22,7 @@ def clear(head: I64, firsts: I32, memory: I32, table: I64, items: I32, plan: Pla
             leave(head, firsts, memory, table, items, words, cells, heads, number, entry, memory[entry + NAME])
 
 
-@njit(cache=True)
+@kernel
 def fill(
     head: I64, firsts: I32, memory: I32, table: I64, items: I32, plan: Plan, numbers: I64, starts: I64, held: I64
 ) -> tuple[I32, I64]:
@@ -41,7 +41,7 @@ def fill(
     return memory, table
 
 
-@njit(cache=True)
+@kernel
 def read(firsts: I32, memory: I32, numbers: I64) -> tuple[I64, I32]:
     """(starts, items): set numbers[i] holds items[starts[i]:starts[i + 1]]."""
     starts = np.zeros(len(numbers) + 1, np.int64)
@@ -59,7 +59,7 @@ def read(firsts: I32, memory: I32, numbers: I64) -> tuple[I64, I32]:
     return starts, held
 
 
-@njit(cache=True)
+@kernel
 def combine_all(firsts: I32, memory: I32, table: I64, items: I32, plan: Plan, numbers: I64) -> tuple[I64, I32, I32]:
     """(starts, found, combinations): set numbers[i] has combinations[found[starts[i]:starts[i + 1]]]."""
     cells, heads, steps, checks = plan.cells, plan.heads, plan.steps, plan.checks

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from tidings.kernels.jit import kernel
 from tidings.kernels.meshes_arrays import (
     CELL_LAST,
     CELL_NEXT,
@@ -32,7 +31,7 @@ from tidings.kernels.meshes_arrays import (
 )
 
 
-@njit(cache=True)
+@kernel
 def has_room(head: I64, memory: I32, table: I64, words: I64, cells: I64, changes: Int) -> bool:
     """Whether memory and table have room for what so many items that come may need."""
     edges = cells.shape[1]
@@ -40,7 +39,7 @@ def has_room(head: I64, memory: I32, table: I64, words: I64, cells: I64, changes
     return bool(needed <= len(memory) and 5 * (head[FILLED] + changes * (1 + edges)) <= 4 * len(table))
 
 
-@njit(cache=True)
+@kernel
 def with_room(head: I64, memory: I32, table: I64, words: I64, cells: I64, changes: Int) -> tuple[I32, I64]:
     """Memory and table that have the room."""
     edges = cells.shape[1]
@@ -48,7 +47,7 @@ def with_room(head: I64, memory: I32, table: I64, words: I64, cells: I64, change
     return memory, with_places(head, table, changes * (1 + edges))
 
 
-@njit(cache=True)
+@kernel
 def change(
     head: I64,
     firsts: I32,
@@ -73,7 +72,7 @@ def change(
         _replace(head, memory, table, items, words, cells, heads, number, entry, item)
 
 
-@njit(cache=True)
+@kernel
 def _come(
     head: I64,
     firsts: I32,
@@ -100,7 +99,7 @@ def _come(
             _tie(head, memory, table, words, cells, heads, number, entry, kind, edge, items[item, ITEM_TIES + edge])
 
 
-@njit(cache=True)
+@kernel
 def leave(
     head: I64,
     firsts: I32,
@@ -132,7 +131,7 @@ def leave(
     give_back(head, memory, table, kind, locate(memory, table, number, name))
 
 
-@njit(cache=True)
+@kernel
 def _replace(
     head: I64,
     memory: I32,
@@ -157,14 +156,14 @@ def _replace(
     _count(head, items, item, 1)
 
 
-@njit(cache=True)
+@kernel
 def _count(head: I64, items: I32, item: Int, more: Int) -> None:
     was_held = items[item, ITEM_COUNT] > 0
     items[item, ITEM_COUNT] += more
     head[LOOSE] += was_held - (items[item, ITEM_COUNT] > 0)
 
 
-@njit(cache=True)
+@kernel
 def _tie(
     head: I64,
     memory: I32,
@@ -193,7 +192,7 @@ def _tie(
     memory[first_at] = entry
 
 
-@njit(cache=True)
+@kernel
 def _untie(
     head: I64,
     memory: I32,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.meshes_arrays import CELL_NEXT, I32, I64, ITEM, ITEM_KIND, ITEM_TIES, NONE, Int, find
 from tidings.kernels.meshes_plan import STEP_CHECKS, STEP_CHECKS_END, STEP_EDGE, STEP_KIND, STEP_OTHER
 from tidings.kernels.shortlists_arrays import grown
@@ -19,7 +19,7 @@ _SEED, _FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD)
 _SHIFT = np.uint64(32)
 
 
-@njit(cache=True)
+@kernel
 def combine(
     memory: I32,
     table: I64,
@@ -72,7 +72,7 @@ def combine(
     return end
 
 
-@njit(cache=True)
+@kernel
 def _first(
     memory: I32, table: I64, items: I32, heads: I64, steps: Any, number: Int, first: Int, at: Int, chosen: I32
 ) -> Int:
@@ -85,7 +85,7 @@ def _first(
     return NONE if knot == NONE else memory[knot + heads[kind, edge]]
 
 
-@njit(cache=True)
+@kernel
 def _is_tied(items: I32, steps: Any, checks: I64, first: Int, at: Int, chosen: I32, kind: Int) -> bool:
     """Whether the item chosen last is tied to others at all other edges as well."""
     for check in range(steps[first, at, STEP_CHECKS], steps[first, at, STEP_CHECKS_END]):
@@ -96,7 +96,7 @@ def _is_tied(items: I32, steps: Any, checks: I64, first: Int, at: Int, chosen: I
     return True
 
 
-@njit(cache=True)
+@kernel
 def number_distinct(rows: I32, count: Int) -> tuple[I32, I32]:
     """(numbers, distinct): the first rows are distinct[numbers], each of which is there once."""
     kinds = rows.shape[1]
@@ -121,7 +121,7 @@ def number_distinct(rows: I32, count: Int) -> tuple[I32, I32]:
     return numbers, distinct[:size].copy()
 
 
-@njit(cache=True)
+@kernel
 def _index(distinct: I32, size: Int, length: Int) -> I32:
     """Where the distinct rows are, by their hashes."""
     index, mask = np.full(length, NONE, np.int32), length - 1
@@ -133,7 +133,7 @@ def _index(distinct: I32, size: Int, length: Int) -> I32:
     return index
 
 
-@njit(cache=True)
+@kernel
 def _hash(rows: I32, at: Int) -> Int:
     mixed = _SEED
     for kind in range(rows.shape[1]):
@@ -142,7 +142,7 @@ def _hash(rows: I32, at: Int) -> Int:
     return np.int64(mixed >> np.uint64(1))
 
 
-@njit(cache=True)
+@kernel
 def _is_equal(rows: I32, at: Int, others: I32, other: Int) -> bool:
     kind = 0
     while kind < rows.shape[1] and rows[at, kind] == others[other, kind]:

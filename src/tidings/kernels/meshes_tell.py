@@ -7,8 +7,8 @@ another, and both differ to the eye, makes a pair with it. The rest goes, or com
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.meshes_apply import END, NEW, OLD
 from tidings.kernels.meshes_arrays import I32, I64, NONE, Int
 from tidings.kernels.shortlists_arrays import grown
@@ -16,7 +16,7 @@ from tidings.kernels.shortlists_difference import BATCH, FIRST, HASH, KIND_FIELD
 from tidings.kernels.shortlists_difference import END as KIND_END
 
 
-@njit(cache=True)
+@kernel
 def tell(groups: I64, batch: I64, found: I32, place: I64, look: I64) -> tuple[I64, I64, I32]:
     """([told, 2], [kinds, KIND_FIELDS], [pairs, 2]): row of the group and kind of each difference that is not empty.
 
@@ -58,7 +58,7 @@ def tell(groups: I64, batch: I64, found: I32, place: I64, look: I64) -> tuple[I6
     return told[:told_count].copy(), kinds[:kind_count].copy(), pairs[:pair_count].copy()
 
 
-@njit(cache=True)
+@kernel
 def _in_order(found: I32, start: Int, stop: Int, place: I64, order: I64, out: I32) -> Int:
     """Writes found[start:stop] in the order of places, of those with one place the last; gives how many these are."""
     size = stop - start
@@ -74,7 +74,7 @@ def _in_order(found: I32, start: Int, stop: Int, place: I64, order: I64, out: I3
     return count
 
 
-@njit(cache=True)
+@kernel
 def _difference(
     place: I64, look: I64, balance: I32, old: I32, old_count: Int, new: I32, new_count: Int, pairs: I32, at: Int
 ) -> Int:

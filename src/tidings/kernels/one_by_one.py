@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tidings.kernels.anchors_arrays import F64, I64, INT64_MAX, Float, Int, due_after, thresholds
+from tidings.kernels.jit import kernel
 
 Flags = NDArray[np.bool_]
 Keys = Any
 """Keys of a heap, of either type."""
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def scan(
     kind: Int, patience: Int, reach: F64, value: Float, time: Int, is_touched: Flags, anchor: F64, anchor_time: I64
 ) -> None:
@@ -32,7 +32,7 @@ def scan(
             anchor_time[i] = time
 
 
-@njit(cache=True)
+@kernel
 def sift(heap: I64, place: I64, key: Keys, at: Int) -> None:
     """Moves the entry at a place of the heap to where its key belongs."""
     member = heap[at]
@@ -53,7 +53,7 @@ def sift(heap: I64, place: I64, key: Keys, at: Int) -> None:
     place[member] = at
 
 
-@njit(cache=True)
+@kernel
 def heapify(heap: I64, place: I64, key: Keys) -> None:
     """Puts the entries into the order of their keys, which is one of a heap."""
     heap[:] = heap[np.argsort(key[heap], kind="mergesort")]
@@ -61,7 +61,7 @@ def heapify(heap: I64, place: I64, key: Keys) -> None:
         place[heap[at]] = at
 
 
-@njit(cache=True)
+@kernel
 def _take(heap: I64, place: I64, key: Keys, limit: Any, gone: Any, touched: I64, count: Int, is_touched: Flags) -> Int:
     """Takes the members whose key does not exceed the limit from the top of the heap."""
     while len(heap) and key[heap[0]] <= limit and key[heap[0]] != gone:
@@ -75,7 +75,7 @@ def _take(heap: I64, place: I64, key: Keys, limit: Any, gone: Any, touched: I64,
     return count
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def set_ends(kind: Int, patience: Int, reach: F64, anchor: F64, anchor_time: I64, ends: F64, dues: I64) -> None:
     """The keys of all members: ends [2, n], upper ones and negated lower ones; dues [n]."""
     for i in range(len(reach)):
@@ -85,7 +85,7 @@ def set_ends(kind: Int, patience: Int, reach: F64, anchor: F64, anchor_time: I64
         dues[i] = due_after(patience, anchor_time[i])
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def move_in_heaps(
     kind: Int,
     patience: Int,

@@ -6,9 +6,8 @@ the least lo and the greatest hi of those: what is beyond is covered by none of 
 
 from __future__ import annotations
 
-from numba import njit
-
 from tidings.kernels.crowds_arrays import LEFT_LO, LISTED, LIVE, RIGHT_HI, CrowdPointers
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     BOXES,
     EDGE,
@@ -39,7 +38,7 @@ from tidings.kernels.rankings_stairs import OutputPointers, find_lows, side_of
 from tidings.kernels.rankings_sweep import enter_low, lowest_segment, measure
 
 
-@njit(cache=True)
+@kernel
 def send_stairs(
     s: Pointers,
     c: CrowdPointers,
@@ -66,7 +65,7 @@ def send_stairs(
     send_columns(s, c, out, of, 0, columns, entry, is_gone)
 
 
-@njit(cache=True)
+@kernel
 def rise(
     s: Pointers,
     c: CrowdPointers,
@@ -86,7 +85,7 @@ def rise(
     send_stairs(s, c, out, of, x, lefts, rights, entry, False)
 
 
-@njit(cache=True)
+@kernel
 def follow(s: Pointers, c: CrowdPointers, of: Int, x: Int, lefts: Int, rights: Int) -> bool:
     """Find the least lo and the greatest hi of the points that hold the entry at x still; False if there are none."""
     if c.head[LISTED] >= 0:
@@ -99,7 +98,7 @@ def follow(s: Pointers, c: CrowdPointers, of: Int, x: Int, lefts: Int, rights: I
     return True
 
 
-@njit(cache=True)
+@kernel
 def confine(s: Pointers, c: CrowdPointers, of: Int, side: Int, p: Int, n: Int) -> None:
     """Forget the entries of the segment behind p of n low ones, and behind, that are beyond all points."""
     at, stride = side_of(s, side)
@@ -113,7 +112,7 @@ def confine(s: Pointers, c: CrowdPointers, of: Int, side: Int, p: Int, n: Int) -
     measure(s, of, side, p, s.work[at + LOW_PLACE * stride + p], bound)
 
 
-@njit(cache=True)
+@kernel
 def sweep(
     s: Pointers,
     c: CrowdPointers,
@@ -170,7 +169,7 @@ def sweep(
     return True
 
 
-@njit(cache=True)
+@kernel
 def fall(
     s: Pointers,
     c: CrowdPointers,

@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tidings.kernels.anchors_arrays import class_for, copy_span, pointer
+from tidings.kernels.jit import kernel
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -103,27 +103,27 @@ class Pointers(NamedTuple):
     work: Any
 
 
-@njit(cache=True)
+@kernel
 def pointers(head: I64, sets: I64, entries: I64, m: I64, work: I64) -> Pointers:
     """What all functions below a kernel work on."""
     head[CAPACITY] = m.shape[0]
     return Pointers(pointer(head), pointer(sets), pointer(entries), pointer(m), pointer(work))
 
 
-@njit(cache=True)
+@kernel
 def width_of(sort: Int) -> Int:
     """Fields of an entry in an extent of some sort."""
     return BLOCK_WIDTH if sort == BLOCKS else LIST_WIDTH
 
 
-@njit(cache=True)
+@kernel
 def extent_free(s: Pointers, sort: Int, offset: Int, k: Int) -> None:
     """Give back an extent of class k."""
     s.m[offset] = s.head[FREE_LISTS + sort * CLASSES + k]
     s.head[FREE_LISTS + sort * CLASSES + k] = offset
 
 
-@njit(cache=True)
+@kernel
 def extent_new(s: Pointers, sort: Int, k: Int) -> Int:
     """Offset of an extent of class k; the caller has seen to it that there is room (`has_room`)."""
     width = width_of(sort)
@@ -142,7 +142,7 @@ def extent_new(s: Pointers, sort: Int, k: Int) -> Int:
     return offset
 
 
-@njit(cache=True)
+@kernel
 def extent_fit(s: Pointers, sort: Int, offset: Int, k: Int, size: Int, wanted: Int) -> tuple[Int, Int]:
     """Offset and class of an extent with the given one's entries and room for `wanted`, but not for four times as many."""
     if wanted > (1 << k) or (wanted << 2) <= (1 << k):
@@ -154,7 +154,7 @@ def extent_fit(s: Pointers, sort: Int, offset: Int, k: Int, size: Int, wanted: I
     return offset, k
 
 
-@njit(cache=True)
+@kernel
 def has_room(s: Pointers, blocks: Int, lists: Int) -> bool:
     """True if there is memory left for so many entries of blocks and lists; else says in `head` how much is wanted."""
     wanted = blocks * BLOCK_WIDTH + lists * LIST_WIDTH
@@ -162,27 +162,27 @@ def has_room(s: Pointers, blocks: Int, lists: Int) -> bool:
     return bool(s.head[TOP] + wanted <= s.head[CAPACITY])
 
 
-@njit(cache=True)
+@kernel
 def root_of(s: Pointers, of: Int) -> tuple[Int, Int, Int]:
     """Offset, size and class of a set's root."""
     shape = s.sets[of * SET_FIELDS + ROOT_SHAPE]
     return s.sets[of * SET_FIELDS + ROOT], shape >> 8, shape & 255
 
 
-@njit(cache=True)
+@kernel
 def child_of(s: Pointers, offset: Int, k: Int, i: Int) -> tuple[Int, Int, Int]:
     """Offset, size and class of what the i-th entry of a list refers to."""
     shape = s.m[offset + (SHAPE << k) + i]
     return s.m[offset + (CHILD << k) + i], shape >> 8, shape & 255
 
 
-@njit(cache=True)
+@kernel
 def place_of(ni: Int, bi: Int, i: Int) -> Int:
     """A place as one number."""
     return ni << NODE_SHIFT | bi << BLOCK_SHIFT | i
 
 
-@njit(cache=True)
+@kernel
 def parts_of(place: Int) -> tuple[Int, Int, Int]:
     """Numbers of the node, of the block in it, and in the block."""
     return place >> NODE_SHIFT, (place & SOME_BLOCK) >> BLOCK_SHIFT, place & SOMEWHERE

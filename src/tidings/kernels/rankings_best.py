@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     BAD_SET,
     DONE,
@@ -29,7 +29,7 @@ from tidings.kernels.rankings_scan import least_between, resolve
 START, END, GAP_Y, GAP_TIE, GAP_PLACE, GAP_FIELDS = range(6)
 
 
-@njit(cache=True)
+@kernel
 def add_gap(s: Pointers, gaps: I64, n: Int, root: Int, kr: Int, start: Int, end: Int) -> Int:
     """Write a gap behind n others, if it has entries; returns how many there are then."""
     if start >= end:
@@ -42,7 +42,7 @@ def add_gap(s: Pointers, gaps: I64, n: Int, root: Int, kr: Int, start: Int, end:
     return n + 1
 
 
-@njit(cache=True)
+@kernel
 def best_of(s: Pointers, gaps: I64, of: Int, lo: Int, hi: Int, found: I64, at: Int) -> Int:
     """Write the best entries of a range in the order of their keys from place `at` on; returns where they end."""
     root, nodes, kr = root_of(s, of)
@@ -72,7 +72,7 @@ def best_of(s: Pointers, gaps: I64, of: Int, lo: Int, hi: Int, found: I64, at: I
     return at
 
 
-@njit(cache=True)
+@kernel
 def best(
     head: I64, sets: I64, entries: I64, m: I64, work: I64, of: I64, los: I64, his: I64, starts: I64, found: I64
 ) -> Int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     BLOCKS,
     CHILD,
@@ -24,7 +23,7 @@ from tidings.kernels.rankings_arrays import (
 )
 
 
-@njit(cache=True)
+@kernel
 def last_up_to(s: Pointers, offset: Int, size: Int, k: Int, x: Int, tie: Int) -> Int:
     """Number of the last entry of an extent with a position up to (x, tie); -1 if there is none."""
     xs, ties = offset + (X << k), offset + (TIE << k)
@@ -39,7 +38,7 @@ def last_up_to(s: Pointers, offset: Int, size: Int, k: Int, x: Int, tie: Int) ->
     return lo - 1
 
 
-@njit(cache=True)
+@kernel
 def seek(s: Pointers, of: Int, x: Int, tie: Int) -> Int:
     """Place of the last entry of a set with a position up to (x, tie); NOWHERE if there is none."""
     root, nodes, kr = root_of(s, of)
@@ -52,7 +51,7 @@ def seek(s: Pointers, of: Int, x: Int, tie: Int) -> Int:
     return place_of(ni, bi, last_up_to(s, block, size, k, x, tie))
 
 
-@njit(cache=True)
+@kernel
 def block_at(s: Pointers, of: Int, place: Int) -> tuple[Int, Int, Int]:
     """Offset, size and class of the block that a place is in."""
     root, _, kr = root_of(s, of)
@@ -61,7 +60,7 @@ def block_at(s: Pointers, of: Int, place: Int) -> tuple[Int, Int, Int]:
     return child_of(s, node, kn, bi)
 
 
-@njit(cache=True)
+@kernel
 def describe(s: Pointers, to: Int, kt: Int, at: Int, sort: Int, offset: Int, size: Int, k: Int) -> None:
     """Enter into a list what it has to know of a block or a node."""
     ys, ties = offset + (Y << k), offset + ((TIE if sort == BLOCKS else LOW_TIE) << k)
@@ -78,7 +77,7 @@ def describe(s: Pointers, to: Int, kt: Int, at: Int, sort: Int, offset: Int, siz
     s.m[at + (SHAPE << kt)] = size << 8 | k
 
 
-@njit(cache=True)
+@kernel
 def refresh(s: Pointers, of: Int, ni: Int, bi: Int) -> None:
     """Describe anew a block that has changed, and its node."""
     root, _, kr = root_of(s, of)
@@ -88,7 +87,7 @@ def refresh(s: Pointers, of: Int, ni: Int, bi: Int) -> None:
     describe(s, root, kr, ni, LISTS, node, blocks, kn)
 
 
-@njit(cache=True)
+@kernel
 def relist(s: Pointers, to: Int, kt: Int, at: Int, sort: Int, y_old: Int, y: Int, tie: Int) -> bool:
     """Tell a list that a key (y_old, tie) below its entry is now (y, tie); False if nothing changes for the entry."""
     low_y, low_tie = to + (Y << kt) + at, to + (LOW_TIE << kt) + at
@@ -102,7 +101,7 @@ def relist(s: Pointers, to: Int, kt: Int, at: Int, sort: Int, y_old: Int, y: Int
     return True
 
 
-@njit(cache=True)
+@kernel
 def rekey(s: Pointers, of: Int, place: Int, y_old: Int, y: Int, tie: Int) -> None:
     """Change the key of the entry at a place from (y_old, tie) to (y, tie)."""
     ni, bi, i = parts_of(place)

@@ -6,11 +6,10 @@ what it has told of that one; and leaves word in `head`.
 
 from __future__ import annotations
 
-from numba import njit
-
 from tidings.kernels import rankings_among, rankings_stairs, rankings_sweep
 from tidings.kernels.anchors_arrays import pointer
 from tidings.kernels.crowds_arrays import CrowdPointers, crowd_pointers
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     BAD_ENTRY,
     BAD_SET,
@@ -55,7 +54,7 @@ Crowd = CrowdPointers | None
 """Those who are to be told; None: whoever there may be. Compiled code knows which of the two it is for."""
 
 
-@njit(cache=True)
+@kernel
 def is_taken(s: Pointers, of: Int, place: Int, x: Int, tie: Int) -> bool:
     """True if the entry at a place, if any, has just this position."""
     if place < 0:
@@ -65,7 +64,7 @@ def is_taken(s: Pointers, of: Int, place: Int, x: Int, tie: Int) -> bool:
     return bool(s.m[block + (X << k) + i] == x and s.m[block + (TIE << k) + i] == tie)
 
 
-@njit(cache=True)
+@kernel
 def rise(
     s: Pointers, c: Crowd, out: OutputPointers, of: Int, place: Int, skip: Int, x: Int, y: Int, tie: Int, entry: Int
 ) -> None:
@@ -76,7 +75,7 @@ def rise(
         rankings_among.rise(s, c, out, of, place, skip, x, y, tie, entry)
 
 
-@njit(cache=True)
+@kernel
 def fall(
     s: Pointers,
     c: Crowd,
@@ -97,7 +96,7 @@ def fall(
     return bool(rankings_among.fall(s, c, out, of, place, x, y_old, y, tie, is_gone, entry, room))
 
 
-@njit(cache=True)
+@kernel
 def appear(
     s: Pointers, c: Crowd, out: OutputPointers, of: Int, entry: Int, place: Int, x: Int, y: Int, tie: Int
 ) -> None:
@@ -108,7 +107,7 @@ def appear(
     s.head[PRESENT] += 1
 
 
-@njit(cache=True)
+@kernel
 def vanish(s: Pointers, c: Crowd, out: OutputPointers, of: Int, entry: Int, place: Int, room: Int) -> bool:
     """An entry that was at a place is absent; False, and nothing done, if there may be too little room for boxes."""
     at = entry * ENTRY_FIELDS
@@ -121,7 +120,7 @@ def vanish(s: Pointers, c: Crowd, out: OutputPointers, of: Int, entry: Int, plac
     return True
 
 
-@njit(cache=True)
+@kernel
 def change_one(
     s: Pointers,
     c: Crowd,
@@ -162,7 +161,7 @@ def change_one(
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def fault_of(s: Pointers, of: Int, entry: Int, x: Int, is_present: bool) -> Int:
     """What is wrong with a change; DONE if nothing is."""
     if not 0 <= of < s.head[SET_TOP] or s.sets[of * SET_FIELDS + SIZE] < 0:
@@ -175,7 +174,7 @@ def fault_of(s: Pointers, of: Int, entry: Int, x: Int, is_present: bool) -> Int:
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def change_all(
     s: Pointers,
     c: Crowd,
@@ -211,7 +210,7 @@ def change_all(
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def change(
     head: I64,
     sets: I64,
@@ -242,7 +241,7 @@ def change(
     return change_all(s, None, out, of, changed, xs, ys, ties, is_present, send_starts, box_lo.shape[0], at)
 
 
-@njit(cache=True)
+@kernel
 def change_among(
     head: I64,
     sets: I64,

@@ -6,8 +6,7 @@ bounds of its points, or none. Some are joined with the one before in any case: 
 
 from __future__ import annotations
 
-from numba import njit
-
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     COLUMN_HI_MAX,
     COLUMN_HI_MIN,
@@ -31,14 +30,14 @@ from tidings.kernels.rankings_stairs import group_of, side_of
 from tidings.kernels.rankings_sweep import chain_columns
 
 
-@njit(cache=True)
+@kernel
 def columns_of(s: Pointers) -> tuple[Int, Int]:
     """Where in `work` the first field of columns is, and how far it is to the next field."""
     stride = s.head[K] + 2
     return 2 * WORK_FIELDS * stride, stride
 
 
-@njit(cache=True)
+@kernel
 def clear_columns(s: Pointers) -> None:
     """Let no column have points."""
     at, stride = columns_of(s)
@@ -47,7 +46,7 @@ def clear_columns(s: Pointers) -> None:
         s.work[at + COLUMN_LO_MAX * stride + a] = s.work[at + COLUMN_HI_MAX * stride + a] = INT64_MIN
 
 
-@njit(cache=True)
+@kernel
 def widen_column(s: Pointers, a: Int, lo: Int, hi: Int) -> None:
     """A column has a point."""
     at, stride = columns_of(s)
@@ -58,7 +57,7 @@ def widen_column(s: Pointers, a: Int, lo: Int, hi: Int) -> None:
     s.work[at + COLUMN_HI_MAX * stride] = max(s.work[at + COLUMN_HI_MAX * stride], hi)
 
 
-@njit(cache=True)
+@kernel
 def set_column(s: Pointers, a: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi_max: Int) -> None:
     """A column has points with such bounds."""
     at, stride = columns_of(s)
@@ -67,7 +66,7 @@ def set_column(s: Pointers, a: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi_ma
     s.work[at + COLUMN_HI_MIN * stride], s.work[at + COLUMN_HI_MAX * stride] = hi_min, hi_max
 
 
-@njit(cache=True)
+@kernel
 def mark_stairs(s: Pointers, x: Int, lefts: Int) -> Int:
     """Mark the columns of stairs to be joined with the one before: with the same top, or of the same group; how many."""
     left, stride = side_of(s, LEFT)
@@ -92,7 +91,7 @@ def mark_stairs(s: Pointers, x: Int, lefts: Int) -> Int:
     return n
 
 
-@njit(cache=True)
+@kernel
 def mark_chain(s: Pointers, side: Int, p: Int, x: Int, lefts: Int, rights: Int) -> tuple[Int, Int]:
     """Mark the columns of a chain to be joined with the one before, of the same group; first and last column."""
     left, stride = side_of(s, LEFT)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_arrays import class_for
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     BAD_ENTRY,
     BLOCK_MAX,
@@ -53,7 +53,7 @@ def words_for(sizes: I64) -> int:
     return int((blocks * room).sum()) * BLOCK_WIDTH + int((3 * blocks + 4).sum()) * LIST_WIDTH
 
 
-@njit(cache=True)
+@kernel
 def fill_set(s: Pointers, of: Int, start: Int, end: Int, added: I64, xs: I64, ys: I64, ties: I64) -> None:
     """Give a set without entries those from start to end, which are in the order of their positions."""
     n = end - start
@@ -79,7 +79,7 @@ def fill_set(s: Pointers, of: Int, start: Int, end: Int, added: I64, xs: I64, ys
     set_root(s, of, root, nodes, kr)
 
 
-@njit(cache=True)
+@kernel
 def fill(
     head: I64,
     sets: I64,
@@ -115,7 +115,7 @@ def fill(
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def list_entries(head: I64, sets: I64, entries: I64, m: I64, work: I64, first: Int, last: Int) -> tuple[I64, I64]:
     """The entries of the sets from first to last, in the order of their positions, and where those of each set start."""
     s = pointers(head, sets, entries, m, work)
@@ -136,7 +136,7 @@ def list_entries(head: I64, sets: I64, entries: I64, m: I64, work: I64, first: I
     return starts, listed
 
 
-@njit(cache=True)
+@kernel
 def clear(head: I64, sets: I64, entries: I64, m: I64, work: I64, of: Int) -> None:
     """Remove all entries of a set, and tell nobody."""
     s = pointers(head, sets, entries, m, work)
@@ -156,7 +156,7 @@ def clear(head: I64, sets: I64, entries: I64, m: I64, work: I64, of: Int) -> Non
     set_root(s, of, 0, 0, 0)
 
 
-@njit(cache=True)
+@kernel
 def retie(head: I64, sets: I64, entries: I64, m: I64, work: I64, of: I64, changed: I64, ties: I64) -> Int:
     """Give entries other ties, which leave all in the same order; DONE, or BAD_ENTRY: then nothing is done."""
     s = pointers(head, sets, entries, m, work)

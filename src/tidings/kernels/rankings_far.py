@@ -6,18 +6,17 @@ looked for only when these have been told, from the outermost columns, or rows, 
 
 from __future__ import annotations
 
-from numba import njit
-
 from tidings.kernels.crowds_arrays import LEFT_HI, LEFT_LO, RIGHT_HI, RIGHT_LO, CrowdPointers
 from tidings.kernels.crowds_gather import leftmost, rightmost
 from tidings.kernels.crowds_query import has_any, tighten
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import EDGE, INT64_MAX, INT64_MIN, IS_JOINED, LEFT, LOW_X, RIGHT, Int, K, Pointers
 from tidings.kernels.rankings_columns import clear_columns, columns_of, set_column
 from tidings.kernels.rankings_stairs import side_of
 from tidings.kernels.rankings_sweep import chain_columns
 
 
-@njit(cache=True)
+@kernel
 def snap_stairs(s: Pointers, c: CrowdPointers, of: Int, x: Int, columns: Int) -> None:
     """Find the bounds of the points in each column of the stairs; of joined ones with the same top, in the first of them."""
     left, stride = side_of(s, LEFT)
@@ -40,7 +39,7 @@ def snap_stairs(s: Pointers, c: CrowdPointers, of: Int, x: Int, columns: Int) ->
         a = last + 1
 
 
-@njit(cache=True)
+@kernel
 def snap_chain(s: Pointers, c: CrowdPointers, of: Int, side: Int, p: Int, x: Int, lefts: Int, rights: Int) -> None:
     """Find the bounds of the points in each column of a chain."""
     left, stride = side_of(s, LEFT)
@@ -56,7 +55,7 @@ def snap_chain(s: Pointers, c: CrowdPointers, of: Int, side: Int, p: Int, x: Int
             set_column(s, a, lo1, lo2, hi1, hi2)
 
 
-@njit(cache=True)
+@kernel
 def is_live(s: Pointers, lefts: Int, rights: Int, lo: Int, hi: Int) -> bool:
     """True if a point that covers x covers fewer than k low entries."""
     left, stride = side_of(s, LEFT)
@@ -69,7 +68,7 @@ def is_live(s: Pointers, lefts: Int, rights: Int, lo: Int, hi: Int) -> bool:
     return bool(covered < s.head[K])
 
 
-@njit(cache=True)
+@kernel
 def find_left(s: Pointers, c: CrowdPointers, of: Int, x: Int, lefts: Int) -> bool:
     """Find a live point with the least lo, which is not below that of the last one; False if there is none."""
     left, stride = side_of(s, LEFT)
@@ -86,7 +85,7 @@ def find_left(s: Pointers, c: CrowdPointers, of: Int, x: Int, lefts: Int) -> boo
     return False
 
 
-@njit(cache=True)
+@kernel
 def find_right(s: Pointers, c: CrowdPointers, of: Int, x: Int, rights: Int) -> None:
     """Find a live point with the greatest hi, which is not above that of the last one; there is one."""
     left, stride = side_of(s, LEFT)
@@ -102,7 +101,7 @@ def find_right(s: Pointers, c: CrowdPointers, of: Int, x: Int, rights: Int) -> N
                 return
 
 
-@njit(cache=True)
+@kernel
 def start_far(s: Pointers, c: CrowdPointers, of: Int, x: Int, lefts: Int, rights: Int) -> bool:
     """Find both points for the first time; False if there are none."""
     c.head[LEFT_LO], c.head[RIGHT_HI] = INT64_MIN, INT64_MAX
@@ -112,7 +111,7 @@ def start_far(s: Pointers, c: CrowdPointers, of: Int, x: Int, lefts: Int, rights
     return True
 
 
-@njit(cache=True)
+@kernel
 def follow_far(s: Pointers, c: CrowdPointers, of: Int, x: Int, lefts: Int, rights: Int) -> bool:
     """Find others for those that live no more; False if there are none."""
     if not is_live(s, lefts, rights, c.head[LEFT_LO], c.head[LEFT_HI]) and not find_left(s, c, of, x, lefts):
@@ -122,7 +121,7 @@ def follow_far(s: Pointers, c: CrowdPointers, of: Int, x: Int, lefts: Int, right
     return True
 
 
-@njit(cache=True)
+@kernel
 def is_free_far(
     c: CrowdPointers,
     of: Int,

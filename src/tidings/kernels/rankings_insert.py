@@ -5,9 +5,8 @@ A full block is cut in two before an entry is inserted, a full node before a blo
 
 from __future__ import annotations
 
-from numba import njit
-
 from tidings.kernels.anchors_arrays import class_for, copy_span
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     BLOCK_MAX,
     BLOCKS,
@@ -43,14 +42,14 @@ INSERT_BLOCKS = 8 * BLOCK_MAX
 INSERT_LISTS = 8 * NODE_MAX
 
 
-@njit(cache=True)
+@kernel
 def set_root(s: Pointers, of: Int, root: Int, size: Int, k: Int) -> None:
     """Tell a set where its root is."""
     s.sets[of * SET_FIELDS + ROOT] = root
     s.sets[of * SET_FIELDS + ROOT_SHAPE] = size << 8 | k
 
 
-@njit(cache=True)
+@kernel
 def opened(s: Pointers, sort: Int, offset: Int, size: Int, k: Int, at: Int) -> tuple[Int, Int]:
     """Offset and class of the extent after one entry is made room for."""
     offset, k = extent_fit(s, sort, offset, k, size, size + 1)
@@ -58,7 +57,7 @@ def opened(s: Pointers, sort: Int, offset: Int, size: Int, k: Int, at: Int) -> t
     return offset, k
 
 
-@njit(cache=True)
+@kernel
 def closed(s: Pointers, sort: Int, offset: Int, size: Int, k: Int, at: Int) -> tuple[Int, Int]:
     """Offset and class of the extent after one of several entries is taken out."""
     copy_span(s.m, width_of(sort), offset, k, at + 1, offset, k, at, size - at - 1)
@@ -66,7 +65,7 @@ def closed(s: Pointers, sort: Int, offset: Int, size: Int, k: Int, at: Int) -> t
     return offset, k
 
 
-@njit(cache=True)
+@kernel
 def second_half(s: Pointers, sort: Int, offset: Int, size: Int, k: Int) -> tuple[Int, Int]:
     """Offset and class of a new extent with the second half of another, which is not changed."""
     rest = size - size // 2
@@ -76,7 +75,7 @@ def second_half(s: Pointers, sort: Int, offset: Int, size: Int, k: Int) -> tuple
     return made, fitting
 
 
-@njit(cache=True)
+@kernel
 def cut_node(s: Pointers, of: Int, ni: Int) -> None:
     """Make two nodes of one."""
     root, nodes, kr = root_of(s, of)
@@ -90,7 +89,7 @@ def cut_node(s: Pointers, of: Int, ni: Int) -> None:
     describe(s, root, kr, ni + 1, LISTS, made, blocks - half, km)
 
 
-@njit(cache=True)
+@kernel
 def cut_block(s: Pointers, of: Int, ni: Int, bi: Int) -> None:
     """Make two blocks of one, in a node that is not full."""
     root, _, kr = root_of(s, of)
@@ -111,7 +110,7 @@ def cut_block(s: Pointers, of: Int, ni: Int, bi: Int) -> None:
     describe(s, root, kr, ni, LISTS, node, blocks + 1, kn)
 
 
-@njit(cache=True)
+@kernel
 def start(s: Pointers, of: Int) -> None:
     """Give a set without entries a root, a node and a block, for one entry that is written next."""
     block, node, root = extent_new(s, BLOCKS, 0), extent_new(s, LISTS, 0), extent_new(s, LISTS, 0)
@@ -120,7 +119,7 @@ def start(s: Pointers, of: Int) -> None:
     s.m[node + CHILD], s.m[node + SHAPE] = block, 1 << 8
 
 
-@njit(cache=True)
+@kernel
 def put_at(s: Pointers, of: Int, ni: Int, bi: Int, i: Int, x: Int, y: Int, tie: Int, entry: Int) -> None:
     """Write an entry to where there is room for it; the lists are not told."""
     block, _, k = block_at(s, of, place_of(ni, bi, i))
@@ -130,7 +129,7 @@ def put_at(s: Pointers, of: Int, ni: Int, bi: Int, i: Int, x: Int, y: Int, tie: 
     s.m[block + (ENTRY << k) + i] = entry
 
 
-@njit(cache=True)
+@kernel
 def put(s: Pointers, of: Int, place: Int, x: Int, y: Int, tie: Int, entry: Int) -> None:
     """Insert an entry behind the place of the last one before it, NOWHERE if it is the first."""
     s.sets[of * SET_FIELDS + SIZE] += 1
@@ -161,7 +160,7 @@ def put(s: Pointers, of: Int, place: Int, x: Int, y: Int, tie: Int, entry: Int) 
         relist(s, root, kr, ni, LISTS, INT64_MAX, y, tie)
 
 
-@njit(cache=True)
+@kernel
 def join(s: Pointers, sort: Int, to: Int, kt: Int, at: Int) -> None:
     """Append to a block or node what the next one in the list has, and free that; the list is not told."""
     offset, size, k = child_of(s, to, kt, at)
@@ -172,7 +171,7 @@ def join(s: Pointers, sort: Int, to: Int, kt: Int, at: Int) -> None:
     describe(s, to, kt, at, sort, offset, size + added, k)
 
 
-@njit(cache=True)
+@kernel
 def joint(s: Pointers, to: Int, size: Int, kt: Int, at: Int, most: Int) -> Int:
     """Number of the first of two neighbours in a list, one of them `at`, that together have few entries; -1 if not so."""
     held = child_of(s, to, kt, at)[1]
@@ -183,7 +182,7 @@ def joint(s: Pointers, to: Int, size: Int, kt: Int, at: Int, most: Int) -> Int:
     return -1
 
 
-@njit(cache=True)
+@kernel
 def take(s: Pointers, of: Int, place: Int) -> None:
     """Remove the entry at a place."""
     s.sets[of * SET_FIELDS + SIZE] -= 1

@@ -7,8 +7,6 @@ cover, the point is told and lives no more, but stays in the list: boxes must no
 
 from __future__ import annotations
 
-from numba import njit
-
 from tidings.kernels.crowds_arrays import (
     FOUND_HI,
     FOUND_LO,
@@ -24,6 +22,7 @@ from tidings.kernels.crowds_arrays import (
     CrowdPointers,
 )
 from tidings.kernels.crowds_gather import gather
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import INT64_MAX, INT64_MIN, LEFT, LOW_X, RIGHT, Int, K, Pointers
 from tidings.kernels.rankings_columns import clear_columns, widen_column
 from tidings.kernels.rankings_stairs import side_of
@@ -37,7 +36,7 @@ CHUNK = 64
 """So many points are looked at before the result is."""
 
 
-@njit(cache=True)
+@kernel
 def list_near(
     s: Pointers, c: CrowdPointers, of: Int, x: Int, lefts: Int, rights: Int, lo_min: Int, hi_max: Int
 ) -> None:
@@ -61,7 +60,7 @@ def list_near(
     c.head[LIVE] = live
 
 
-@njit(cache=True)
+@kernel
 def rank_found(s: Pointers, c: CrowdPointers, n: Int, lefts: Int, rights: Int) -> None:
     """Rank the points gathered."""
     left, stride = side_of(s, LEFT)
@@ -78,7 +77,7 @@ def rank_found(s: Pointers, c: CrowdPointers, n: Int, lefts: Int, rights: Int) -
             c.work[FOUND_RANK + i] += ON_RIGHT if c.work[FOUND_HI + i] >= x else 0
 
 
-@njit(cache=True)
+@kernel
 def measure_near(c: CrowdPointers) -> None:
     """Find the least lo and the greatest hi of the live points."""
     lo, hi = INT64_MAX, INT64_MIN
@@ -87,7 +86,7 @@ def measure_near(c: CrowdPointers) -> None:
     c.head[LEFT_LO], c.head[RIGHT_HI] = lo, hi
 
 
-@njit(cache=True)
+@kernel
 def snap_near(s: Pointers, c: CrowdPointers) -> None:
     """Find the bounds of the live points in each column of the stairs."""
     clear_columns(s)
@@ -95,7 +94,7 @@ def snap_near(s: Pointers, c: CrowdPointers) -> None:
         widen_column(s, c.work[NEAR_RANK + i] >> LEFT_SHIFT, c.work[NEAR_LO + i], c.work[NEAR_HI + i])
 
 
-@njit(cache=True)
+@kernel
 def tell_near(s: Pointers, c: CrowdPointers, side: Int, x: Int) -> bool:
     """An entry at x on a side is low: find the bounds, in each column, of those it is told; False if there are none."""
     clear_columns(s)
@@ -119,7 +118,7 @@ def tell_near(s: Pointers, c: CrowdPointers, side: Int, x: Int) -> bool:
     return bool(live < before)
 
 
-@njit(cache=True)
+@kernel
 def is_free_near(
     c: CrowdPointers,
     lo1_min: Int,

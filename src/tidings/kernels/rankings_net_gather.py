@@ -6,8 +6,7 @@ is in another then has two rows: it leaves the one, and enters the other.
 
 from __future__ import annotations
 
-from numba import njit
-
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     BAD_ENTRY,
     BAD_SET,
@@ -41,14 +40,14 @@ from tidings.kernels.rankings_insert import INSERT_BLOCKS, INSERT_LISTS, put, ta
 NUMBER, OLD, NEW, TOUCHED_FIELDS = 0, 1, 1 + ENTRY_FIELDS, 1 + 2 * ENTRY_FIELDS
 
 
-@njit(cache=True)
+@kernel
 def forget(touched: I64, n: Int, slots: I64) -> None:
     """Leave no trace of the first n rows of `touched` in `slots`."""
     for r in range(n):
         slots[touched[r, NUMBER]] = 0
 
 
-@njit(cache=True)
+@kernel
 def split(touched: I64, n: Int) -> Int:
     """Make two rows of each that goes from one set to another; returns how many there are then."""
     last = n
@@ -61,7 +60,7 @@ def split(touched: I64, n: Int) -> Int:
     return last
 
 
-@njit(cache=True)
+@kernel
 def gather(
     head: I64,
     sets: I64,
@@ -104,7 +103,7 @@ def gather(
     return DONE, split(touched, n)
 
 
-@njit(cache=True)
+@kernel
 def settle(head: I64, sets: I64, entries: I64, m: I64, work: I64, touched: I64, state: Int) -> Int:
     """Make entries what they are in one state, OLD or NEW, and tell nobody.
 

@@ -6,8 +6,7 @@ one walk passes over all blocks and nodes that have no low entry, and this is mu
 
 from __future__ import annotations
 
-from numba import njit
-
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     EDGE,
     INT64_MAX,
@@ -31,7 +30,7 @@ from tidings.kernels.rankings_blocks import seek
 from tidings.kernels.rankings_stairs import find_lows, side_of
 
 
-@njit(cache=True)
+@kernel
 def lows_around(s: Pointers, of: Int, x: Int, y: Int, tie: Int) -> tuple[Int, Int]:
     """Find the low entries of a key at a position, whether an entry is there or not; how many left and right."""
     left, stride = side_of(s, LEFT)
@@ -43,7 +42,7 @@ def lows_around(s: Pointers, of: Int, x: Int, y: Int, tie: Int) -> tuple[Int, In
     return lefts, find_lows(s, of, RIGHT, ni, bi, i + 1, x, y, tie)
 
 
-@njit(cache=True)
+@kernel
 def skip(s: Pointers, ys: Int, ties: Int, i: Int, end: Int, step: Int, y: Int, tie: Int) -> Int:
     """Go from number i in steps of 1 or -1, up to a key below (y, tie); returns the number of that, or `end`."""
     while i != end:
@@ -54,7 +53,7 @@ def skip(s: Pointers, ys: Int, ties: Int, i: Int, end: Int, step: Int, y: Int, t
     return i
 
 
-@njit(cache=True)
+@kernel
 def walk_lows(s: Pointers, of: Int, side: Int, ni: Int, bi: Int, i: Int, y: Int, tie: Int) -> Int:
     """Write down where the k nearest low entries are, from a place on; returns how many."""
     at, stride = side_of(s, side)
@@ -86,7 +85,7 @@ def walk_lows(s: Pointers, of: Int, side: Int, ni: Int, bi: Int, i: Int, y: Int,
         i = size - 1 if step < 0 else 0
 
 
-@njit(cache=True)
+@kernel
 def find_edges(s: Pointers, of: Int, side: Int, ni: Int, bi: Int, i: Int, x: Int, y: Int, tie: Int) -> Int:
     """Like find_lows, but nothing else than where the low entries are."""
     at, stride = side_of(s, side)
@@ -97,7 +96,7 @@ def find_edges(s: Pointers, of: Int, side: Int, ni: Int, bi: Int, i: Int, x: Int
     return n
 
 
-@njit(cache=True)
+@kernel
 def edges_around(s: Pointers, of: Int, x: Int, y: Int, tie: Int) -> Int:
     """Find where the low entries of a key at a position are, for stairs; how many on the left."""
     behind = seek(s, of, x, tie)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numba import njit
-
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     ENTRY,
     INT64_MAX,
@@ -47,7 +46,7 @@ class Batch(NamedTuple):
     steps: Any
 
 
-@njit(cache=True)
+@kernel
 def note(b: Batch, count: Int, at: Int, k: Int, entry: Int, x: Int, x_met: Int) -> Int:
     """Note an entry met that may take the place of one at x, whose old steps are given; returns how many there are."""
     if b.slots[entry] != 0 or not holds(b.steps, at, k, min(x, x_met), max(x, x_met)):
@@ -57,7 +56,7 @@ def note(b: Batch, count: Int, at: Int, k: Int, entry: Int, x: Int, x_met: Int) 
     return count + 1
 
 
-@njit(cache=True)
+@kernel
 def meet(
     s: Pointers,
     b: Batch,

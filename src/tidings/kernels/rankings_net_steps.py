@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
 from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     EDGE,
     ENTRY_FIELDS,
@@ -47,7 +46,7 @@ def steps_width(k: int) -> int:
     return 2 * k + 3
 
 
-@njit(cache=True)
+@kernel
 def write_steps(s: Pointers, t: Any, at: Int, x: Int, lefts: Int, before: Int) -> None:
     """Write the steps of the points that hold an entry at x, given its low entries.
 
@@ -75,7 +74,7 @@ def write_steps(s: Pointers, t: Any, at: Int, x: Int, lefts: Int, before: Int) -
     t[at] = n
 
 
-@njit(cache=True)
+@kernel
 def step_at(t: Any, at: Int, c: Int, lo: Int) -> Int:
     """Number of the step that lo is in, c or a later one."""
     while c < t[at] and t[at + 1 + c] > lo:
@@ -83,25 +82,25 @@ def step_at(t: Any, at: Int, c: Int, lo: Int) -> Int:
     return c
 
 
-@njit(cache=True)
+@kernel
 def top_of(t: Any, at: Int, k: Int, c: Int) -> Int:
     """Top of a step; NONE behind the last."""
     return t[at + k + 2 + c] if c < t[at] else NONE
 
 
-@njit(cache=True)
+@kernel
 def lo_of(t: Any, at: Int, c: Int) -> Int:
     """Least lo of a step; that of the plane behind the last."""
     return t[at + 1 + c] if c < t[at] else INT64_MIN
 
 
-@njit(cache=True)
+@kernel
 def holds(t: Any, at: Int, k: Int, lo: Int, hi: Int) -> bool:
     """True if a point, whose range has the x of the entry in it, is below the steps."""
     return bool(top_of(t, at, k, step_at(t, at, 0, lo)) >= hi)
 
 
-@njit(cache=True)
+@kernel
 def paint(
     s: Pointers,
     out: OutputPointers,
@@ -143,7 +142,7 @@ def paint(
         lo_max = lo_min - 1
 
 
-@njit(cache=True)
+@kernel
 def keep(head: I64, sets: I64, entries: I64, m: I64, work: I64, listed: I64, kept: I64) -> None:
     """Write down, for each entry listed, all present, the steps of those who hold it: a row of `kept`."""
     s = pointers(head, sets, entries, m, work)

@@ -19,9 +19,8 @@ The entries of 4. are found by sweeps (see rankings_net_meet).
 
 from __future__ import annotations
 
-from numba import njit
-
 from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     BOXES,
     DONE,
@@ -49,7 +48,7 @@ SCRATCH = 3
 """Rows of steps behind those kept: now(i), new(i), and no steps at all."""
 
 
-@njit(cache=True)
+@kernel
 def tell_gone(
     s: Pointers, out: OutputPointers, b: Batch, count: Int, r: Int, old: Int, scratch: Int, width: Int
 ) -> Int:
@@ -77,7 +76,7 @@ def tell_gone(
     return count
 
 
-@njit(cache=True)
+@kernel
 def tell_fallen(
     s: Pointers, out: OutputPointers, b: Batch, count: Int, r: Int, old: Int, scratch: Int, width: Int
 ) -> Int:
@@ -97,7 +96,7 @@ def tell_fallen(
     return count
 
 
-@njit(cache=True)
+@kernel
 def tell_placed(s: Pointers, out: OutputPointers, b: Batch, r: Int) -> None:
     """Tell of an entry to all that hold it."""
     then = r * TOUCHED_FIELDS + NEW
@@ -106,7 +105,7 @@ def tell_placed(s: Pointers, out: OutputPointers, b: Batch, r: Int) -> None:
     send_stairs(s, out, x, lefts, b.touched[r * TOUCHED_FIELDS + NUMBER], False)
 
 
-@njit(cache=True)
+@kernel
 def tell(
     head: I64,
     sets: I64,
@@ -152,7 +151,7 @@ def tell(
     return DONE, count
 
 
-@njit(cache=True)
+@kernel
 def expose(
     head: I64,
     sets: I64,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from tidings.kernels.crowds_arrays import LISTED, CrowdPointers
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     BOXES,
     COLUMN_HI_MAX,
@@ -23,7 +22,7 @@ from tidings.kernels.rankings_near import is_free_near
 from tidings.kernels.rankings_stairs import OutputPointers, put_box, send
 
 
-@njit(cache=True)
+@kernel
 def paint(
     c: CrowdPointers,
     out: OutputPointers,
@@ -50,7 +49,7 @@ def paint(
     return boxes + 1
 
 
-@njit(cache=True)
+@kernel
 def send_columns(
     s: Pointers, c: CrowdPointers, out: OutputPointers, of: Int, start: Int, end: Int, entry: Int, is_gone: bool
 ) -> None:

@@ -9,8 +9,7 @@ again: few are looked at, as what is below a block or a node is known by its low
 
 from __future__ import annotations
 
-from numba import njit
-
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     BLOCK_SHIFT,
     INT64_MAX,
@@ -29,7 +28,7 @@ from tidings.kernels.rankings_arrays import (
 )
 
 
-@njit(cache=True)
+@kernel
 def walk(
     s: Pointers, ys: Int, ties: Int, i: Int, end: Int, step: Int, y: Int, tie: Int, least_y: Int, least_tie: Int
 ) -> tuple[Int, Int, Int, Int]:
@@ -51,7 +50,7 @@ def walk(
     return i, least_y, least_tie, at
 
 
-@njit(cache=True)
+@kernel
 def next_low(
     s: Pointers, root: Int, nodes: Int, kr: Int, ni: Int, bi: Int, i: Int, step: Int, y: Int, tie: Int
 ) -> tuple[Int, Int, Int, Int]:
@@ -101,7 +100,7 @@ def next_low(
     return place_of(ni, bi, i), least_y, least_tie, least
 
 
-@njit(cache=True)
+@kernel
 def lowest(s: Pointers, ys: Int, ties: Int, i: Int, end: Int, least_y: Int, least_tie: Int) -> tuple[Int, Int, Int]:
     """The lowest key from number i up to `end`, or the given one; and its number, or -1."""
     at = -1
@@ -112,7 +111,7 @@ def lowest(s: Pointers, ys: Int, ties: Int, i: Int, end: Int, least_y: Int, leas
     return least_y, least_tie, at
 
 
-@njit(cache=True)
+@kernel
 def least_between(s: Pointers, root: Int, kr: Int, start: Int, end: Int) -> tuple[Int, Int, Int]:
     """The lowest key from one place up to another, that not included; and its place, or NOWHERE. See `resolve`."""
     n1, b1, i1 = parts_of(start)
@@ -145,7 +144,7 @@ def least_between(s: Pointers, root: Int, kr: Int, start: Int, end: Int) -> tupl
     return y, tie, least
 
 
-@njit(cache=True)
+@kernel
 def number_of(s: Pointers, ys: Int, ties: Int, y: Int, tie: Int) -> Int:
     """Number of the entry with a given key, which is there."""
     i = 0
@@ -154,7 +153,7 @@ def number_of(s: Pointers, ys: Int, ties: Int, y: Int, tie: Int) -> Int:
     return i
 
 
-@njit(cache=True)
+@kernel
 def resolve(s: Pointers, root: Int, kr: Int, place: Int, y: Int, tie: Int) -> Int:
     """The exact place of an entry with a given key: most are never asked for, so walks do not look for it."""
     if place & SOMEWHERE != SOMEWHERE:

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numba import njit
-
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     BOXES,
     EDGE,
@@ -54,20 +53,20 @@ class OutputPointers(NamedTuple):
     hi: Any
 
 
-@njit(cache=True)
+@kernel
 def side_of(s: Pointers, side: Int) -> tuple[Int, Int]:
     """Where in `work` the first field of a side is, and how far it is to the next field."""
     stride = s.head[K] + 2
     return side * WORK_FIELDS * stride, stride
 
 
-@njit(cache=True)
+@kernel
 def group_of(groups: Int, k: Int, a: Int) -> Int:
     """Number of the group that column a of k belongs to: balanced groups, or each column is one."""
     return a if groups == k else ((a + 1) * groups - 1) // k
 
 
-@njit(cache=True)
+@kernel
 def find_lows(s: Pointers, of: Int, side: Int, ni: Int, bi: Int, i: Int, x: Int, y: Int, tie: Int) -> Int:
     """Find the k nearest entries with keys below (y, tie), from a place on, and the segments up to them; how many."""
     at, stride = side_of(s, side)
@@ -99,7 +98,7 @@ def find_lows(s: Pointers, of: Int, side: Int, ni: Int, bi: Int, i: Int, x: Int,
     return n
 
 
-@njit(cache=True)
+@kernel
 def put_box(out: OutputPointers, at: Int, lo_min: Int, lo_max: Int, hi_min: Int, hi_max: Int) -> None:
     """Write a box."""
     out.lo[2 * at] = lo_min
@@ -108,7 +107,7 @@ def put_box(out: OutputPointers, at: Int, lo_min: Int, lo_max: Int, hi_min: Int,
     out.hi[2 * at + 1] = hi_max
 
 
-@njit(cache=True)
+@kernel
 def send(s: Pointers, out: OutputPointers, entry: Int, is_gone: bool, boxes: Int) -> None:
     """The boxes written since the last send, up to so many in all, are for this entry; nothing is sent to no one."""
     if boxes > s.head[BOXES]:
@@ -120,7 +119,7 @@ def send(s: Pointers, out: OutputPointers, entry: Int, is_gone: bool, boxes: Int
         s.head[BOXES] = boxes
 
 
-@njit(cache=True)
+@kernel
 def send_stairs(s: Pointers, out: OutputPointers, x: Int, lefts: Int, entry: Int, is_gone: bool) -> None:
     """Send an entry to the points that hold it, given its low entries."""
     left, stride = side_of(s, LEFT)
@@ -146,7 +145,7 @@ def send_stairs(s: Pointers, out: OutputPointers, x: Int, lefts: Int, entry: Int
     send(s, out, entry, is_gone, boxes)
 
 
-@njit(cache=True)
+@kernel
 def rise(
     s: Pointers, out: OutputPointers, of: Int, place: Int, skip: Int, x: Int, y: Int, tie: Int, entry: Int
 ) -> None:

@@ -18,8 +18,7 @@ segment, so the next one met is the lowest of those; its segment is then cut in 
 
 from __future__ import annotations
 
-from numba import njit
-
+from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     BOXES,
     EDGE,
@@ -57,7 +56,7 @@ from tidings.kernels.rankings_stairs import (
 )
 
 
-@njit(cache=True)
+@kernel
 def chain_columns(s: Pointers, side: Int, p: Int, lefts: Int, rights: Int) -> tuple[Int, Int]:
     """First and last column of a chain: a low entries on the left, and so k - 1 - a on the right, if there are so many."""
     k = s.head[K]
@@ -66,7 +65,7 @@ def chain_columns(s: Pointers, side: Int, p: Int, lefts: Int, rights: Int) -> tu
     return max(0, k - 1 - rights), min(k - 1 - p, lefts)
 
 
-@njit(cache=True)
+@kernel
 def send_chain(
     s: Pointers, out: OutputPointers, side: Int, p: Int, x: Int, lefts: Int, rights: Int, entry: Int
 ) -> None:
@@ -94,7 +93,7 @@ def send_chain(
     send(s, out, entry, False, boxes)
 
 
-@njit(cache=True)
+@kernel
 def end_of(s: Pointers, of: Int) -> Int:
     """The place behind the last entry of a set."""
     root, nodes, kr = root_of(s, of)
@@ -102,7 +101,7 @@ def end_of(s: Pointers, of: Int) -> Int:
     return place_of(nodes - 1, blocks - 1, child_of(s, node, kn, blocks - 1)[1])
 
 
-@njit(cache=True)
+@kernel
 def measure(s: Pointers, of: Int, side: Int, a: Int, inner: Int, outer: Int) -> None:
     """Find the lowest entry of the segment behind a low entries, between two places, neither of them included."""
     at, stride = side_of(s, side)
@@ -116,7 +115,7 @@ def measure(s: Pointers, of: Int, side: Int, a: Int, inner: Int, outer: Int) -> 
     s.work[at + LEAST_PLACE * stride + a] = least
 
 
-@njit(cache=True)
+@kernel
 def enter_low(s: Pointers, of: Int, side: Int, p: Int, n: Int, x: Int, place: Int) -> Int:
     """Make an entry low that is the lowest of the segment behind p of n low ones; returns the new n, at most k."""
     at, stride = side_of(s, side)
@@ -139,7 +138,7 @@ def enter_low(s: Pointers, of: Int, side: Int, p: Int, n: Int, x: Int, place: In
     return min(n + 1, k)
 
 
-@njit(cache=True)
+@kernel
 def lowest_segment(s: Pointers, side: Int, n: Int) -> tuple[Int, Int, Int]:
     """The lowest key in the segments of a side, and the number of that segment; -1 if all are empty.
 
@@ -158,7 +157,7 @@ def lowest_segment(s: Pointers, side: Int, n: Int) -> tuple[Int, Int, Int]:
     return y, tie, found
 
 
-@njit(cache=True)
+@kernel
 def has_stairs(s: Pointers, x: Int, lefts: Int) -> bool:
     """True if any point is left that would hold the entry at x."""
     left, stride = side_of(s, LEFT)
@@ -170,7 +169,7 @@ def has_stairs(s: Pointers, x: Int, lefts: Int) -> bool:
     return bool(a < k and s.work[right + EDGE * stride + k - a] >= x)
 
 
-@njit(cache=True)
+@kernel
 def sweep(
     s: Pointers,
     out: OutputPointers,
@@ -223,7 +222,7 @@ def sweep(
     return True
 
 
-@njit(cache=True)
+@kernel
 def fall(
     s: Pointers,
     out: OutputPointers,

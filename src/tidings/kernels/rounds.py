@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_arrays import I64
+from tidings.kernels.jit import kernel
 
 NOTHING = -1
 
 
-@njit(cache=True)
+@kernel
 def rounds(kind: I64, touched: I64, size: int) -> I64:
     """A round for each step, such that of two steps of different kinds that touch the same, the later has a later round.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.shortlists_arrays import I32, I64, MARK, NONE, Int, grown, look_ahead
 from tidings.kernels.shortlists_change import change_lists
 from tidings.kernels.shortlists_difference import (
@@ -24,7 +24,7 @@ from tidings.kernels.shortlists_show import show
 Flags = NDArray[np.bool_]
 
 
-@njit(cache=True)
+@kernel
 def apply(
     head: I64,
     lists: I32,

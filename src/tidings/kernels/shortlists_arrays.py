@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tidings.kernels.jit import kernel
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -36,7 +37,7 @@ AHEAD = 32
 """Lists read a little ahead of their turn."""
 
 
-@njit(cache=True)
+@kernel
 def is_before(items: I64, a: Int, b: Int) -> bool:
     """Whether an item stands before another."""
     if items[a, RANK] != items[b, RANK]:
@@ -44,7 +45,7 @@ def is_before(items: I64, a: Int, b: Int) -> bool:
     return bool(items[a, TIE] < items[b, TIE])
 
 
-@njit(cache=True)
+@kernel
 def with_room(head: I64, lists: I32, memory: I32, words: Int) -> I32:
     """Memory with room for so many words at the top: the same, or all runs moved together into new memory."""
     if head[TOP] + words <= len(memory):
@@ -64,7 +65,7 @@ def with_room(head: I64, lists: I32, memory: I32, words: Int) -> I32:
     return moved
 
 
-@njit(cache=True)
+@kernel
 def with_room_in(head: I64, lists: I32, memory: I32, number: Int, size: Int, k: Int) -> I32:
     """Memory in which the list has room for so many items, at most k."""
     room = lists[number, ROOM]
@@ -81,7 +82,7 @@ def with_room_in(head: I64, lists: I32, memory: I32, number: Int, size: Int, k: 
     return memory
 
 
-@njit(cache=True)
+@kernel
 def look_ahead(head: I64, lists: I32, memory: I32, numbers: I64, start: Int, stop: Int) -> Int:
     """Reads a little of the next lists of numbers[start:stop]; gives the first one it has not read.
 
@@ -100,7 +101,7 @@ def look_ahead(head: I64, lists: I32, memory: I32, numbers: I64, start: Int, sto
     return stop
 
 
-@njit(cache=True)
+@kernel
 def grown(values: Any, size: Int) -> Any:
     """The same values in a longer array, at least of this length."""
     longer = np.empty((max(size, 2 * len(values)), *values.shape[1:]), values.dtype)

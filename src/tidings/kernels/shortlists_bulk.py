@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.shortlists_arrays import (
     HOME,
     I32,
@@ -28,7 +28,7 @@ from tidings.kernels.shortlists_change import insert, place_for
 Flags = NDArray[np.bool_]
 
 
-@njit(cache=True)
+@kernel
 def open_lists(head: I64, lists: I32, is_first: Flags) -> I64:
     """Numbers of new, empty lists; each that is not the first of a group is in the group of the one before it."""
     numbers = np.empty(len(is_first), np.int64)
@@ -49,7 +49,7 @@ def open_lists(head: I64, lists: I32, is_first: Flags) -> I64:
     return numbers
 
 
-@njit(cache=True)
+@kernel
 def close_lists(head: I64, lists: I32, numbers: I64) -> None:
     """Forgets lists, of all groups that they are in all."""
     for i in range(len(numbers)):
@@ -61,7 +61,7 @@ def close_lists(head: I64, lists: I32, numbers: I64) -> None:
     head[LIST_COUNT] -= len(numbers)
 
 
-@njit(cache=True)
+@kernel
 def fill(head: I64, lists: I32, memory: I32, items: I64, k: Int, numbers: I64, starts: I64, held: I64) -> I32:
     """Lets list numbers[i] hold the first k of held[starts[i]:starts[i + 1]] and nothing else; gives the memory.
 
@@ -79,7 +79,7 @@ def fill(head: I64, lists: I32, memory: I32, items: I64, k: Int, numbers: I64, s
     return memory
 
 
-@njit(cache=True)
+@kernel
 def members(lists: I32, homes: I64) -> tuple[I64, I64]:
     """(starts, numbers): the lists of group i, given by its first one, are numbers[starts[i]:starts[i + 1]]."""
     starts = np.zeros(len(homes) + 1, np.int64)
@@ -98,7 +98,7 @@ def members(lists: I32, homes: I64) -> tuple[I64, I64]:
     return starts, numbers
 
 
-@njit(cache=True)
+@kernel
 def read(lists: I32, memory: I32, numbers: I64) -> tuple[I64, I32]:
     """(starts, items): list numbers[i] holds items[starts[i]:starts[i + 1]]."""
     starts = np.zeros(len(numbers) + 1, np.int64)
@@ -112,7 +112,7 @@ def read(lists: I32, memory: I32, numbers: I64) -> tuple[I64, I32]:
     return starts, held
 
 
-@njit(cache=True)
+@kernel
 def mark_held(head: I64, lists: I32, memory: I32, is_held: Flags) -> None:
     """Marks all items that some list holds."""
     for number in range(head[LIST_TOP]):

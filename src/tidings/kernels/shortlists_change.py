@@ -5,9 +5,9 @@ that is gone, and lets the last of more than k go.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.shortlists_arrays import (
     HOME,
     I32,
@@ -28,7 +28,7 @@ from tidings.kernels.shortlists_show import show
 Flags = NDArray[np.bool_]
 
 
-@njit(cache=True)
+@kernel
 def find(lists: I32, memory: I32, items: I64, number: Int, tie: Int) -> Int:
     """Where in the memory the list's item with this tie is, or NONE."""
     start = lists[number, START]
@@ -38,7 +38,7 @@ def find(lists: I32, memory: I32, items: I64, number: Int, tie: Int) -> Int:
     return NONE
 
 
-@njit(cache=True)
+@kernel
 def place_for(lists: I32, memory: I32, items: I64, number: Int, item: Int) -> Int:
     """Where in the memory the list's first item is that does not stand before this one; its end if there is none."""
     low = lists[number, START]
@@ -52,7 +52,7 @@ def place_for(lists: I32, memory: I32, items: I64, number: Int, item: Int) -> In
     return low
 
 
-@njit(cache=True)
+@kernel
 def remove(lists: I32, memory: I32, number: Int, at: Int) -> None:
     """Takes the item at a place out of a list."""
     lists[number, SIZE] -= 1
@@ -60,7 +60,7 @@ def remove(lists: I32, memory: I32, number: Int, at: Int) -> None:
         memory[i] = memory[i + 1]
 
 
-@njit(cache=True)
+@kernel
 def insert(lists: I32, memory: I32, number: Int, at: Int, item: Int, k: Int) -> None:
     """Puts an item at a place of a list that has room for it, or k items; the last of more than k goes."""
     end = lists[number, START] + lists[number, SIZE]
@@ -75,7 +75,7 @@ def insert(lists: I32, memory: I32, number: Int, at: Int, item: Int, k: Int) -> 
     memory[at] = item
 
 
-@njit(cache=True)
+@kernel
 def change_lists(
     head: I64,
     lists: I32,

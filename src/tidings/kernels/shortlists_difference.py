@@ -7,8 +7,8 @@ with the same tie, and both differ to the eye, makes a pair with it. The rest go
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.shortlists_arrays import I32, I64, LOOK, NONE, TIE, Int
 
 # Fields of a kind: its batch, its hash, and where its pairs begin and end.
@@ -17,7 +17,7 @@ _SEED, _FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD)
 _SHIFT = np.uint64(32)
 
 
-@njit(cache=True)
+@kernel
 def difference(
     items: I64, balance: I32, old: I32, old_start: Int, old_stop: Int, new: I32, new_size: Int, pairs: I32, at: Int
 ) -> Int:
@@ -84,7 +84,7 @@ def difference(
     return at
 
 
-@njit(cache=True)
+@kernel
 def hash_pairs(pairs: I32, start: Int, stop: Int) -> Int:
     """A number that equal differences have in common, and others hardly ever."""
     mixed = _SEED
@@ -95,7 +95,7 @@ def hash_pairs(pairs: I32, start: Int, stop: Int) -> Int:
     return np.int64(mixed >> np.uint64(1))
 
 
-@njit(cache=True)
+@kernel
 def find_kind(table: I32, kinds: I64, pairs: I32, first: Int, start: Int, stop: Int, hashed: Int) -> Int:
     """Where in the table the kind of the difference pairs[start:stop] is, or is to be put.
 
@@ -115,7 +115,7 @@ def find_kind(table: I32, kinds: I64, pairs: I32, first: Int, start: Int, stop: 
     return at
 
 
-@njit(cache=True)
+@kernel
 def wider(table: I32, kinds: I64, first: Int, count: Int) -> I32:
     """The table of the kinds first .. count - 1, twice as long."""
     longer = np.full(2 * len(table), NONE, np.int32)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.shortlists_arrays import I32, I64, NEXT, NONE, SIZE, START, Int, is_before
 
 
-@njit(cache=True)
+@kernel
 def _merge(lists: I32, memory: I32, items: I64, number: Int, k: Int, out: I32, at: Int, size: Int) -> Int:
     """Merges a list into the first `size` items at out[at:]; gives how many there are then, at most k."""
     start, count = lists[number, START], lists[number, SIZE]
@@ -30,7 +30,7 @@ def _merge(lists: I32, memory: I32, items: I64, number: Int, k: Int, out: I32, a
     return min(k, size + count)
 
 
-@njit(cache=True)
+@kernel
 def show(lists: I32, memory: I32, items: I64, home: Int, k: Int, out: I32, at: Int) -> Int:
     """Writes what a group shows to out[at:], which has room for 2 k; gives how many items that is."""
     start, size = lists[home, START], lists[home, SIZE]
@@ -43,7 +43,7 @@ def show(lists: I32, memory: I32, items: I64, home: Int, k: Int, out: I32, at: I
     return size
 
 
-@njit(cache=True)
+@kernel
 def show_many(lists: I32, memory: I32, items: I64, homes: I64, k: Int) -> tuple[I64, I32]:
     """(starts, items): what group i shows is items[starts[i]:starts[i + 1]]."""
     starts = np.zeros(len(homes) + 1, np.int64)

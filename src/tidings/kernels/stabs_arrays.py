@@ -14,8 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tidings.kernels.jit import kernel
 
 I64 = NDArray[np.int64]
 Int = Any
@@ -35,7 +36,7 @@ SLACK = 8
 """So many anchors may there be at any time beyond half as many again as there are witnesses."""
 
 
-@njit(cache=True)
+@kernel
 def home_of(table: I64, lo: Int, hi: Int) -> Int:
     """The slot at which the search for an interval starts."""
     mixed = np.uint64(lo) * np.uint64(0x9E3779B97F4A7C15)
@@ -44,7 +45,7 @@ def home_of(table: I64, lo: Int, hi: Int) -> Int:
     return np.int64(((mixed >> np.uint64(32)) * np.uint64(table.shape[0])) >> np.uint64(32))
 
 
-@njit(cache=True)
+@kernel
 def slot_of(table: I64, lo: Int, hi: Int) -> Int:
     """The slot of an interval, or the free one where it would stand."""
     slot = home_of(table, lo, hi)
@@ -55,7 +56,7 @@ def slot_of(table: I64, lo: Int, hi: Int) -> Int:
     return slot
 
 
-@njit(cache=True)
+@kernel
 def clear_slot(table: I64, slot: Int) -> None:
     """Free a slot, and move up those behind it that would not be found any more."""
     size = table.shape[0]

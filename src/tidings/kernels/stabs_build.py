@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.stabs_arrays import (
     ANCHOR,
     HI,
@@ -17,7 +17,7 @@ from tidings.kernels.stabs_arrays import (
 )
 
 
-@njit(cache=True)
+@kernel
 def fill(head: I64, table: I64, los: I64, his: I64) -> None:
     """Add intervals to a table with room for them, and to nothing else."""
     for i in range(los.shape[0]):
@@ -28,7 +28,7 @@ def fill(head: I64, table: I64, los: I64, his: I64) -> None:
             head[INTERVALS] += 1
 
 
-@njit(cache=True)
+@kernel
 def rehash(table: I64, other: I64) -> None:
     """Copy all intervals into an empty table of another size."""
     for i in range(table.shape[0]):
@@ -38,7 +38,7 @@ def rehash(table: I64, other: I64) -> None:
                 other[slot, field] = table[i, field]
 
 
-@njit(cache=True)
+@kernel
 def list_slots(head: I64, table: I64) -> tuple[I64, I64]:
     """Slots and upper ends of all intervals."""
     slots = np.empty(head[INTERVALS], np.int64)
@@ -51,7 +51,7 @@ def list_slots(head: I64, table: I64) -> tuple[I64, I64]:
     return slots, his
 
 
-@njit(cache=True)
+@kernel
 def stab_all(table: I64, slots: I64, order: I64) -> tuple[I64, I64, I64]:
     """Give every interval its anchor anew, by the order of their upper ends.
 
@@ -72,7 +72,7 @@ def stab_all(table: I64, slots: I64, order: I64) -> tuple[I64, I64, I64]:
     return anchors[: last + 1], witness_los[: last + 1], counts[: last + 1]
 
 
-@njit(cache=True)
+@kernel
 def fill_stabbed(stabbed: I64, anchors: I64, counts: I64) -> None:
     """Fill an empty table with how many intervals each anchor stabs."""
     for i in range(anchors.shape[0]):

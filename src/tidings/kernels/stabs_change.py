@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from tidings.kernels.jit import kernel
 from tidings.kernels.ladders_arrays import CODE_MIN, SIZE, TOP, block_of
 from tidings.kernels.ladders_change import put, room_needed, take
 from tidings.kernels.ladders_find import NOWHERE, find_block, first_from, place_in
@@ -29,13 +28,13 @@ from tidings.kernels.stabs_arrays import (
 )
 
 
-@njit(cache=True)
+@kernel
 def is_too_many(ladders: I64) -> bool:
     """Whether there are more than 1.5 anchors for each witness, and SLACK."""
     return bool(2 * ladders[ANCHORS, SIZE] > 3 * ladders[WITNESSES, SIZE] + 2 * SLACK)
 
 
-@njit(cache=True)
+@kernel
 def put_pair(pool_head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int, code: Int, entry: Int) -> None:
     """Put a pair into a ladder that does not have it."""
     block = find_block(ladders, codes, entries, ladder, code, entry)
@@ -44,7 +43,7 @@ def put_pair(pool_head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int
     put(pool_head, ladders, codes, entries, ladder, block, place, code, entry)
 
 
-@njit(cache=True)
+@kernel
 def take_pair(pool_head: I64, ladders: I64, codes: I64, entries: I64, ladder: Int, code: Int, entry: Int) -> None:
     """Take a pair out of a ladder, if it has it."""
     block = find_block(ladders, codes, entries, ladder, code, entry)
@@ -54,7 +53,7 @@ def take_pair(pool_head: I64, ladders: I64, codes: I64, entries: I64, ladder: In
         take(pool_head, ladders, codes, entries, ladder, block, place)
 
 
-@njit(cache=True)
+@kernel
 def stab_one(stabbed: I64, pool_head: I64, ladders: I64, codes: I64, entries: I64, lo: Int, hi: Int) -> Int:
     """The anchor of a new interval: the first one it contains, or else a new one at its upper end."""
     at = first_from(ladders, codes, entries, ANCHORS, lo, 0)
@@ -69,7 +68,7 @@ def stab_one(stabbed: I64, pool_head: I64, ladders: I64, codes: I64, entries: I6
     return anchor
 
 
-@njit(cache=True)
+@kernel
 def add(
     head: I64,
     table: I64,
@@ -104,7 +103,7 @@ def add(
     return NEEDS_REBUILD if is_too_many(ladders) else DONE
 
 
-@njit(cache=True)
+@kernel
 def remove(
     head: I64,
     table: I64,

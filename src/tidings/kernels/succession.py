@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_arrays import I64
+from tidings.kernels.jit import kernel
 
 
-@njit(cache=True)
+@kernel
 def succeed(held: I64, place: I64, new: I64) -> I64:
     """Puts new[i] into held[place[i]], one after the other; gives what each found there."""
     old = np.empty(len(place), np.int64)
@@ -18,7 +18,7 @@ def succeed(held: I64, place: I64, new: I64) -> I64:
     return old
 
 
-@njit(cache=True)
+@kernel
 def number_kinds(batch: I64, old: I64, new: I64, versions: int) -> tuple[I64, I64]:
     """(kind of each entry, an entry of each kind); entries of one batch that go from the same to the same are a kind.
 

@@ -19,8 +19,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tidings.kernels.jit import kernel
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -71,12 +72,12 @@ class Rows(NamedTuple):
     """[tables, columns at most]: columns of the primary key, then NONE."""
 
 
-@njit(cache=True)
+@kernel
 def table_of(rows: Rows, version: Int) -> Int:
     return rows.page_table[version >> PAGE_BITS]
 
 
-@njit(cache=True)
+@kernel
 def record_of(rows: Rows, version: Int) -> Int:
     """Where the version's record begins in `words`."""
     page = version >> PAGE_BITS
@@ -84,24 +85,24 @@ def record_of(rows: Rows, version: Int) -> Int:
     return rows.page_base[page] + (version & (PAGE - 1)) * width
 
 
-@njit(cache=True)
+@kernel
 def is_valid(rows: Rows, record: Int, column: Int) -> bool:
     """Whether the value is not null."""
     return (rows.words[record + RECORD_VALID + (column >> 6)] >> (column & 63)) & 1 != 0
 
 
-@njit(cache=True)
+@kernel
 def code_at(rows: Rows, record: Int, table: Int, column: Int) -> Int:
     return rows.words[record + rows.layout[table, CODES] + column]
 
 
-@njit(cache=True)
+@kernel
 def equal_at(rows: Rows, record: Int, table: Int, column: Int) -> Int:
     """The equality code."""
     return rows.words[record + rows.layout[table, EQUALS] + column]
 
 
-@njit(cache=True)
+@kernel
 def text_at(rows: Rows, record: Int, table: Int, column: Int) -> tuple[Int, Int]:
     """(start, stop) of the value's text in `rows.text`."""
     first = record + rows.layout[table, ENDS]
@@ -110,7 +111,7 @@ def text_at(rows: Rows, record: Int, table: Int, column: Int) -> tuple[Int, Int]
     return begin, start + rows.words[first + column]
 
 
-@njit(cache=True)
+@kernel
 def same_bytes(a: U8, a_start: Int, a_stop: Int, b: U8, b_start: Int, b_stop: Int) -> bool:
     if a_stop - a_start != b_stop - b_start:
         return False
@@ -120,14 +121,14 @@ def same_bytes(a: U8, a_start: Int, a_stop: Int, b: U8, b_start: Int, b_stop: In
     return True
 
 
-@njit(cache=True)
+@kernel
 def same_text(rows: Rows, record: Int, table: Int, column: Int, other: U8, start: Int, stop: Int) -> bool:
     """Whether the value's text is the given one: verifies a hit by equality codes of TEXT."""
     begin, end = text_at(rows, record, table, column)
     return same_bytes(rows.text, begin, end, other, start, stop)
 
 
-@njit(cache=True)
+@kernel
 def same_value(rows: Rows, a: Int, b: Int, table: Int, column: Int) -> bool:
     """Whether two records of one table agree in a column; null is as null, and zero has no sign."""
     valid = is_valid(rows, a, column)
@@ -143,7 +144,7 @@ def same_value(rows: Rows, a: Int, b: Int, table: Int, column: Int) -> bool:
     return same_text(rows, a, table, column, rows.text, start, stop)
 
 
-@njit(cache=True)
+@kernel
 def joins_with(rows: Rows, a: Int, a_table: Int, a_column: Int, b: Int, b_table: Int, b_column: Int) -> bool:
     """Whether values of two records, of columns of one type, are equal and not null."""
     if not is_valid(rows, a, a_column) or not is_valid(rows, b, b_column):
@@ -161,7 +162,7 @@ _SEED = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 
 
-@njit(cache=True)
+@kernel
 def mix(seed: Int, value: Int) -> Int:
     """A step of hashing int64 numbers: mix(mix(seed, a), b) is a hash of (a, b)."""
     mixed = (np.uint64(seed) ^ np.uint64(value)) * _FACTOR
@@ -171,7 +172,7 @@ def mix(seed: Int, value: Int) -> Int:
     return np.int64(mixed)
 
 
-@njit(cache=True)
+@kernel
 def hash_bytes(data: U8, start: Int, stop: Int) -> Int:
     """Hash of a text; the equality code of TEXT and BINARY values."""
     hashed = np.int64(stop - start)
@@ -190,7 +191,7 @@ def hash_bytes(data: U8, start: Int, stop: Int) -> Int:
     return hashed
 
 
-@njit(cache=True)
+@kernel
 def _text_byte(text: U8, at: Int) -> tuple[Int, Int]:
     """(byte of the value, next place) at a place inside a JSON string; escapes as Python's encoder writes them."""
     byte = np.int64(text[at])
@@ -216,7 +217,7 @@ def _text_byte(text: U8, at: Int) -> tuple[Int, Int]:
     return np.int64(kind), at + 2
 
 
-@njit(cache=True)
+@kernel
 def compare_texts(a: U8, a_start: Int, a_stop: Int, b: U8, b_start: Int, b_stop: Int) -> Int:
     """-1, 0 or 1: order of two JSON strings (quotes included) by their values, in code points."""
     i, j = a_start + 1, b_start + 1
@@ -230,7 +231,7 @@ def compare_texts(a: U8, a_start: Int, a_stop: Int, b: U8, b_start: Int, b_stop:
     return -1 if j < b_stop - 1 else 0
 
 
-@njit(cache=True)
+@kernel
 def compare_keys(rows: Rows, a: Int, b: Int, table: Int) -> Int:
     """-1, 0 or 1: order of two records of one table by primary key: the order of ties and of joined rows."""
     for i in range(rows.keys.shape[1]):
@@ -249,7 +250,7 @@ def compare_keys(rows: Rows, a: Int, b: Int, table: Int) -> Int:
     return 0
 
 
-@njit(cache=True)
+@kernel
 def is_current(rows: Rows, version: Int, event: Int) -> bool:
     """Whether the version was in its table just after the event of this micro-batch (NONE: before the first)."""
     return rows.alive[version] != 0 and rows.since[version] <= event and event < rows.until[version]

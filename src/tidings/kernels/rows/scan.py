@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.rows.change import (
     DELETE,
     INSERT,
@@ -74,14 +74,14 @@ class Names(NamedTuple):
     """[tables]: 0 for tables whose records are not rows."""
 
 
-@njit(cache=True)
+@kernel
 def _skip(data: U8, at: Int, end: Int) -> Int:
     while at < end and (data[at] == 32 or data[at] == 9):
         at += 1
     return at
 
 
-@njit(cache=True)
+@kernel
 def _word(data: U8, at: Int, end: Int, word: U8) -> Int:
     """The place behind the word if it stands here, else NONE."""
     if at == NONE or end - at < len(word):
@@ -92,7 +92,7 @@ def _word(data: U8, at: Int, end: Int, word: U8) -> Int:
     return at + len(word)
 
 
-@njit(cache=True)
+@kernel
 def _byte(data: U8, at: Int, end: Int, byte: Int) -> Int:
     """The place behind the byte, and white space around it, if it stands here, else NONE."""
     if at == NONE:
@@ -103,13 +103,13 @@ def _byte(data: U8, at: Int, end: Int, byte: Int) -> Int:
     return _skip(data, at + 1, end)
 
 
-@njit(cache=True)
+@kernel
 def _field(data: U8, at: Int, end: Int, name: U8) -> Int:
     """The place of the value of a field of that name."""
     return _byte(data, _word(data, at, end, name), end, 58)
 
 
-@njit(cache=True)
+@kernel
 def _string(data: U8, at: Int, end: Int) -> Int:
     """The place behind a string of valid UTF-8 without escapes, else NONE."""
     if at >= end or data[at] != 34:
@@ -144,7 +144,7 @@ def _string(data: U8, at: Int, end: Int) -> Int:
     return np.int64(NONE)
 
 
-@njit(cache=True)
+@kernel
 def _integer(data: U8, at: Int, end: Int) -> tuple[Int, Int]:
     """(place behind an integer of at most 18 digits, its value), or (NONE, 0)."""
     is_negative = at < end and data[at] == 45
@@ -161,7 +161,7 @@ def _integer(data: U8, at: Int, end: Int) -> tuple[Int, Int]:
     return at, -value if is_negative else value
 
 
-@njit(cache=True)
+@kernel
 def _double(data: U8, at: Int, end: Int) -> tuple[Int, Int]:
     """(place behind a number, its code), or (NONE, 0) unless it is the shortest text of that double.
 
@@ -207,7 +207,7 @@ def _double(data: U8, at: Int, end: Int) -> tuple[Int, Int]:
     return at, bits if bits >= 0 else bits ^ _MIRROR
 
 
-@njit(cache=True)
+@kernel
 def _digits(data: U8, at: Int, count: Int) -> Int:
     """The number of so many digits, or NONE."""
     value = np.int64(0)
@@ -218,7 +218,7 @@ def _digits(data: U8, at: Int, count: Int) -> Int:
     return value
 
 
-@njit(cache=True)
+@kernel
 def _days(year: Int, month: Int, day: Int) -> Int:
     """Days since 1970-01-01."""
     y = year - 1 if month <= 2 else year
@@ -228,7 +228,7 @@ def _days(year: Int, month: Int, day: Int) -> Int:
     return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
 
 
-@njit(cache=True)
+@kernel
 def _moment(data: U8, at: Int, end: Int, has_time: bool) -> tuple[Int, Int]:
     """(place behind a date or a timestamp, its code), or (NONE, 0)."""
     none = np.int64(NONE), np.int64(0)
@@ -263,7 +263,7 @@ def _moment(data: U8, at: Int, end: Int, has_time: bool) -> tuple[Int, Int]:
     return at + 1, code
 
 
-@njit(cache=True)
+@kernel
 def text_code(data: U8, start: Int, stop: Int) -> Int:
     """Code of a text without escapes: its first eight bytes as a number."""
     word = np.uint64(0)
@@ -273,7 +273,7 @@ def text_code(data: U8, start: Int, stop: Int) -> Int:
     return np.int64(word ^ np.uint64(2**63))
 
 
-@njit(cache=True)
+@kernel
 def _value(data: U8, at: Int, end: Int, type: Int) -> tuple[Int, Int]:
     """(place behind a value of the type, its code), or (NONE, 0)."""
     none = np.int64(NONE), np.int64(0)
@@ -297,7 +297,7 @@ def _value(data: U8, at: Int, end: Int, type: Int) -> tuple[Int, Int]:
     return none
 
 
-@njit(cache=True)
+@kernel
 def write_version(rows: Rows, keys: Keys, version: Int, table: Int, data: U8, cells: I64) -> None:
     """Writes a record whose values stand in `data`: cells [columns, 4] of start, stop, code, valid."""
     record, layout = record_of(rows, version), rows.layout
@@ -328,7 +328,7 @@ def write_version(rows: Rows, keys: Keys, version: Int, table: Int, data: U8, ce
     keys.counts[TEXT_END] = end
 
 
-@njit(cache=True)
+@kernel
 def _scan_row(data: U8, at: Int, end: Int, names: Names, table: Int, columns: Int, is_delete: bool, cells: I64) -> Int:
     """The place behind a row, whose values are put into `cells`; NONE if it is odd in any way."""
     for column in range(columns):
@@ -387,7 +387,7 @@ def _scan_row(data: U8, at: Int, end: Int, names: Names, table: Int, columns: In
     return at
 
 
-@njit(cache=True)
+@kernel
 def scan_lines(
     rows: Rows,
     keys: Keys,
@@ -466,7 +466,7 @@ STATUS, SEQ, OP, VERSION, OUTCOME, OLD, NEW, RECORD_FIELDS = range(8)
 NO_ROOM, HAS_ODD, IS_DUE = -1, -2, -3
 
 
-@njit(cache=True)
+@kernel
 def run_lines(
     rows: Rows,
     keys: Keys,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, NONE, U8, Int, mix
 from tidings.kernels.stabbing.layout import (
     BOX,
@@ -72,7 +72,7 @@ from tidings.kernels.stabbing.tree import drop_tree, rebuild, rebuild_words, tai
 PLACING, JOINING, PACKING, DONE = range(4)
 
 
-@njit(cache=True)
+@kernel
 def put_bucket(table: I64, hashed: Int, bucket: Int) -> None:
     last = (table.shape[0] >> 1) - 1
     slot = hashed & last
@@ -81,7 +81,7 @@ def put_bucket(table: I64, hashed: Int, bucket: Int) -> None:
     table[2 * slot], table[2 * slot + 1] = hashed, bucket
 
 
-@njit(cache=True)
+@kernel
 def rehash(table: I64, larger: I64) -> None:
     """Moves all buckets to a larger table."""
     for slot in range(table.shape[0] >> 1):
@@ -89,7 +89,7 @@ def rehash(table: I64, larger: I64) -> None:
             put_bucket(larger, table[2 * slot], table[2 * slot + 1])
 
 
-@njit(cache=True)
+@kernel
 def take_bucket(table: I64, hashed: Int, bucket: Int) -> None:
     """Removes a bucket; those that were displaced by it move up."""
     last = (table.shape[0] >> 1) - 1
@@ -105,7 +105,7 @@ def take_bucket(table: I64, hashed: Int, bucket: Int) -> None:
     table[2 * hole], table[2 * hole + 1] = 0, NOWHERE
 
 
-@njit(cache=True)
+@kernel
 def move_bucket(boxes: Boxes, bucket: Int, target: Int) -> None:
     """Copies a bucket to a larger extent and tells all who know where it is."""
     arena = boxes.arena
@@ -124,7 +124,7 @@ def move_bucket(boxes: Boxes, bucket: Int, target: Int) -> None:
     release(boxes, bucket, arena[bucket + BUCKET_WORDS])
 
 
-@njit(cache=True)
+@kernel
 def new_bucket(boxes: Boxes, of: Int, x: I64, text: U8) -> Int:
     arena = boxes.arena
     n = boxes.sets[of + SET_AXES]
@@ -148,7 +148,7 @@ def new_bucket(boxes: Boxes, of: Int, x: I64, text: U8) -> Int:
     return bucket
 
 
-@njit(cache=True)
+@kernel
 def new_cell(boxes: Boxes, bucket: Int, shape: Int) -> Int:
     """A cell at the end of a bucket, which may have to move."""
     arena, head = boxes.arena, boxes.head
@@ -173,7 +173,7 @@ def new_cell(boxes: Boxes, bucket: Int, shape: Int) -> Int:
     return cell
 
 
-@njit(cache=True)
+@kernel
 def cell_for(boxes: Boxes, of: Int, shape: Int, x: I64, text: U8) -> Int:
     """The cell of boxes with the constants of vector x[0] and the given ranges; NONE if there is no room for it."""
     bucket = find_bucket(pointers_of(boxes, text, x), of, np.int64(0))
@@ -199,7 +199,7 @@ def cell_for(boxes: Boxes, of: Int, shape: Int, x: I64, text: U8) -> Int:
     return new_cell(boxes, bucket, shape)
 
 
-@njit(cache=True)
+@kernel
 def grow_cell(boxes: Boxes, cell: Int) -> bool:
     """Makes room for the boxes that are coming; False if the arena has none."""
     arena = boxes.arena
@@ -218,7 +218,7 @@ def grow_cell(boxes: Boxes, cell: Int) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def new_box(boxes: Boxes) -> Int:
     head = boxes.head
     box = head[BOX_FREE]
@@ -231,7 +231,7 @@ def new_box(boxes: Boxes) -> Int:
     return box
 
 
-@njit(cache=True)
+@kernel
 def add_boxes(
     boxes: Boxes,
     of: Int,
@@ -312,7 +312,7 @@ def add_boxes(
     return True
 
 
-@njit(cache=True)
+@kernel
 def drop_bucket(boxes: Boxes, bucket: Int) -> None:
     arena, of = boxes.arena, boxes.arena[bucket + BUCKET_SET]
     n = boxes.sets[of + SET_AXES]
@@ -328,7 +328,7 @@ def drop_bucket(boxes: Boxes, bucket: Int) -> None:
         boxes.sets[of + SET_WATCH] = 0
 
 
-@njit(cache=True)
+@kernel
 def drop_cell(boxes: Boxes, cell: Int) -> None:
     """Forgets an empty cell, and its bucket with the last one."""
     arena, head = boxes.arena, boxes.head
@@ -349,7 +349,7 @@ def drop_cell(boxes: Boxes, cell: Int) -> None:
         drop_bucket(boxes, bucket)
 
 
-@njit(cache=True)
+@kernel
 def take_box(boxes: Boxes, cell: Int, position: Int) -> None:
     """Takes a box from its cell: the last newcomer takes its place, or in a tree it is marked as one that holds nothing."""
     arena = boxes.arena
@@ -372,7 +372,7 @@ def take_box(boxes: Boxes, cell: Int, position: Int) -> None:
         boxes.places[arena[data + (2 * dims + BOX) * room + position]] = arena[cell + NUMBER] << 32 | position
 
 
-@njit(cache=True)
+@kernel
 def remove_boxes(boxes: Boxes, gone: I64, start: Int) -> Int:
     """Removes boxes gone[start:]; where it stopped for want of room."""
     arena, head = boxes.arena, boxes.head
@@ -397,7 +397,7 @@ def remove_boxes(boxes: Boxes, gone: I64, start: Int) -> Int:
     return gone.shape[0]
 
 
-@njit(cache=True)
+@kernel
 def set_high(boxes: Boxes, box: Int, place: Int, value: Int) -> None:
     """Moves the upper end of the box's range axis number `place`; bounds above it stay exact."""
     arena = boxes.arena

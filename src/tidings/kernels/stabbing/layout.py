@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, U8, Int, mix
 
 OLD, NEW = 1, 2
@@ -83,7 +83,7 @@ class Boxes(NamedTuple):
     """Scratch: values of two vectors, and the stack of a walk."""
 
 
-@njit(cache=True)
+@kernel
 def size_class(words: Int) -> Int:
     """The smallest size of extents that has room for so many words."""
     octave = 0
@@ -92,12 +92,12 @@ def size_class(words: Int) -> Int:
     return max(4 * octave + ((words + (1 << octave) - 1) >> octave) - 4, 0)
 
 
-@njit(cache=True)
+@kernel
 def class_words(size: Int) -> Int:
     return (4 + (size & 3)) << (size >> 2)
 
 
-@njit(cache=True)
+@kernel
 def has_room(boxes: Boxes, words: Int) -> bool:
     """Whether so many words can be allocated, in at most four extents, whatever is chained."""
     wanted = words + (words >> 2) + 32
@@ -105,7 +105,7 @@ def has_room(boxes: Boxes, words: Int) -> bool:
     return bool(boxes.head[TOP] + wanted <= boxes.arena.shape[0])
 
 
-@njit(cache=True)
+@kernel
 def allocate(boxes: Boxes, words: Int) -> Int:
     """An extent of at least so many words; the caller has seen to it that there is room."""
     size = size_class(words)
@@ -120,7 +120,7 @@ def allocate(boxes: Boxes, words: Int) -> Int:
     return at
 
 
-@njit(cache=True)
+@kernel
 def release(boxes: Boxes, at: Int, words: Int) -> None:
     """Gives an extent back; `words` are as they were asked for, or all that its size has."""
     size = size_class(words)
@@ -128,7 +128,7 @@ def release(boxes: Boxes, at: Int, words: Int) -> None:
     boxes.head[FREE_LISTS + size] = at
 
 
-@njit(cache=True)
+@kernel
 def keep_text(boxes: Boxes, text: U8, start: Int, stop: Int) -> Int:
     """Copies a text into the arena; where it begins, in bytes."""
     at = allocate(boxes, (stop - start + 7) >> 3) << 3
@@ -137,18 +137,18 @@ def keep_text(boxes: Boxes, text: U8, start: Int, stop: Int) -> Int:
     return at
 
 
-@njit(cache=True)
+@kernel
 def drop_text(boxes: Boxes, start: Int, stop: Int) -> None:
     release(boxes, start >> 3, (stop - start + 7) >> 3)
 
 
-@njit(cache=True)
+@kernel
 def columns_of(boxes: Boxes, shape: Int) -> Int:
     """Columns of the data of cells of a shape."""
     return 2 * boxes.arena[shape + DIMS] + EXTRA_COLUMNS + TEXT_COLUMNS * boxes.arena[shape + TEXTS]
 
 
-@njit(cache=True)
+@kernel
 def first_cell(boxes: Boxes, bucket: Int) -> Int:
     """Where the records of a bucket's cells begin."""
     return bucket + BUCKET_FIELDS + 3 * boxes.sets[boxes.arena[bucket + BUCKET_SET] + SET_AXES]
@@ -169,7 +169,7 @@ class Pointers(NamedTuple):
     """Words of one vector in `x`."""
 
 
-@njit(cache=True)
+@kernel
 def pointers_of(boxes: Boxes, text: U8, x: I64) -> Pointers:
     return Pointers(
         pointer(boxes.sets),
@@ -184,7 +184,7 @@ def pointers_of(boxes: Boxes, text: U8, x: I64) -> Pointers:
     )
 
 
-@njit(cache=True)
+@kernel
 def _has_constants(p: Pointers, bucket: Int, of: Int, n: Int, vector: Int) -> bool:
     """Whether a vector has the equality constants of a bucket."""
     for i in range(n):
@@ -203,7 +203,7 @@ def _has_constants(p: Pointers, bucket: Int, of: Int, n: Int, vector: Int) -> bo
     return True
 
 
-@njit(cache=True)
+@kernel
 def find_bucket(p: Pointers, of: Int, side: Int) -> Int:
     """The bucket of a set in which boxes that hold vector `side` lie, or NOWHERE."""
     n = p.sets[of + SET_AXES]

@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 
 from tidings.kernels.anchors_arrays import pointer
 from tidings.kernels.crowds_arrays import lowest_bit
+from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, U8, Int, compare_texts
 from tidings.kernels.stabbing.layout import (
     BOX,
@@ -65,7 +66,7 @@ from tidings.kernels.stabbing.layout import (
 STACK_WORDS = 2 * FAN * LEVELS_MAX
 
 
-@njit(cache=True)
+@kernel
 def scan(arena: Any, base: Int, stride: Int, n: Int, dims: Int, values: Any, at: Int) -> Int:
     """Bits of those of n <= 64 boxes, column pairs from `base`, that hold the values from place `at`."""
     found = np.int64(-1) if n >= LEAF else (np.int64(1) << n) - 1
@@ -82,7 +83,7 @@ def scan(arena: Any, base: Int, stride: Int, n: Int, dims: Int, values: Any, at:
     return found
 
 
-@njit(cache=True)
+@kernel
 def is_inside_texts(p: Pointers, side: Int, shape: Int, data: Int, room: Int, position: Int) -> bool:
     """Whether a vector lies within the exact ends of a box's text ranges, where its codes tie with theirs."""
     dims = p.arena[shape + DIMS]
@@ -101,7 +102,7 @@ def is_inside_texts(p: Pointers, side: Int, shape: Int, data: Int, room: Int, po
     return True
 
 
-@njit(cache=True)
+@kernel
 def report(
     p: Pointers, cell: Int, first: Int, old: Int, new: Int, changed: Int, hits: Any, capacity: Int, count: Int
 ) -> Int:
@@ -132,7 +133,7 @@ def report(
     return count
 
 
-@njit(cache=True)
+@kernel
 def visit(p: Pointers, cell: Int, sides: Int, changed: Int, hits: Any, capacity: Int, count: Int) -> Int:
     """Finds the boxes of a cell that hold the vectors in `sides`."""
     arena, work = p.arena, p.work
@@ -196,7 +197,7 @@ def visit(p: Pointers, cell: Int, sides: Int, changed: Int, hits: Any, capacity:
                 return -1
 
 
-@njit(cache=True)
+@kernel
 def visit_bucket(
     p: Pointers, bucket: Int, equals: Int, sides: Int, changed: Int, hits: Any, capacity: Int, count: Int
 ) -> Int:
@@ -210,7 +211,7 @@ def visit_bucket(
     return count
 
 
-@njit(cache=True)
+@kernel
 def stab(boxes: Boxes, text: U8, x: I64, has: I64, changed: Int, hits: I64) -> Int:
     """Writes (owner, OLD | NEW, box) of every box that holds the old vector x[0] or the new one x[1]; how many there are.
 

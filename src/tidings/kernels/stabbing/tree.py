@@ -8,8 +8,8 @@ meet the fewest of the two halves, if vectors are spread as the finite ends of b
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, Int
 from tidings.kernels.stabbing.layout import (
     BOX,
@@ -47,13 +47,13 @@ ENDS_SAMPLE = 64
 """Boxes whose finite ends stand for the vectors that will come."""
 
 
-@njit(cache=True)
+@kernel
 def tail_max(packed: Int) -> Int:
     """Newcomers beside a tree of so many boxes before it is built anew."""
     return LEAF + 8 * np.int64(np.sqrt(packed))
 
 
-@njit(cache=True)
+@kernel
 def tree_words(packed: Int, dims: Int) -> Int:
     words = TREE_FIELDS
     entries = packed
@@ -66,7 +66,7 @@ def tree_words(packed: Int, dims: Int) -> Int:
             return words
 
 
-@njit(cache=True)
+@kernel
 def sort_few(values: I64, n: Int) -> None:
     for i in range(1, n):
         value = values[i]
@@ -77,7 +77,7 @@ def sort_few(values: I64, n: Int) -> None:
         values[j] = value
 
 
-@njit(cache=True)
+@kernel
 def count_within(values: I64, n: Int, lo: Int, hi: Int) -> Int:
     """How many of n sorted values lie within a closed range."""
     first, stop = 0, n
@@ -97,7 +97,7 @@ def count_within(values: I64, n: Int, lo: Int, hi: Int) -> Int:
     return last - first
 
 
-@njit(cache=True)
+@kernel
 def sample_ends(boxes: Boxes, data: Int, room: Int, dims: Int, order: I64) -> tuple[I64, I64]:
     """([dims, 2 * ENDS_SAMPLE] finite ends of some boxes, sorted; how many per axis)."""
     n = order.shape[0]
@@ -117,7 +117,7 @@ def sample_ends(boxes: Boxes, data: Int, room: Int, dims: Int, order: I64) -> tu
     return ends, counts
 
 
-@njit(cache=True)
+@kernel
 def choose_cut(
     boxes: Boxes, data: Int, room: Int, dims: Int, order: I64, start: Int, stop: Int, ends: I64, counts: I64
 ) -> Int:
@@ -158,7 +158,7 @@ def choose_cut(
     return best
 
 
-@njit(cache=True)
+@kernel
 def select_nth(keys: I64, order: I64, start: Int, stop: Int, nth: Int) -> None:
     """Quickselect: reorders keys[start:stop], and order with them, so that those before `nth` are not above those after."""
     lo, hi = start, stop - 1
@@ -184,7 +184,7 @@ def select_nth(keys: I64, order: I64, start: Int, stop: Int, nth: Int) -> None:
             return
 
 
-@njit(cache=True)
+@kernel
 def kd_order(boxes: Boxes, data: Int, room: Int, dims: Int, order: I64) -> None:
     """Puts positions into kd order."""
     ends, counts = sample_ends(boxes, data, room, dims, order)
@@ -212,7 +212,7 @@ def kd_order(boxes: Boxes, data: Int, room: Int, dims: Int, order: I64) -> None:
         depth += 2
 
 
-@njit(cache=True)
+@kernel
 def put_bounds(boxes: Boxes, source: Int, stride: Int, n: Int, target: Int, target_stride: Int, at: Int) -> None:
     """Bounds of n entries of a column pair, whose first lo is at `source`, to entry `at` of the level above."""
     lo, hi = CODE_MAX, CODE_MIN
@@ -223,7 +223,7 @@ def put_bounds(boxes: Boxes, source: Int, stride: Int, n: Int, target: Int, targ
     boxes.arena[target + target_stride + at] = hi
 
 
-@njit(cache=True)
+@kernel
 def build_tree(boxes: Boxes, cell: Int, packed: Int) -> None:
     """Makes the tree over the first `packed` positions, which are in kd order."""
     dims = boxes.arena[boxes.arena[cell + SHAPE] + DIMS]
@@ -259,7 +259,7 @@ def build_tree(boxes: Boxes, cell: Int, packed: Int) -> None:
     boxes.arena[cell + PACKED] = packed
 
 
-@njit(cache=True)
+@kernel
 def drop_tree(boxes: Boxes, cell: Int) -> None:
     if boxes.arena[cell + TREE] != NOWHERE:
         dims = boxes.arena[boxes.arena[cell + SHAPE] + DIMS]
@@ -268,7 +268,7 @@ def drop_tree(boxes: Boxes, cell: Int) -> None:
     boxes.arena[cell + PACKED] = 0
 
 
-@njit(cache=True)
+@kernel
 def rebuild_words(boxes: Boxes, cell: Int) -> Int:
     """Room that `rebuild` needs at most."""
     shape = boxes.arena[cell + SHAPE]
@@ -276,7 +276,7 @@ def rebuild_words(boxes: Boxes, cell: Int) -> Int:
     return tree_words(used, boxes.arena[shape + DIMS]) + used * columns_of(boxes, shape)
 
 
-@njit(cache=True)
+@kernel
 def rebuild(boxes: Boxes, cell: Int) -> None:
     """Sweeps dead boxes and makes the tree anew; the caller has seen to it that there is room."""
     arena = boxes.arena

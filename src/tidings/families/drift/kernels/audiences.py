@@ -20,7 +20,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from tidings.families.drift.kernels.thresholds import (
     NO_TIME,
@@ -33,6 +32,7 @@ from tidings.families.drift.kernels.thresholds import (
     stride_of,
     words_of,
 )
+from tidings.kernels.jit import kernel
 from tidings.kernels.rows import (
     EXACT,
     I64,
@@ -96,7 +96,7 @@ class Audiences(NamedTuple):
     scratch: I64
 
 
-@njit(cache=True)
+@kernel
 def size_for(count: Int) -> Int:
     """Exponent of the least power of two that is not less."""
     size = 0
@@ -105,7 +105,7 @@ def size_for(count: Int) -> Int:
     return size
 
 
-@njit(cache=True)
+@kernel
 def take(audiences: Audiences, kind: Int, length: Int) -> Int:
     """The address of a run of words."""
     run = audiences.free[kind]
@@ -117,18 +117,18 @@ def take(audiences: Audiences, kind: Int, length: Int) -> Int:
     return run
 
 
-@njit(cache=True)
+@kernel
 def give(audiences: Audiences, kind: Int, run: Int) -> None:
     audiences.words[run] = audiences.free[kind]
     audiences.free[kind] = run
 
 
-@njit(cache=True)
+@kernel
 def take_cells(audiences: Audiences, size: Int) -> Int:
     return take(audiences, CELLS + size, words_of(size, audiences.numbers[FAN]))
 
 
-@njit(cache=True)
+@kernel
 def has_room(audiences: Audiences) -> bool:
     """Whether there is as much as was noted as needed."""
     numbers = audiences.numbers
@@ -139,7 +139,7 @@ def has_room(audiences: Audiences) -> bool:
 # --- Groups ---
 
 
-@njit(cache=True)
+@kernel
 def key_words_most(rows: Rows, record: Int, table: Int) -> Int:
     """Words that any key of the row takes at most."""
     width = np.int64(1)
@@ -152,7 +152,7 @@ def key_words_most(rows: Rows, record: Int, table: Int) -> Int:
     return width
 
 
-@njit(cache=True)
+@kernel
 def _write_key(audiences: Audiences, rows: Rows, record: Int, table: Int, grouping: Int) -> Int:
     """Puts a row's key in a grouping into `scratch`: the grouping, then codes, and texts behind their lengths."""
     words, key = audiences.words, audiences.scratch
@@ -176,7 +176,7 @@ def _write_key(audiences: Audiences, rows: Rows, record: Int, table: Int, groupi
     return at
 
 
-@njit(cache=True)
+@kernel
 def group_at(audiences: Audiences, width: Int) -> Int:
     """The group whose key is in scratch[:width]; made where there is none."""
     words, key = audiences.words, audiences.scratch
@@ -211,7 +211,7 @@ def group_at(audiences: Audiences, width: Int) -> Int:
     return group
 
 
-@njit(cache=True)
+@kernel
 def free_if_empty(audiences: Audiences, group: Int) -> None:
     """Forgets a group without rows and audiences."""
     words = audiences.words
@@ -230,7 +230,7 @@ def free_if_empty(audiences: Audiences, group: Int) -> None:
     audiences.numbers[GROUPS] -= 1
 
 
-@njit(cache=True)
+@kernel
 def rehash(audiences: Audiences, buckets: I64) -> None:
     """Puts all groups into other buckets, all empty."""
     words = audiences.words
@@ -244,7 +244,7 @@ def rehash(audiences: Audiences, buckets: I64) -> None:
             group = other
 
 
-@njit(cache=True)
+@kernel
 def widen(audiences: Audiences, group: Int, places: Int) -> None:
     """Counts the places of a group's audiences, and notes how many one group of the grouping has at most."""
     words = audiences.words
@@ -257,25 +257,25 @@ def widen(audiences: Audiences, group: Int, places: Int) -> None:
 # --- Values and cells ---
 
 
-@njit(cache=True)
+@kernel
 def has_value(rows: Rows, record: Int, value: Int) -> bool:
     return bool(is_valid(rows, record, value >> 1))
 
 
-@njit(cache=True)
+@kernel
 def value_of(rows: Rows, record: Int, table: Int, value: Int) -> float:
     """The followed value as a double, as Python's `float` makes it."""
     code = code_at(rows, record, table, value >> 1)
     return double_of(code) if value & 1 else np.float64(code)
 
 
-@njit(cache=True)
+@kernel
 def value_code_of(rows: Rows, record: Int, table: Int, value: Int) -> Int:
     code = code_at(rows, record, table, value >> 1)
     return code if value & 1 else code_of_double(np.float64(code))
 
 
-@njit(cache=True)
+@kernel
 def time_of(rows: Rows, record: Int, table: Int, clock: Int) -> Int:
     """A row's time by its clock; the least number of all counts as the next one, so that it is a time."""
     if clock == NONE or not is_valid(rows, record, clock):
@@ -283,7 +283,7 @@ def time_of(rows: Rows, record: Int, table: Int, clock: Int) -> Int:
     return max(code_at(rows, record, table, clock), np.int64(NO_TIME + 1))
 
 
-@njit(cache=True)
+@kernel
 def set_cell(
     words: I64, cells: Int, stride: Int, place: Int, member: Int, value: float, time: Int, version: Int
 ) -> None:
@@ -295,7 +295,7 @@ def set_cell(
     words[cells + 3 * stride + place] = version
 
 
-@njit(cache=True)
+@kernel
 def open_watch(audiences: Audiences, rows: Rows, watch: Int, version: Int) -> None:
     """Lets all members of a watch hold a version, whose value is not null; they held none."""
     words, fan = audiences.words, audiences.numbers[FAN]
@@ -314,7 +314,7 @@ def open_watch(audiences: Audiences, rows: Rows, watch: Int, version: Int) -> No
     rows.pins[version] += count
 
 
-@njit(cache=True)
+@kernel
 def close_watch(audiences: Audiences, watch: Int) -> None:
     """Frees the cells of a watch; pins are the caller's matter."""
     words = audiences.words
@@ -325,7 +325,7 @@ def close_watch(audiences: Audiences, watch: Int) -> None:
 # --- Rows ---
 
 
-@njit(cache=True)
+@kernel
 def add_watch(audiences: Audiences, link: Int, audience: Int) -> Int:
     words = audiences.words
     watch = take(audiences, FOUR, 4)
@@ -336,7 +336,7 @@ def add_watch(audiences: Audiences, link: Int, audience: Int) -> Int:
     return watch
 
 
-@njit(cache=True)
+@kernel
 def watch_of(words: I64, link: Int, audience: Int) -> Int:
     watch = words[link + LINK_WATCHES]
     while words[watch + WATCH_AUDIENCE] != audience:
@@ -344,7 +344,7 @@ def watch_of(words: I64, link: Int, audience: Int) -> Int:
     return watch
 
 
-@njit(cache=True)
+@kernel
 def link_row(audiences: Audiences, rows: Rows, row: Int, grouping: Int) -> None:
     """Makes a row part of its group in a grouping; watches of audiences are there, but closed."""
     words = audiences.words
@@ -370,7 +370,7 @@ def link_row(audiences: Audiences, rows: Rows, row: Int, grouping: Int) -> None:
         audience = words[audience + AUDIENCE_NEXT]
 
 
-@njit(cache=True)
+@kernel
 def add_row(audiences: Audiences, version: Int) -> Int:
     """A row without links."""
     row = take(audiences, PAIR, 2)
@@ -380,7 +380,7 @@ def add_row(audiences: Audiences, version: Int) -> Int:
     return row
 
 
-@njit(cache=True)
+@kernel
 def remove_row(audiences: Audiences, row: Int) -> None:
     """Forgets a row whose watches are closed."""
     words = audiences.words

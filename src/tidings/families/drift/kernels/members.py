@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tidings.families.drift.kernels.audiences import (
@@ -65,10 +64,11 @@ from tidings.families.drift.kernels.audiences import (
     widen,
 )
 from tidings.families.drift.kernels.thresholds import clear, rebuild, refresh, stride_of, words_of
+from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, NONE, Int, Rows, equal_at, mix, record_of, same_value, table_of
 
 
-@njit(cache=True)
+@kernel
 def _find_audience(words: I64, group: Int, value: Int, clock: Int) -> Int:
     """The audience of a group that follows a column by a clock, or NONE."""
     audience = words[group + GROUP_AUDIENCES]
@@ -79,7 +79,7 @@ def _find_audience(words: I64, group: Int, value: Int, clock: Int) -> Int:
     return audience
 
 
-@njit(cache=True)
+@kernel
 def _add_audience(audiences: Audiences, rows: Rows, group: Int, value: Int, clock: Int) -> Int:
     """A new audience of a group."""
     words = audiences.words
@@ -104,7 +104,7 @@ def _add_audience(audiences: Audiences, rows: Rows, group: Int, value: Int, cloc
     return audience
 
 
-@njit(cache=True)
+@kernel
 def _remove_audience(audiences: Audiences, audience: Int) -> None:
     """Forgets an audience without members."""
     words = audiences.words
@@ -137,7 +137,7 @@ def _remove_audience(audiences: Audiences, audience: Int) -> None:
     free_if_empty(audiences, group)
 
 
-@njit(cache=True)
+@kernel
 def words_to_join(audiences: Audiences, audience: Int) -> Int:
     """Words that one more member of an audience takes."""
     words = audiences.words
@@ -148,7 +148,7 @@ def words_to_join(audiences: Audiences, audience: Int) -> Int:
     return np.int64((2 << size) + watches * words_of(size + 1, audiences.numbers[FAN]))
 
 
-@njit(cache=True)
+@kernel
 def _grow(audiences: Audiences, audience: Int) -> None:
     """Doubles the room of an audience and its watches."""
     words, fan = audiences.words, audiences.numbers[FAN]
@@ -179,7 +179,7 @@ def _grow(audiences: Audiences, audience: Int) -> None:
         link = words[link + LINK_NEXT]
 
 
-@njit(cache=True)
+@kernel
 def join(audiences: Audiences, rows: Rows, member: Int) -> None:
     """Lets a member hold the rows of its group as they are now."""
     words, fan = audiences.words, audiences.numbers[FAN]
@@ -204,7 +204,7 @@ def join(audiences: Audiences, rows: Rows, member: Int) -> None:
         link = words[link + LINK_NEXT]
 
 
-@njit(cache=True)
+@kernel
 def hold(words: I64, rows: Rows, audience: Int, cells: Int, stride: Int, place: Int, version: Int) -> None:
     """Lets a member that holds nothing hold a version, and pins that."""
     table, record = table_of(rows, version), record_of(rows, version)
@@ -215,7 +215,7 @@ def hold(words: I64, rows: Rows, audience: Int, cells: Int, stride: Int, place: 
     rows.pins[version] += 1
 
 
-@njit(cache=True)
+@kernel
 def leave(audiences: Audiences, rows: Rows, member: Int) -> None:
     """Ends what a member holds. The last of its audience moves to its place."""
     words, fan = audiences.words, audiences.numbers[FAN]
@@ -245,7 +245,7 @@ def leave(audiences: Audiences, rows: Rows, member: Int) -> None:
         link = words[link + LINK_NEXT]
 
 
-@njit(cache=True)
+@kernel
 def remove_member(audiences: Audiences, rows: Rows, member: Int) -> None:
     """Forgets a member."""
     words = audiences.words
@@ -261,7 +261,7 @@ def remove_member(audiences: Audiences, rows: Rows, member: Int) -> None:
 # --- Many at once; where memory runs out, kernels stop and give the place to go on from ---
 
 
-@njit(cache=True)
+@kernel
 def link_rows(audiences: Audiences, rows: Rows, grouping: Int, versions: I64, start: Int) -> Int:
     """Makes rows, given by their current versions, part of their groups in a new grouping."""
     numbers = audiences.numbers
@@ -278,7 +278,7 @@ def link_rows(audiences: Audiences, rows: Rows, grouping: Int, versions: I64, st
     return len(versions)
 
 
-@njit(cache=True)
+@kernel
 def add_members(
     audiences: Audiences,
     rows: Rows,
@@ -340,7 +340,7 @@ def add_members(
     return len(slots)
 
 
-@njit(cache=True)
+@kernel
 def remove_members(audiences: Audiences, rows: Rows, slots: I64) -> None:
     """Forgets subscriptions; slots of others are passed over."""
     for slot in slots:
@@ -357,7 +357,7 @@ def remove_members(audiences: Audiences, rows: Rows, slots: I64) -> None:
 # --- What members hold that is not current ---
 
 
-@njit(cache=True)
+@kernel
 def list_held(audiences: Audiences, slots: I64, versions: I64) -> Int:
     """Writes (slot, version) for every row that was last told otherwise than it is now; gives their number.
 
@@ -384,7 +384,7 @@ def list_held(audiences: Audiences, slots: I64, versions: I64) -> Int:
     return count
 
 
-@njit(cache=True)
+@kernel
 def _hash_key(rows: Rows, version: Int, table: Int) -> Int:
     record = record_of(rows, version)
     hashed = np.int64(table)
@@ -396,7 +396,7 @@ def _hash_key(rows: Rows, version: Int, table: Int) -> Int:
     return hashed
 
 
-@njit(cache=True)
+@kernel
 def _have_same_key(rows: Rows, a: Int, b: Int, table: Int) -> bool:
     x, y = record_of(rows, a), record_of(rows, b)
     for i in range(rows.keys.shape[1]):
@@ -408,7 +408,7 @@ def _have_same_key(rows: Rows, a: Int, b: Int, table: Int) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def _watch_for(audiences: Audiences, row: Int, slot: Int) -> tuple[Int, Int]:
     """(member, watch) by which a subscription follows a row; it does."""
     words = audiences.words
@@ -423,7 +423,7 @@ def _watch_for(audiences: Audiences, row: Int, slot: Int) -> tuple[Int, Int]:
         member = words[member + MEMBER_NEXT]
 
 
-@njit(cache=True)
+@kernel
 def restore_held(audiences: Audiences, rows: Rows, table: Int, current: I64, slots: I64, versions: I64) -> None:
     """Takes what `list_held` gave for one table, whose current rows are given: slots[i] holds versions[i]."""
     words, fan = audiences.words, audiences.numbers[FAN]

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from tidings.families.drift.kernels.audiences import (
     AUDIENCE_CLOCK,
@@ -60,6 +59,7 @@ from tidings.families.drift.kernels.audiences import (
 from tidings.families.drift.kernels.members import join, leave, words_to_join
 from tidings.families.drift.kernels.thresholds import double_of, find_due, refresh_several, stride_of
 from tidings.families.evaluator import CHANGE, CREATE, DROP
+from tidings.kernels.jit import kernel
 from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows import I64, NONE, Int, Rows, mix, record_of, same_value
 
@@ -94,7 +94,7 @@ class Shown(NamedTuple):
     """As in `Projections`."""
 
 
-@njit(cache=True)
+@kernel
 def _note_needs_of_change(audiences: Audiences, rows: Rows, table: Int, old: Int, new: Int, counts: I64) -> None:
     words, numbers = audiences.words, audiences.numbers
     key_words = np.int64(0)
@@ -112,7 +112,7 @@ def _note_needs_of_change(audiences: Audiences, rows: Rows, table: Int, old: Int
     numbers[SCRATCH_NEEDED] = max(key_words, 2 * places)
 
 
-@njit(cache=True)
+@kernel
 def _note_needs_of_creation(audiences: Audiences, slot: Int, counts: I64) -> None:
     words = audiences.words
     needed: Int = np.int64(0)
@@ -128,7 +128,7 @@ def _note_needs_of_creation(audiences: Audiences, slot: Int, counts: I64) -> Non
     counts[PLACES_NEEDED], counts[CHANGES_NEEDED] = 1, changes
 
 
-@njit(cache=True)
+@kernel
 def _has_room_for_all(audiences: Audiences, out: Output) -> bool:
     counts = out.counts
     return bool(
@@ -140,7 +140,7 @@ def _has_room_for_all(audiences: Audiences, out: Output) -> bool:
     )
 
 
-@njit(cache=True)
+@kernel
 def _looks_same(rows: Rows, shown: Shown, projection: Int, table: Int, old: Int, new: Int) -> bool:
     a, b = record_of(rows, old), record_of(rows, new)
     for i in range(shown.starts[projection], shown.starts[projection + 1]):
@@ -149,7 +149,7 @@ def _looks_same(rows: Rows, shown: Shown, projection: Int, table: Int, old: Int,
     return True
 
 
-@njit(cache=True)
+@kernel
 def _tail_of(
     out: Output,
     rows: Rows,
@@ -182,7 +182,7 @@ def _tail_of(
     return tail
 
 
-@njit(cache=True)
+@kernel
 def _tell(
     out: Output,
     rows: Rows,
@@ -202,7 +202,7 @@ def _tell(
         out.counts[TOLD] = told + 1
 
 
-@njit(cache=True)
+@kernel
 def _change(
     audiences: Audiences,
     rows: Rows,
@@ -271,7 +271,7 @@ def _change(
         remove_row(audiences, row)
 
 
-@njit(cache=True)
+@kernel
 def _create(audiences: Audiences, rows: Rows, shown: Shown, out: Output, event: Int, slot: Int) -> None:
     """Lets a subscription hold the rows it follows, and tells it those that have a value."""
     words, counts = audiences.words, out.counts
@@ -295,7 +295,7 @@ def _create(audiences: Audiences, rows: Rows, shown: Shown, out: Output, event: 
     counts[TOLD], counts[TAILS], counts[CHANGES] = told + 1, tail + 1, end
 
 
-@njit(cache=True)
+@kernel
 def apply_events(
     audiences: Audiences,
     rows: Rows,

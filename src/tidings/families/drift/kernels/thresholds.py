@@ -17,8 +17,8 @@ for nodes: lows, highs, lasts, versions last told. Capacities are powers of two;
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, Int
 
 MOVED, MOVED_PERCENT, MOVED_RATIO = 0, 1, 2
@@ -31,19 +31,19 @@ _AFTER_ALL = 2**63 - 1
 _MIRROR = np.int64(2**63 - 1)
 
 
-@njit(cache=True)
+@kernel
 def double_of(code: Int) -> float:
     """The double a code stands for."""
     return np.int64(code if code >= 0 else code ^ _MIRROR).view(np.float64)
 
 
-@njit(cache=True)
+@kernel
 def code_of_double(value: float) -> Int:
     bits = np.float64(value + 0.0).view(np.int64)
     return bits if bits >= 0 else bits ^ _MIRROR
 
 
-@njit(cache=True)
+@kernel
 def interval_around(kind: Int, told: float, least: float) -> tuple[Int, Int]:
     """Codes of the thresholds: the very expressions of `tidings.families.drift.threshold`."""
     if kind == MOVED:
@@ -54,7 +54,7 @@ def interval_around(kind: Int, told: float, least: float) -> tuple[Int, Int]:
     return code_of_double(told / least), code_of_double(told * least)
 
 
-@njit(cache=True)
+@kernel
 def patient_until(time: Int, patience: Int) -> Int:
     """The last time by a row's clock that is not yet too long after `time`; NEVER where it never will be."""
     if patience == 0 or time == NO_TIME or time > NEVER - (patience - 1):
@@ -62,7 +62,7 @@ def patient_until(time: Int, patience: Int) -> Int:
     return time + (patience - 1)
 
 
-@njit(cache=True)
+@kernel
 def stride_of(size: Int, fan: Int) -> Int:
     """Cells and nodes of a tree with room for `1 << size` members."""
     count = total = 1 << size
@@ -72,13 +72,13 @@ def stride_of(size: Int, fan: Int) -> Int:
     return total
 
 
-@njit(cache=True)
+@kernel
 def words_of(size: Int, fan: Int) -> Int:
     """Words that a run of `1 << size` cells takes."""
     return 3 * stride_of(size, fan) + (1 << size)
 
 
-@njit(cache=True)
+@kernel
 def clear(words: I64, cells: Int, size: Int, fan: Int, first: Int) -> None:
     """Empties all cells from the first on, and all nodes."""
     stride = stride_of(size, fan)
@@ -88,7 +88,7 @@ def clear(words: I64, cells: Int, size: Int, fan: Int, first: Int) -> None:
         words[cells + 2 * stride + i] = _AFTER_ALL
 
 
-@njit(cache=True)
+@kernel
 def _sum_up(words: I64, cells: Int, stride: Int, first: Int, fan: Int, node: Int) -> None:
     """Sets a node from its children."""
     low, high, last = np.int64(_BEFORE_ALL), np.int64(_AFTER_ALL), np.int64(_AFTER_ALL)
@@ -101,7 +101,7 @@ def _sum_up(words: I64, cells: Int, stride: Int, first: Int, fan: Int, node: Int
     words[cells + 2 * stride + node] = last
 
 
-@njit(cache=True)
+@kernel
 def refresh(words: I64, cells: Int, size: Int, fan: Int, place: Int) -> None:
     """Corrects the nodes above a cell that has changed."""
     stride = stride_of(size, fan)
@@ -113,7 +113,7 @@ def refresh(words: I64, cells: Int, size: Int, fan: Int, place: Int) -> None:
         count >>= fan
 
 
-@njit(cache=True)
+@kernel
 def refresh_several(words: I64, cells: Int, size: Int, fan: Int, places: I64, start: Int, stop: Int) -> None:
     """Corrects the nodes above changed cells, places[start:stop] in ascending order; the list is overwritten."""
     stride = stride_of(size, fan)
@@ -131,7 +131,7 @@ def refresh_several(words: I64, cells: Int, size: Int, fan: Int, places: I64, st
         count >>= fan
 
 
-@njit(cache=True)
+@kernel
 def rebuild(words: I64, cells: Int, size: Int, fan: Int) -> None:
     """Sets all nodes."""
     stride = stride_of(size, fan)
@@ -143,7 +143,7 @@ def rebuild(words: I64, cells: Int, size: Int, fan: Int) -> None:
         count >>= fan
 
 
-@njit(cache=True)
+@kernel
 def find_due(words: I64, cells: Int, size: Int, fan: Int, value: Int, time: Int, found: I64) -> tuple[Int, Int]:
     """Members due at a value (its code) and time: their places are found[start:stop], ascending.
 

@@ -1,8 +1,8 @@
 """Compiled parts of the join family."""
 
-from numba import njit
+from tidings.kernels.jit import kernel
 
-compiled = njit(cache=True, _nrt=False)
+compiled = kernel(_nrt=False)
 """Compiles functions that allocate nothing without counting references.
 
 Arrays come in tuples of a dozen, and to count references to each whenever a function gets one took three quarters of the

@@ -12,11 +12,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from tidings.families.evaluator import Projections
 from tidings.families.join.kernels import compiled
 from tidings.families.join.kernels.combine import Plans
+from tidings.kernels.jit import kernel
 from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows import I64, NONE, Int, Rows, compare_keys, equal_at, is_valid, mix, record_of, same_value
 from tidings.kernels.stabbing import NEW, OLD
@@ -228,7 +228,7 @@ def _look_alike(rows: Rows, projections: Projections, projection: Int, found: I6
 
 
 # It allocates, and says so: it would otherwise be compiled as its callers are.
-@njit(cache=True, _nrt=True)
+@kernel(_nrt=True)
 def _cancel(rows: Rows, projections: Projections, projection: Int, scratch: Scratch, first: Int) -> None:
     """Of a list of what goes and then what comes, silences what looks alike before and after (no bits).
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from tidings.families.evaluator import CHANGE, CREATE, Events
 from tidings.families.select.kernels.snapshot import count_versions, find_rows
@@ -25,6 +24,7 @@ from tidings.families.select.kernels.table import (
     text_span,
 )
 from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.jit import kernel
 from tidings.kernels.lives import MARK, PROJECTION, SINCE, UNTIL, Lives
 from tidings.kernels.rows import COLUMNS, FIRST_PAGE, I64, NONE, PAGE, PAGE_BITS, U8, Int, Rows, hash_bytes
 from tidings.kernels.stabbing import (
@@ -90,7 +90,7 @@ class Matching(NamedTuple):
     changes: I64
 
 
-@njit(cache=True)
+@kernel
 def _fill(t: TableRows, has_predicate: Any, first: Int, version: Int, vector: Any) -> None:
     """Makes the vector of a version; `vector` is where the axis of the table's first column begins."""
     record = record_at(t, version)
@@ -104,7 +104,7 @@ def _fill(t: TableRows, has_predicate: Any, first: Int, version: Int, vector: An
     vector[t.columns * VECTOR_FIELDS + VALID] = 1
 
 
-@njit(cache=True)
+@kernel
 def _turn_to(rows: Rows, members: Members, m: Matching, table: Int) -> None:
     """Before vectors of a table are made: axes of the one before have no values any more."""
     before = m.counts[TABLE]
@@ -116,7 +116,7 @@ def _turn_to(rows: Rows, members: Members, m: Matching, table: Int) -> None:
         m.counts[TABLE] = table
 
 
-@njit(cache=True)
+@kernel
 def _changed_axes(t: TableRows, first_axis: Int, old: Int, new: Int) -> Int:
     """Mask of the axes of columns that differ between two versions."""
     mask: Int = np.int64(0)
@@ -127,7 +127,7 @@ def _changed_axes(t: TableRows, first_axis: Int, old: Int, new: Int) -> Int:
     return mask
 
 
-@njit(cache=True)
+@kernel
 def _merge(lives: Lives, m: Matching, event: Int, hits: Int) -> Int:
     """Leaves one hit for each subscription that is alive, with the bits of all; how many there are."""
     m.counts[CLOCK] += 1
@@ -146,14 +146,14 @@ def _merge(lives: Lives, m: Matching, event: Int, hits: Int) -> Int:
     return n
 
 
-@njit(cache=True)
+@kernel
 def _has_room(m: Matching, told: Int, changes: Int) -> bool:
     """Whether so much more can be told; else says how long arrays have to be."""
     m.counts[TOLD_NEEDED], m.counts[CHANGES_NEEDED] = m.counts[TOLD] + told, m.counts[CHANGES] + changes
     return bool(m.counts[TOLD_NEEDED] <= m.told.shape[1] and m.counts[CHANGES_NEEDED] <= m.changes.shape[0])
 
 
-@njit(cache=True)
+@kernel
 def _new_tail(m: Matching, event: Int, projection: Int, start: Int, stop: Int) -> Int:
     tail = m.counts[TAILS]
     m.tails[tail, 0], m.tails[tail, 1], m.tails[tail, 2], m.tails[tail, 3] = event, projection, start, stop
@@ -161,14 +161,14 @@ def _new_tail(m: Matching, event: Int, projection: Int, start: Int, stop: Int) -
     return tail
 
 
-@njit(cache=True)
+@kernel
 def _tell(m: Matching, event: Int, slot: Int, tail: Int) -> None:
     at = m.counts[TOLD]
     m.told[0, at], m.told[1, at], m.told[2, at] = event, slot, tail
     m.counts[TOLD] += 1
 
 
-@njit(cache=True)
+@kernel
 def _is_shown(t: TableRows, starts: I64, column: I64, projection: Int, old: Int, new: Int) -> bool:
     """Whether two versions differ in a column that is shown."""
     a, b = record_at(t, old), record_at(t, new)
@@ -178,7 +178,7 @@ def _is_shown(t: TableRows, starts: I64, column: I64, projection: Int, old: Int,
     return False
 
 
-@njit(cache=True)
+@kernel
 def _tell_all(
     t: TableRows,
     lives: Lives,
@@ -221,7 +221,7 @@ def _tell_all(
     counts[TOLD] = at
 
 
-@njit(cache=True)
+@kernel
 def _change(
     rows: Rows,
     boxes: Boxes,
@@ -263,7 +263,7 @@ def _change(
     return True
 
 
-@njit(cache=True)
+@kernel
 def _find_run(rows: Rows, members: Members, events: Events, m: Matching, event: Int) -> None:
     """Creations up to the next change see the same rows: decides for which tables rows are stabbed for all of them."""
     slots, tables = members.slots, members.tables
@@ -284,7 +284,7 @@ def _find_run(rows: Rows, members: Members, events: Events, m: Matching, event: 
     m.counts[RUN_STOP] = stop
 
 
-@njit(cache=True)
+@kernel
 def _stab_rows(
     rows: Rows,
     boxes: Boxes,
@@ -328,7 +328,7 @@ def _stab_rows(
     return True
 
 
-@njit(cache=True)
+@kernel
 def _create_many(
     rows: Rows, boxes: Boxes, members: Members, events: Events, lives: Lives, m: Matching, event: Int, table: Int
 ) -> bool:
@@ -350,7 +350,7 @@ def _create_many(
     return bool(_stab_rows(rows, boxes, members, lives, m, table, event, places, np.int64(0)))
 
 
-@njit(cache=True)
+@kernel
 def _create(
     rows: Rows, boxes: Boxes, members: Members, events: Events, lives: Lives, m: Matching, event: Int, slot: Int
 ) -> bool:
@@ -380,7 +380,7 @@ def _create(
     return True
 
 
-@njit(cache=True)
+@kernel
 def apply_events(
     rows: Rows, boxes: Boxes, members: Members, events: Events, lives: Lives, starts: I64, column: I64, m: Matching
 ) -> bool:
@@ -408,7 +408,7 @@ def apply_events(
     return True
 
 
-@njit(cache=True)
+@kernel
 def link_boxes(slots: I64, following: I64, owners: I64, boxes: I64) -> None:
     """Puts boxes into the chains of their subscriptions."""
     for i in range(len(boxes)):
@@ -416,7 +416,7 @@ def link_boxes(slots: I64, following: I64, owners: I64, boxes: I64) -> None:
         slots[owners[i], FIRST_BOX] = boxes[i]
 
 
-@njit(cache=True)
+@kernel
 def list_boxes(slots: I64, following: I64, owners: I64, found: I64) -> Int:
     """Boxes of subscriptions; how many there are, also where there is no room for all."""
     n = 0
@@ -430,7 +430,7 @@ def list_boxes(slots: I64, following: I64, owners: I64, found: I64) -> Int:
     return n
 
 
-@njit(cache=True)
+@kernel
 def hash_texts(data: U8, stops: I64, hashes: I64) -> None:
     """Hashes texts that follow each other."""
     start = np.int64(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 
 from tidings.families.select.kernels.table import (
     TableRows,
@@ -14,6 +14,7 @@ from tidings.families.select.kernels.table import (
     table_rows,
     text_span,
 )
+from tidings.kernels.jit import kernel
 from tidings.kernels.rows import FIRST_PAGE, I64, NONE, PAGE, PAGE_BITS, Int, Rows, compare_texts
 from tidings.kernels.stabbing import Boxes
 from tidings.kernels.stabbing.layout import (
@@ -36,7 +37,7 @@ from tidings.kernels.stabbing.layout import (
 )
 
 
-@njit(cache=True)
+@kernel
 def _has_constants(p: Pointers, bucket: Int, t: TableRows, record: Int, first_axis: Int) -> bool:
     of = p.arena[bucket + BUCKET_SET]
     n = p.sets[of + SET_AXES]
@@ -57,7 +58,7 @@ def _has_constants(p: Pointers, bucket: Int, t: TableRows, record: Int, first_ax
     return True
 
 
-@njit(cache=True)
+@kernel
 def _is_in_ranges(p: Pointers, cell: Int, position: Int, t: TableRows, record: Int, first_axis: Int) -> bool:
     shape, data, room = p.arena[cell + SHAPE], p.arena[cell + DATA], p.arena[cell + ROOM]
     dims = p.arena[shape + DIMS]
@@ -81,7 +82,7 @@ def _is_in_ranges(p: Pointers, cell: Int, position: Int, t: TableRows, record: I
     return True
 
 
-@njit(cache=True)
+@kernel
 def find_rows(
     rows: Rows,
     boxes: Boxes,
@@ -122,7 +123,7 @@ def find_rows(
     return count
 
 
-@njit(cache=True)
+@kernel
 def count_versions(rows: Rows, table: Int) -> Int:
     """How many versions the pages of a table have room for."""
     count = 0

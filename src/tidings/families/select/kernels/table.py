@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numba import njit
-
 from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.jit import kernel
 from tidings.kernels.rows import (
     CODES,
     COLUMNS,
@@ -44,7 +43,7 @@ class TableRows(NamedTuple):
     ends: Int
 
 
-@njit(cache=True)
+@kernel
 def table_rows(rows: Rows, table: Int) -> TableRows:
     layout = rows.layout
     return TableRows(
@@ -64,24 +63,24 @@ def table_rows(rows: Rows, table: Int) -> TableRows:
     )
 
 
-@njit(cache=True)
+@kernel
 def record_at(t: TableRows, version: Int) -> Int:
     return t.page_base[version >> PAGE_BITS] + (version & (PAGE - 1)) * t.width
 
 
-@njit(cache=True)
+@kernel
 def is_there(t: TableRows, version: Int, event: Int) -> bool:
     """Whether the version was in its table just after the event of this micro-batch."""
     return bool(t.alive[version] != 0 and t.since[version] <= event and event < t.until[version])
 
 
-@njit(cache=True)
+@kernel
 def has_value(t: TableRows, record: Int, column: Int) -> Int:
     """1 if the value is not null."""
     return (t.words[record + RECORD_VALID + (column >> 6)] >> (column & 63)) & 1
 
 
-@njit(cache=True)
+@kernel
 def text_span(t: TableRows, record: Int, column: Int) -> tuple[Int, Int]:
     """(start, stop) of a value's text."""
     start = t.words[record + RECORD_TEXT]
@@ -89,7 +88,7 @@ def text_span(t: TableRows, record: Int, column: Int) -> tuple[Int, Int]:
     return begin, start + t.words[record + t.ends + column]
 
 
-@njit(cache=True)
+@kernel
 def are_same(a: Any, a_start: Int, a_stop: Int, b: Any, b_start: Int, b_stop: Int) -> bool:
     """Whether two texts are."""
     if a_stop - a_start != b_stop - b_start:
@@ -100,7 +99,7 @@ def are_same(a: Any, a_start: Int, a_stop: Int, b: Any, b_start: Int, b_stop: In
     return True
 
 
-@njit(cache=True)
+@kernel
 def differs(t: TableRows, a: Int, b: Int, column: Int) -> bool:
     """Whether two records have different values; null is as null."""
     valid = has_value(t, a, column)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 
 from tidings.families.evaluator import CHANGE, CREATE
 from tidings.families.topk.kernels.handles import (
@@ -59,6 +59,7 @@ from tidings.families.topk.kernels.layout import (
 )
 from tidings.families.topk.kernels.rank_index import hash_of, insert, remove, room_for_change, store_again
 from tidings.families.topk.kernels.top_lists import move_highs, place_in, position_of, put_in, refill, take_out
+from tidings.kernels.jit import kernel
 from tidings.kernels.lives import LIFE_FIELDS, PROJECTION, SINCE, UNTIL
 from tidings.kernels.rows import EXACT, I64, NONE, U8, Int, mix
 from tidings.kernels.stabbing import (
@@ -134,7 +135,7 @@ class Output(NamedTuple):
     column: Any
 
 
-@njit(cache=True)
+@kernel
 def _output_at(handles: I64, columns: Int) -> Output:
     at = FIRST_OF_WORK
     return Output(
@@ -159,7 +160,7 @@ def _output_at(handles: I64, columns: Int) -> Output:
     )
 
 
-@njit(cache=True)
+@kernel
 def _describe(v: View, o: Output, side: Int, record: Int, has_rank: bool, rank: Int) -> None:
     """Writes a record and its rank to vector `side`."""
     at, columns = side * o.side_words, v.head[COLUMNS]
@@ -173,7 +174,7 @@ def _describe(v: View, o: Output, side: Int, record: Int, has_rank: bool, rank: 
     o.vectors[at + VALID], o.vectors[at + CODE], o.vectors[at + EQUAL] = has_rank, rank, rank
 
 
-@njit(cache=True)
+@kernel
 def _changed_columns(v: View, a: Int, b: Int) -> Int:
     """Mask with bit (column & 63) of columns in which two records differ."""
     changed = np.int64(0)
@@ -183,7 +184,7 @@ def _changed_columns(v: View, a: Int, b: Int) -> Int:
     return changed
 
 
-@njit(cache=True)
+@kernel
 def _looks_alike(v: View, o: Output, projection: Int, a: Int, b: Int) -> bool:
     """Whether two versions agree in what is shown."""
     first, other = record_at(v, a), record_at(v, b)
@@ -193,7 +194,7 @@ def _looks_alike(v: View, o: Output, projection: Int, a: Int, b: Int) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def _shows_zero(v: View, o: Output, projection: Int, version: Int) -> bool:
     """Whether a shown value may be written in two ways."""
     record = record_at(v, version)
@@ -204,7 +205,7 @@ def _shows_zero(v: View, o: Output, projection: Int, version: Int) -> bool:
     return False
 
 
-@njit(cache=True)
+@kernel
 def _first_alike(v: View, o: Output, projection: Int, number: Int, stop: Int, row: Int, version: Int) -> Int:
     """Of rows that look alike the first one counts: among the list's first `stop` rows but for `row`, else the version."""
     start = v.lists[number + START]
@@ -215,14 +216,14 @@ def _first_alike(v: View, o: Output, projection: Int, number: Int, stop: Int, ro
     return version
 
 
-@njit(cache=True)
+@kernel
 def _add_change(o: Output, old: Int, new: Int) -> None:
     at = o.progress[CHANGES]
     o.changes[2 * at], o.changes[2 * at + 1] = old, new
     o.progress[CHANGES] = at + 1
 
 
-@njit(cache=True)
+@kernel
 def _open_tail(o: Output, event: Int, projection: Int) -> Int:
     """A new tail; its changes follow."""
     tail = o.progress[TAILS]
@@ -231,7 +232,7 @@ def _open_tail(o: Output, event: Int, projection: Int) -> Int:
     return tail
 
 
-@njit(cache=True)
+@kernel
 def _tail(o: Output, first: Int, event: Int, projection: Int, gone: Int, come: Int, is_update: bool) -> Int:
     """Number of the tail that tells of this difference; those of this event are numbered from `first` on."""
     base = o.progress[TAIL_BASE]
@@ -256,20 +257,20 @@ def _tail(o: Output, first: Int, event: Int, projection: Int, gone: Int, come: I
     return tail
 
 
-@njit(cache=True)
+@kernel
 def _tell(o: Output, event: Int, slot: Int, tail: Int) -> None:
     at = o.progress[TOLD]
     o.told[at], o.told[o.room + at], o.told[2 * o.room + at] = event, slot, tail
     o.progress[TOLD] = at + 1
 
 
-@njit(cache=True)
+@kernel
 def _has_room_to_tell(o: Output, told: Int, changes: Int) -> bool:
     o.progress[LACKING] = max(o.progress[TOLD] + told, o.progress[CHANGES] + changes)
     return bool(o.progress[LACKING] <= o.room)
 
 
-@njit(cache=True)
+@kernel
 def _tell_snapshot(v: View, o: Output, event: Int, slot: Int, number: Int) -> bool:
     shown, start = min(v.lists[number + SIZE], v.plans[v.lists[number + PLAN] + K]), v.lists[number + START]
     if not _has_room_to_tell(o, 1, shown):
@@ -282,7 +283,7 @@ def _tell_snapshot(v: View, o: Output, event: Int, slot: Int, number: Int) -> bo
     return True
 
 
-@njit(cache=True)
+@kernel
 def _touch(v: View, o: Output, hits: Int) -> tuple[Int, Int]:
     """(lists that the hits are of, words they may need to grow); a list with several boxes is there once."""
     v.head[STAMP] += 1
@@ -300,7 +301,7 @@ def _touch(v: View, o: Output, hits: Int) -> tuple[Int, Int]:
     return count, words
 
 
-@njit(cache=True)
+@kernel
 def _reorder(
     v: View,
     row: Int,
@@ -334,7 +335,7 @@ def _reorder(
             insert(v, order, new_hash, new_rank, row, new)
 
 
-@njit(cache=True)
+@kernel
 def _settle(v: View, number: Int, row: Int, old_rank: Int, new_rank: Int) -> tuple[Int, Int]:
     """Brings a list up to date; (where the changed row stood in it, where it stands now), NONE for nowhere."""
     bits, plan = v.lists[number + BITS], v.lists[number + PLAN]
@@ -363,7 +364,7 @@ def _settle(v: View, number: Int, row: Int, old_rank: Int, new_rank: Int) -> tup
     return before, after
 
 
-@njit(cache=True)
+@kernel
 def _tell_list(
     v: View,
     o: Output,
@@ -409,7 +410,7 @@ def _tell_list(
     _tell(o, event, slot, _tail(o, first_tail, event, projection, gone, come, False))
 
 
-@njit(cache=True)
+@kernel
 def _settle_all(
     v: View,
     o: Output,
@@ -432,7 +433,7 @@ def _settle_all(
             _tell_list(v, o, event, first_tail, number, slot, changed, row, old, new, before, after)
 
 
-@njit(cache=True)
+@kernel
 def _change(v: View, o: Output, boxes: Boxes, text: U8, rows_room: Int, event: Int, old: Int, new: Int) -> Int:
     """One change of a row. Nothing is changed unless there is room for all."""
     if v.head[ROW_FREE] == NONE and v.head[ROW_TOP] == rows_room:
@@ -484,7 +485,7 @@ def _change(v: View, o: Output, boxes: Boxes, text: U8, rows_room: Int, event: I
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def evaluate(
     handles: I64, kind: I64, table: I64, old: I64, new: I64, slot: I64, own: Int, ranking_of: I64, list_of: I64
 ) -> Int:
@@ -513,7 +514,7 @@ def evaluate(
     return DONE
 
 
-@njit(cache=True)
+@kernel
 def mark_concerned(kind: I64, table: I64, slot: I64, tables: I64, ranking_of: I64, is_concerned: I64) -> None:
     """Marks rankings that an event of the micro-batch is about: tables[r] is the table of ranking r, NONE if it is free."""
     for event in range(kind.shape[0]):

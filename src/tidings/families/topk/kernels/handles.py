@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numba import carray, njit, types
+from numba import carray, types
 from numba.extending import intrinsic
 
 from tidings.families.topk.kernels.layout import COLUMNS, ORDER_FIELDS, STORED, View
+from tidings.kernels.jit import kernel
 from tidings.kernels.rows import CODES, ENDS, EQUALS, I64, WIDTH, Int
 from tidings.kernels.stabbing import Boxes
 
@@ -49,7 +50,7 @@ halves_at = _cast_to(types.int32)
 bytes_at = _cast_to(types.uint8)
 
 
-@njit(cache=True)
+@kernel
 def view_at(handles: I64) -> View:
     """As `layout.view_of`."""
     head, layout = words_at(handles[HEAD, 0]), words_at(handles[LAYOUT, 0])
@@ -83,17 +84,17 @@ def view_at(handles: I64) -> View:
     )
 
 
-@njit(cache=True)
+@kernel
 def array_at(handles: I64, place: Int) -> Any:
     return carray(words_at(handles[place, 0]), (handles[place, 1],))
 
 
-@njit(cache=True)
+@kernel
 def text_array_at(handles: I64, place: Int) -> Any:
     return carray(bytes_at(handles[place, 0]), (handles[place, 1],))
 
 
-@njit(cache=True)
+@kernel
 def boxes_at(handles: I64) -> Boxes:
     first = FIRST_OF_BOXES
     return Boxes(

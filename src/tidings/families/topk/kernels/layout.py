@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numba import carray, njit
+from numba import carray
 
 from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.jit import kernel
 from tidings.kernels.rows import (
     CODES,
     ENDS,
@@ -128,7 +129,7 @@ class View(NamedTuple):
     ends: Int
 
 
-@njit(cache=True)
+@kernel
 def view_of(ranking: Ranking, rows: Rows) -> View:
     table = ranking.head[TABLE]
     return View(
@@ -160,7 +161,7 @@ def view_of(ranking: Ranking, rows: Rows) -> View:
     )
 
 
-@njit(cache=True)
+@kernel
 def extent_words(words: Int) -> Int:
     """Size of the extent that has room for so many words."""
     size = EXTENT_MIN
@@ -169,7 +170,7 @@ def extent_words(words: Int) -> Int:
     return size
 
 
-@njit(cache=True)
+@kernel
 def _chain_of(words: Int) -> Int:
     chain = FREE_LISTS
     while EXTENT_MIN << (chain - FREE_LISTS) < words:
@@ -177,7 +178,7 @@ def _chain_of(words: Int) -> Int:
     return chain
 
 
-@njit(cache=True)
+@kernel
 def allocate(v: View, words: Int) -> Int:
     """An extent of at least so many words; the caller has seen to it that there is room behind TOP."""
     chain = _chain_of(words)
@@ -192,7 +193,7 @@ def allocate(v: View, words: Int) -> Int:
     return at
 
 
-@njit(cache=True)
+@kernel
 def release(v: View, at: Int, words: Int) -> None:
     """Gives back an extent that was allocated for so many words."""
     chain = _chain_of(words)
@@ -200,18 +201,18 @@ def release(v: View, at: Int, words: Int) -> None:
     v.head[chain] = at
 
 
-@njit(cache=True)
+@kernel
 def record_at(v: View, version: Int) -> Int:
     return v.page_base[version >> PAGE_BITS] + (version & (PAGE - 1)) * v.width
 
 
-@njit(cache=True)
+@kernel
 def has_value(v: View, record: Int, column: Int) -> bool:
     """Whether the value is not null."""
     return bool((v.records[record + RECORD_VALID + (column >> 6)] >> (column & 63)) & 1)
 
 
-@njit(cache=True)
+@kernel
 def text_span(v: View, record: Int, column: Int) -> tuple[Int, Int]:
     """(start, stop) of a value's text."""
     start = v.records[record + RECORD_TEXT]
@@ -219,7 +220,7 @@ def text_span(v: View, record: Int, column: Int) -> tuple[Int, Int]:
     return begin, start + v.records[record + v.ends + column]
 
 
-@njit(cache=True)
+@kernel
 def are_same(a: Any, a_start: Int, a_stop: Int, b: Any, b_start: Int, b_stop: Int) -> bool:
     """Whether two texts are."""
     if a_stop - a_start != b_stop - b_start:
@@ -230,7 +231,7 @@ def are_same(a: Any, a_start: Int, a_stop: Int, b: Any, b_start: Int, b_stop: In
     return True
 
 
-@njit(cache=True)
+@kernel
 def differs(v: View, a: Int, b: Int, column: Int) -> bool:
     """Whether two records have different values; null is as null, and zero has no sign."""
     valid = has_value(v, a, column)
@@ -247,7 +248,7 @@ def differs(v: View, a: Int, b: Int, column: Int) -> bool:
     return not are_same(v.text, a_start, a_stop, v.text, b_start, b_stop)
 
 
-@njit(cache=True)
+@kernel
 def rank_of(v: View, record: Int) -> tuple[bool, Int]:
     """(whether the record has a rank, the rank: lower is earlier)."""
     column = v.head[RANK_COLUMN]
@@ -255,7 +256,7 @@ def rank_of(v: View, record: Int) -> tuple[bool, Int]:
     return has_value(v, record, column), ~code if v.head[IS_DESCENDING] else code
 
 
-@njit(cache=True)
+@kernel
 def _compare_keys(v: View, a: Int, b: Int) -> Int:
     """Order of two rows by all columns of the primary key."""
     one, other = record_at(v, v.current[a]), record_at(v, v.current[b])
@@ -277,7 +278,7 @@ def _compare_keys(v: View, a: Int, b: Int) -> Int:
     return 0
 
 
-@njit(cache=True)
+@kernel
 def key_order(v: View, a: Int, b: Int) -> Int:
     """-1, 0 or 1: order of two rows by primary key."""
     if a == b:
@@ -288,14 +289,14 @@ def key_order(v: View, a: Int, b: Int) -> Int:
     return _compare_keys(v, a, b)
 
 
-@njit(cache=True)
+@kernel
 def stands_before(v: View, rank: Int, row: Int, other_rank: Int, other: Int) -> bool:
     if rank != other_rank:
         return bool(rank < other_rank)
     return bool(key_order(v, row, other) < 0)
 
 
-@njit(cache=True)
+@kernel
 def take_row(v: View, version: Int) -> Int:
     """A number for a new row; there must be room for it."""
     row = v.head[ROW_FREE]
@@ -310,13 +311,13 @@ def take_row(v: View, version: Int) -> Int:
     return row
 
 
-@njit(cache=True)
+@kernel
 def free_row(v: View, row: Int) -> None:
     v.current[row] = -2 - v.head[ROW_FREE]
     v.head[ROW_FREE] = row
 
 
-@njit(cache=True)
+@kernel
 def take_rows(ranking: Ranking, rows: Rows, versions: I64) -> None:
     """Numbers for the current rows of a table that nobody looked at before."""
     v = view_of(ranking, rows)

@@ -13,7 +13,6 @@ the codes of range columns too, so that a scan for rows within ranges reads memo
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidings.families.topk.kernels.layout import (
     BLOCK,
@@ -42,19 +41,20 @@ from tidings.families.topk.kernels.layout import (
     release,
     view_of,
 )
+from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, NONE, U8, Int, Rows, hash_bytes, mix
 
 BLOCK_LOW, BLOCK_JOINED = BLOCK // 4, 3 * BLOCK // 4
 """A block with fewer rows is joined with a neighbour, if they have at most so many together."""
 
 
-@njit(cache=True)
+@kernel
 def field_of(v: View, block: Int, field: Int) -> Int:
     """Where a field of a block begins in `blocks`."""
     return (block * v.block_fields + field) * BLOCK
 
 
-@njit(cache=True)
+@kernel
 def hash_codes(codes: I64) -> I64:
     """[n, columns] equality codes -> [n] hashes by which orders sort."""
     hashes = np.zeros(codes.shape[0], np.int64)
@@ -64,7 +64,7 @@ def hash_codes(codes: I64) -> I64:
     return hashes
 
 
-@njit(cache=True)
+@kernel
 def hash_texts(text: U8, spans: I64) -> I64:
     """[n, 2] (start, stop) of texts -> [n] equality codes."""
     codes = np.empty(spans.shape[0], np.int64)
@@ -73,7 +73,7 @@ def hash_texts(text: U8, spans: I64) -> I64:
     return codes
 
 
-@njit(cache=True)
+@kernel
 def hash_of(v: View, record: Int, order: Int) -> tuple[bool, Int]:
     """(whether no equality column of the order is null in the record, hash of their values)."""
     hashed = np.int64(0)
@@ -85,7 +85,7 @@ def hash_of(v: View, record: Int, order: Int) -> tuple[bool, Int]:
     return True, hashed
 
 
-@njit(cache=True)
+@kernel
 def _stands_before(v: View, block: Int, place: Int, hashed: Int, rank: Int, row: Int) -> bool:
     """Whether the entry at a place of a block stands before (hash, rank, row); NONE is the row before all others."""
     value = v.blocks[field_of(v, block, HASH) + place]
@@ -97,7 +97,7 @@ def _stands_before(v: View, block: Int, place: Int, hashed: Int, rank: Int, row:
     return bool(row != NONE and key_order(v, v.blocks[field_of(v, block, ROW) + place], row) < 0)
 
 
-@njit(cache=True)
+@kernel
 def find(v: View, order: Int, hashed: Int, rank: Int, row: Int) -> tuple[Int, Int]:
     """(number of the block in the order's directory, place in it) of the first entry that does not stand before this one.
 
@@ -125,7 +125,7 @@ def find(v: View, order: Int, hashed: Int, rank: Int, row: Int) -> tuple[Int, In
     return at, low
 
 
-@njit(cache=True)
+@kernel
 def find_entry(v: View, order: Int, hashed: Int, rank: Int, row: Int) -> tuple[Int, Int]:
     """(number of the block in the directory, place in it) of an entry that is there."""
     at, place = find(v, order, hashed, rank, row)
@@ -134,7 +134,7 @@ def find_entry(v: View, order: Int, hashed: Int, rank: Int, row: Int) -> tuple[I
     return at, place
 
 
-@njit(cache=True)
+@kernel
 def _store(v: View, block: Int, place: Int, record: Int) -> None:
     """Writes the codes of range columns beside an entry; for null the least code, as a scan verifies what it finds."""
     for i in range(v.block_fields - STORED):
@@ -145,14 +145,14 @@ def _store(v: View, block: Int, place: Int, record: Int) -> None:
         v.blocks[field_of(v, block, STORED + i) + place] = code
 
 
-@njit(cache=True)
+@kernel
 def store_again(v: View, order: Int, hashed: Int, rank: Int, row: Int, record: Int) -> None:
     """Codes of range columns have changed, but not the entry's place."""
     at, place = find_entry(v, order, hashed, rank, row)
     _store(v, v.words[v.orders[order + DIRECTORY] + at], place, record)
 
 
-@njit(cache=True)
+@kernel
 def store_columns(ranking: Ranking, rows: Rows) -> None:
     """Writes the codes of all range columns beside all entries: there is a new one."""
     v = view_of(ranking, rows)
@@ -165,7 +165,7 @@ def store_columns(ranking: Ranking, rows: Rows) -> None:
                     _store(v, block, place, record_at(v, version))
 
 
-@njit(cache=True)
+@kernel
 def _take_block(v: View) -> Int:
     block = v.head[BLOCK_FREE]
     if block != NONE:
@@ -177,13 +177,13 @@ def _take_block(v: View) -> Int:
     return block
 
 
-@njit(cache=True)
+@kernel
 def _free_block(v: View, block: Int) -> None:
     v.block_size[block] = -2 - v.head[BLOCK_FREE]
     v.head[BLOCK_FREE] = block
 
 
-@njit(cache=True)
+@kernel
 def _insert_block(v: View, order: Int, at: Int, block: Int) -> None:
     """Lets a block be number `at` of the order's directory."""
     count, room = v.orders[order + BLOCKS], v.orders[order + DIRECTORY_ROOM]
@@ -201,7 +201,7 @@ def _insert_block(v: View, order: Int, at: Int, block: Int) -> None:
     v.orders[order + BLOCKS] = count + 1
 
 
-@njit(cache=True)
+@kernel
 def _remove_block(v: View, order: Int, at: Int) -> None:
     directory, count = v.orders[order + DIRECTORY], v.orders[order + BLOCKS] - 1
     _free_block(v, v.words[directory + at])
@@ -210,7 +210,7 @@ def _remove_block(v: View, order: Int, at: Int) -> None:
     v.orders[order + BLOCKS] = count
 
 
-@njit(cache=True)
+@kernel
 def _move(v: View, source: Int, start: Int, target: Int) -> None:
     """Moves the entries of a block from `start` on to the end of another one."""
     count, size = v.block_size[source] - start, v.block_size[target]
@@ -222,7 +222,7 @@ def _move(v: View, source: Int, start: Int, target: Int) -> None:
     v.block_size[target] = size + count
 
 
-@njit(cache=True)
+@kernel
 def insert(v: View, order: Int, hashed: Int, rank: Int, row: Int, record: Int) -> None:
     """Puts a row in its place; there must be room for a block, and for a directory of twice the size."""
     if v.orders[order + BLOCKS] == 0:
@@ -247,7 +247,7 @@ def insert(v: View, order: Int, hashed: Int, rank: Int, row: Int, record: Int) -
     v.orders[order + ROWS] += 1
 
 
-@njit(cache=True)
+@kernel
 def remove(v: View, order: Int, hashed: Int, rank: Int, row: Int) -> None:
     """Takes a row out of its place."""
     at, place = find_entry(v, order, hashed, rank, row)
@@ -271,7 +271,7 @@ def remove(v: View, order: Int, hashed: Int, rank: Int, row: Int) -> None:
                 break
 
 
-@njit(cache=True)
+@kernel
 def room_for_change(v: View) -> tuple[Int, Int]:
     """(blocks, words) that one change of a row may take."""
     blocks = words = 0
@@ -283,7 +283,7 @@ def room_for_change(v: View) -> tuple[Int, Int]:
     return blocks, words
 
 
-@njit(cache=True)
+@kernel
 def describe_rows(ranking: Ranking, rows: Rows, order: Int, versions: I64, keys: I64) -> Int:
     """Fills keys[:, i] with hash, rank, first key code and row of those that belong into the order; how many they are."""
     v = view_of(ranking, rows)
@@ -299,7 +299,7 @@ def describe_rows(ranking: Ranking, rows: Rows, order: Int, versions: I64, keys:
     return count
 
 
-@njit(cache=True)
+@kernel
 def _sort_run(v: View, run: I64, spare: I64) -> None:
     """Sorts rows by primary key: merges of runs of 1, 2, 4 .. rows."""
     n, width = run.shape[0], 1
@@ -318,7 +318,7 @@ def _sort_run(v: View, run: I64, spare: I64) -> None:
         width *= 2
 
 
-@njit(cache=True)
+@kernel
 def build(ranking: Ranking, rows: Rows, order: Int, keys: I64, room: Int) -> None:
     """Fills an empty order with rows sorted by keys[:3]; there is room for all blocks, and for a directory of `room`.
 
@@ -357,7 +357,7 @@ def build(ranking: Ranking, rows: Rows, order: Int, keys: I64, room: Int) -> Non
     v.orders[order + ROWS] = n
 
 
-@njit(cache=True)
+@kernel
 def forget_order(ranking: Ranking, rows: Rows, order: Int) -> None:
     """Nobody uses the order any more."""
     v = view_of(ranking, rows)

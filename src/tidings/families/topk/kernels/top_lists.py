@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from tidings.families.topk.kernels.layout import (
     BLOCK,
@@ -63,6 +62,7 @@ from tidings.families.topk.kernels.layout import (
     view_of,
 )
 from tidings.families.topk.kernels.rank_index import field_of, find
+from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, NONE, U8, Int, Rows
 from tidings.kernels.stabbing import Boxes, set_high
 
@@ -70,7 +70,7 @@ ROOM_FIRST = 16
 """Rows that a list has room for at first, if it may hold so many."""
 
 
-@njit(cache=True)
+@kernel
 def place_in(v: View, number: Int, rank: Int, row: Int) -> Int:
     """How many rows of the list stand before this one."""
     start = v.lists[number + START]
@@ -85,7 +85,7 @@ def place_in(v: View, number: Int, rank: Int, row: Int) -> Int:
     return low
 
 
-@njit(cache=True)
+@kernel
 def position_of(v: View, number: Int, rank: Int, row: Int) -> Int:
     """Where in the list the row is, or NONE."""
     place = place_in(v, number, rank, row)
@@ -95,7 +95,7 @@ def position_of(v: View, number: Int, rank: Int, row: Int) -> Int:
     return NONE
 
 
-@njit(cache=True)
+@kernel
 def take_out(v: View, number: Int, place: Int) -> None:
     start, size = v.lists[number + START], v.lists[number + SIZE] - 1
     for i in range(start + 2 * place, start + 2 * size):
@@ -103,7 +103,7 @@ def take_out(v: View, number: Int, place: Int) -> None:
     v.lists[number + SIZE] = size
 
 
-@njit(cache=True)
+@kernel
 def put_in(v: View, number: Int, place: Int, rank: Int, row: Int, capacity: Int) -> None:
     """Puts a row at a place; of a full list the last one goes. There are words for an extent of twice the size."""
     start, size, room = v.lists[number + START], v.lists[number + SIZE], v.lists[number + ROOM]
@@ -123,7 +123,7 @@ def put_in(v: View, number: Int, place: Int, rank: Int, row: Int, capacity: Int)
     v.lists[number + SIZE] = size + 1
 
 
-@njit(cache=True)
+@kernel
 def _qualifies(v: View, record: Int, plan: Int, constants: Int, channel: Int) -> bool:
     """Whether a record satisfies all predicates of a subscription, with the equality values of this channel."""
     order = v.plans[plan + ORDER]
@@ -145,7 +145,7 @@ def _qualifies(v: View, record: Int, plan: Int, constants: Int, channel: Int) ->
     return True
 
 
-@njit(cache=True)
+@kernel
 def _next_within(v: View, plan: Int, constants: Int, block: Int, place: Int, stop: Int) -> Int:
     """The first place of a block, from this one on, where codes are within all ranges; `stop` if there is none."""
     ranges, first = v.plans[plan + RANGES], field_of(v, block, STORED)
@@ -162,7 +162,7 @@ def _next_within(v: View, plan: Int, constants: Int, block: Int, place: Int, sto
     return place
 
 
-@njit(cache=True)
+@kernel
 def refill(v: View, number: Int) -> None:
     """Takes in rows behind the last one held, until the list is full or there are no more."""
     plan, constants = v.lists[number + PLAN], v.lists[number + CONSTANTS]
@@ -178,7 +178,7 @@ def refill(v: View, number: Int) -> None:
     v.lists[number + IS_COMPLETE] = v.lists[number + SIZE] < capacity
 
 
-@njit(cache=True)
+@kernel
 def _refill_from(
     v: View,
     number: Int,
@@ -226,7 +226,7 @@ def _refill_from(
         at, place = at + 1, 0
 
 
-@njit(cache=True)
+@kernel
 def high_of(v: View, number: Int) -> Int:
     """The highest rank of rows that matter to a list."""
     if v.lists[number + IS_COMPLETE]:
@@ -234,7 +234,7 @@ def high_of(v: View, number: Int) -> Int:
     return v.words[v.lists[number + START] + 2 * v.lists[number + SIZE] - 2]
 
 
-@njit(cache=True)
+@kernel
 def move_highs(v: View, boxes: Boxes, numbers: Any, count: Int) -> None:
     """Lets lists be reached by just the rows that matter to them: the first `count` of those given."""
     for i in range(count):
@@ -251,7 +251,7 @@ def move_highs(v: View, boxes: Boxes, numbers: Any, count: Int) -> None:
             channel += CHANNEL_FIELDS + 3 * v.orders[v.plans[plan + ORDER] + EQUAL_COLUMNS]
 
 
-@njit(cache=True)
+@kernel
 def open_lists(
     ranking: Ranking,
     rows: Rows,
@@ -307,7 +307,7 @@ def open_lists(
                 at += 3
 
 
-@njit(cache=True)
+@kernel
 def fill_lists(ranking: Ranking, rows: Rows, numbers: I64, done: Int, highs: I64) -> Int:
     """Fills new lists from number `done` on, with the highest rank that matters to each; where it ran out of words."""
     v = view_of(ranking, rows)
@@ -321,7 +321,7 @@ def fill_lists(ranking: Ranking, rows: Rows, numbers: I64, done: Int, highs: I64
     return numbers.shape[0]
 
 
-@njit(cache=True)
+@kernel
 def name_boxes(ranking: Ranking, rows: Rows, numbers: I64, firsts: I64, ids: I64) -> None:
     """Notes the boxes of new lists: those of numbers[i] are ids[firsts[i]:firsts[i + 1]]."""
     v = view_of(ranking, rows)
@@ -333,7 +333,7 @@ def name_boxes(ranking: Ranking, rows: Rows, numbers: I64, firsts: I64, ids: I64
             at += CHANNEL_FIELDS + 3 * v.orders[v.plans[plan + ORDER] + EQUAL_COLUMNS]
 
 
-@njit(cache=True)
+@kernel
 def count_channels(ranking: Ranking, rows: Rows, numbers: I64) -> Int:
     v = view_of(ranking, rows)
     total = 0
@@ -342,7 +342,7 @@ def count_channels(ranking: Ranking, rows: Rows, numbers: I64) -> Int:
     return total
 
 
-@njit(cache=True)
+@kernel
 def close_lists(ranking: Ranking, rows: Rows, numbers: I64, ids: I64) -> None:
     """Frees lists, and gives the boxes they had."""
     v = view_of(ranking, rows)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from tidings.kernels.jit import kernel
 from tidings.network.wire.kernels.varints import I64
 
 U32 = npt.NDArray[np.uint32]
@@ -18,7 +18,7 @@ _CERTAIN = 2**16
 _ONE = np.uint64(1)
 
 
-@njit(cache=True)
+@kernel
 def write_book(numbers: I64) -> tuple[I64, U32]:
     """The distinct numbers and, for each number, its place among them; both empty once half of many are found distinct.
 
@@ -44,7 +44,7 @@ def write_book(numbers: I64) -> tuple[I64, U32]:
         bits += 1
 
 
-@njit(cache=True)
+@kernel
 def _find_all(
     numbers: I64, values: I64, places: U32, bits: np.uint64, book: I64, size: int, index: U32, first: int
 ) -> tuple[int, int]:
@@ -67,7 +67,7 @@ def _find_all(
     return len(numbers), size
 
 
-@njit(cache=True)
+@kernel
 def read_book(book: I64, index: U32, numbers: I64) -> bool:
     """Fills `numbers` with those at the places given; False if the book has no such place."""
     for i in range(np.uint64(len(index))):

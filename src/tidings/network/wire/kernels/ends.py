@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from tidings.kernels.jit import kernel
 from tidings.network.wire.kernels.varints import I64, U8
 
 OPEN_LO = np.int64(-(2**63))
@@ -24,7 +24,7 @@ _ONE, _TWO, _THREE, _FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(
 # box before, `_above` its hi and `_below` its lo. Ends of all kinds come mixed: hence few branches.
 
 
-@njit(cache=True)
+@kernel
 def write_ends(
     lo: I64, hi: I64, starts: I64, groups: I64, known: I64, numbers: U8, has_stairs: bool
 ) -> tuple[U8, U8, I64]:
@@ -107,7 +107,7 @@ def write_ends(
     return states[: (half + _ONE) >> _ONE], references[:referring].copy(), literals[:literal]
 
 
-@njit(cache=True)
+@kernel
 def count_ends(lo: I64, hi: I64, starts: I64, groups: I64, known: I64, has_stairs: bool) -> tuple[I64, I64]:
     """The number of literals and of references that `write_ends` gives for each of these groups."""
     literals, references = np.zeros(len(groups), np.int64), np.zeros(len(groups), np.int64)
@@ -132,7 +132,7 @@ def count_ends(lo: I64, hi: I64, starts: I64, groups: I64, known: I64, has_stair
     return literals, references
 
 
-@njit(inline="always")
+@kernel(inline="always")
 def _state(end: Any, open_end: Any, last: Any, is_known: Any) -> Any:
     state = np.uint64(2) if is_known else np.uint64(1)
     state = np.uint64(3) if end == last else state
@@ -144,17 +144,17 @@ def _state(end: Any, open_end: Any, last: Any, is_known: Any) -> Any:
 # for state 3 before it asks for state 0.
 
 
-@njit(inline="always")
+@kernel(inline="always")
 def _above(end: Any) -> Any:
     return np.int64(np.uint64(end) + _ONE)
 
 
-@njit(inline="always")
+@kernel(inline="always")
 def _below(end: Any) -> Any:
     return np.int64(np.uint64(end) - _ONE)
 
 
-@njit(inline="always")
+@kernel(inline="always")
 def _place_of(known: I64, column: Any, end: Any) -> Any:
     """The first place of the number in its column, or NOWHERE."""
     place = NOWHERE
@@ -163,7 +163,7 @@ def _place_of(known: I64, column: Any, end: Any) -> Any:
     return place
 
 
-@njit(cache=True)
+@kernel
 def count_references(states: U8, starts: I64, dims: int) -> int:
     """How many ends of first boxes have state 2."""
     count = 0
@@ -177,7 +177,7 @@ def count_references(states: U8, starts: I64, dims: int) -> int:
     return count
 
 
-@njit(cache=True)
+@kernel
 def read_ends(
     states: U8, references: U8, literals: I64, starts: I64, known: I64, places: I64, has_stairs: bool, lo: I64, hi: I64
 ) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from tidings.kernels.jit import kernel
 
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
@@ -15,7 +16,7 @@ BYTES_MAX = 10
 OVERRUN = -1
 
 
-@njit(cache=True)
+@kernel
 def write_varints(numbers: U64) -> U8:
     """The bytes of all numbers, one after the other."""
     out = np.empty(BYTES_MAX * len(numbers), np.uint8)
@@ -31,7 +32,7 @@ def write_varints(numbers: U64) -> U8:
     return out[:at]
 
 
-@njit(cache=True)
+@kernel
 def read_varints(data: U8, start: int, numbers: U64) -> int:
     """Fills `numbers` from data[start:]; gives where they end, or OVERRUN if the data ends before, or one is too long."""
     at = start
@@ -50,7 +51,7 @@ def read_varints(data: U8, start: int, numbers: U64) -> int:
     return at
 
 
-@njit(cache=True)
+@kernel
 def varint_lengths(numbers: U64) -> I64:
     """Bytes of every number."""
     lengths = np.empty(len(numbers), np.int64)
