@@ -1,0 +1,118 @@
+"""Compiled functions: machine code on disk is as fresh as all its sources, shared by processes, and inner ones make none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tidings.kernels import jit
+from tidings.kernels.jit import kernel
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    """A package of two kernels, of which one calls the other."""
+    folder = tmp_path / "tidings_sources"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "step.py").write_text(
+        "from tidings.kernels.jit import kernel\n\nSTEP = 2\n\n\n@kernel\ndef step(x):\n    return x + STEP\n"
+    )
+    (folder / "outer.py").write_text(
+        "from tidings.kernels.jit import kernel\nfrom tidings_sources.step import step\n\n\n"
+        "@kernel\ndef total(n):\n    found = 0\n    for i in range(n):\n        found += step(i)\n    return found\n"
+    )
+    return tmp_path
+
+
+def run(folder: Path) -> list[int]:
+    """[result, how often the kernel was compiled rather than loaded] of a process of its own."""
+    program = (
+        "import sys, pathlib\n"
+        "from tidings.kernels import jit\n"
+        "jit.PACKAGE, jit.NAME = pathlib.Path(sys.argv[1], 'tidings_sources'), 'tidings_sources'\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "from tidings_sources.outer import total\n"
+        "print(total(3), sum(total.stats.cache_misses.values()))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=True)
+    return [int(word) for word in done.stdout.split()]
+
+
+def test_a_second_process_loads_what_the_first_has_compiled(sources: Path) -> None:
+    assert run(sources) == [9, 1]
+    assert run(sources) == [9, 0]
+
+
+def test_a_change_in_a_file_that_a_kernel_imports_is_noticed(sources: Path) -> None:
+    assert run(sources) == [9, 1]
+    step = sources / "tidings_sources" / "step.py"
+    step.write_text(step.read_text().replace("STEP = 2", "STEP = 5"))
+    assert run(sources) == [18, 1]
+    assert run(sources) == [18, 0]
+
+
+def test_processes_that_need_a_kernel_at_once_compile_it_once(sources: Path) -> None:
+    with ThreadPoolExecutor() as pool:
+        assert sorted(pool.map(run, [sources, sources])) == [[9, 0], [9, 1]]
+
+
+@kernel
+def _square(x):
+    return x * x
+
+
+@kernel
+def _fill(out):
+    if len(out) == 0:
+        raise ValueError("nothing to fill")
+    for i in range(len(out)):
+        out[i] = _square(i)
+
+
+@kernel
+def _both(out):
+    _fill(out)
+    return _square(len(out))
+
+
+def test_inner_functions_can_be_called_from_python_too() -> None:
+    out = np.zeros(4, np.int64)
+    assert _both(out) == 16
+    assert out.tolist() == [0, 1, 4, 9]
+    assert _square(5) == 25
+
+
+def test_exceptions_of_inner_functions_reach_python() -> None:
+    with pytest.raises(ValueError, match="nothing to fill"):
+        _both(np.zeros(0, np.int64))
+
+
+@kernel
+def _factorial(n):
+    if n <= 1:
+        return 1
+    return n * _factorial(n - 1)
+
+
+@kernel
+def _factorials(out):
+    for i in range(len(out)):
+        out[i] = _factorial(i)
+
+
+def test_recursive_functions_are_compiled() -> None:
+    out = np.zeros(5, np.int64)
+    _factorials(out)
+    assert out.tolist() == [1, 1, 2, 6, 24]
+
+
+def test_stamps_follow_imports() -> None:
+    """The stamp of a kernel that imports another file depends on that file."""
+    lines = jit.PACKAGE / "kernels" / "lines.py"
+    assert (jit.PACKAGE / "kernels" / "lives.py") in jit._read(lines)[1]
