@@ -13,8 +13,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,bench,dev]'
 	@echo "compiling kernels (once)"
-	@$(BIN)/python -c 'from tidings.pipeline.replica.warm import warm; from tidings.terminal import warm_replicas; warm_replicas(warm)' & \
-	$(BIN)/python -c 'from tidings.kernels.warm import warm_all_cores; warm_all_cores()'; status=$$?; wait $$! && exit $$status
+	@$(BIN)/python -c 'from tidings.pipeline.replica.warm import STEPS; from tidings.terminal import compile_kernels; compile_kernels(STEPS)'
 	touch $(STAMP)
 
 demo: $(STAMP)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -63,61 +65,43 @@ def progress() -> Iterator[Display]:
         yield display
 
 
-def warm_kernels() -> None:
-    """Compiles the kernels of the message strategies if this machine has not done so yet."""
-
-    def ask_and_warm() -> None:
-        from tidings.kernels import warm
-
-        if not warm.is_compiled():
-            with console().status(_COMPILING):
-                warm.warm()
-
-    _once("messages", ask_and_warm)
-
-
-def warm_replicas(warm: Callable[[], None]) -> None:
-    """Compiles the kernels of replicas, by `warm`, if this machine has not done so yet."""
-
-    def say_and_warm() -> None:
-        with console().status(_COMPILING):
-            warm()
-
-    _once("replicas", say_and_warm)
-
-
-def announce_first_use() -> None:
-    """Says that work is about to compile kernels as it needs them, where that has not been done yet."""
-    if sys.stderr.isatty() and not _is_noted("replicas"):
-        console().print(_COMPILING)
-
-
-_COMPILING = "compiling kernels (first run only) .."
-
-
-def _once(what: str, work: Callable[[], None]) -> None:
-    """Does some compiling that need not be done again while sources and machine are the same.
-
-    To ask all kernels is to import them all, many times what a small run needs. So what was done is noted beside what numba
-    keeps of them.
-    """
-    if _is_noted(what):
+def announce_compiling() -> None:
+    """From now on a person at the terminal is told when a kernel is compiled, which happens the first time it is used."""
+    if not sys.stderr.isatty():
         return
-    work()
+    from tidings.kernels import jit
+
+    screen = console()
+
+    def announce(name: str) -> None:
+        screen.print(f"compiling {name} (first use only)", style="dim", highlight=False)
+
+    jit.announce = announce
+
+
+def compile_kernels(steps: Sequence[Callable[[], None]]) -> None:
+    """Compiles all kernels that some pieces of work use, on all cores, unless that was done before.
+
+    Without asking the kernels: that would import them all, many times what a small run needs. So what was done is noted
+    beside what is kept of them.
+    """
     with suppress(OSError):
-        _note(what).write_text(_state())
-
-
-def _is_noted(what: str) -> bool:
+        if _note().read_text() == _state():
+            return
+    # A process of its own for each: what is compiled in this one would be copied to all.
+    with progress() as display, ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        task = display.add_task("compiling kernels (first run only)", total=len(steps))
+        for done in as_completed([pool.submit(step) for step in steps]):
+            done.result()
+            display.update(task, advance=1)
     with suppress(OSError):
-        return _note(what).read_text() == _state()
-    return False
+        _note().write_text(_state())
 
 
-def _note(what: str) -> Path:
+def _note() -> Path:
     from tidings.kernels.rows.read import mix  # one that every run needs
 
-    return Path(mix.stats.cache_path) / f"tidings-compiled-{what}"
+    return Path(mix.stats.cache_path) / "tidings-compiled"
 
 
 def _state() -> str:

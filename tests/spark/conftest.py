@@ -8,15 +8,14 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tidings.pipeline.replica.warm import warm
+from tidings.pipeline.replica.warm import STEPS
 from tidings.spark.session import spark_session
-from tidings.terminal import warm_kernels, warm_replicas
+from tidings.terminal import compile_kernels
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    warm_kernels()
-    warm_replicas(warm)
+    compile_kernels(STEPS)
     folder = tmp_path_factory.mktemp("spark")
     with spark_session("tidings tests", "local[2]", folder / "spark.log") as session:
         yield session

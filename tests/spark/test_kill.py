@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from workload import Recorded
 
-from tidings.pipeline.replica.warm import warm
-from tidings.terminal import warm_replicas
+from tidings.pipeline.replica.warm import STEPS
+from tidings.terminal import compile_kernels
 
 pytestmark = pytest.mark.spark
 
@@ -23,7 +23,7 @@ BATCHES = 9
 
 
 def test_five_kills_change_nothing(tmp_path: Path) -> None:
-    warm_replicas(warm)
+    compile_kernels(STEPS)
     rng = random.Random(20)
     # So many subscriptions that state is folded on the way.
     recorded = Recorded(tmp_path, 5, subscriptions=15_000, changes=BATCHES * 60)
@@ -54,7 +54,7 @@ def test_five_kills_change_nothing(tmp_path: Path) -> None:
 
 
 def test_killed_workers_change_nothing(tmp_path: Path) -> None:
-    warm_replicas(warm)
+    compile_kernels(STEPS)
     recorded = Recorded(tmp_path, 6, subscriptions=300, changes=600)
     out = tmp_path / "out.jsonl"
     command = [sys.executable, "-m", "tidings.cli.main", "replay", "--engine", "spark", "--batch", "60"]

@@ -30,11 +30,11 @@ def demo(
 
     Runs until stopped with Ctrl-C, or for --seconds N.
     """
-    from tidings.pipeline.replica.warm import warm
+    from tidings.pipeline.replica.warm import STEPS
     from tidings.spark.demo import run_demo
-    from tidings.terminal import console, warm_replicas
+    from tidings.terminal import compile_kernels, console
 
-    warm_replicas(warm)
+    compile_kernels(STEPS)
     screen = console()
     view = _Screen(subscriptions)
     if screen.is_terminal:

@@ -47,25 +47,23 @@ def replay(
 
     Example: tidings replay --catalog catalog.sql --subscriptions subscriptions.jsonl --changes changes.jsonl --out out.jsonl
     """
-    from tidings.families.optional import SHARED
     from tidings.families.registry import parse_strategies
     from tidings.files import check_files, read_catalog
-    from tidings.terminal import warm_kernels, warm_replicas
+    from tidings.terminal import announce_compiling, compile_kernels
 
     quarantine_path = quarantine or out.with_name(out.name + ".quarantine.jsonl")
     check_files((catalog, subscriptions, changes), (out, quarantine_path, stats))
     tables = read_catalog(catalog)
     strategies = parse_strategies(strategy)
-    if any(name != SHARED for name in strategies.values()):
-        warm_kernels()
     size = batch or DEFAULT_BATCH[engine.value]
     if engine is EngineName.spark:
-        from tidings.pipeline.replica.warm import warm
+        from tidings.pipeline.replica.warm import STEPS
         from tidings.spark.replay import replay_on_spark
 
-        warm_replicas(warm)
+        compile_kernels(STEPS)
         run = replay_on_spark(catalog, subscriptions, changes, out, quarantine_path, [size], strategies, master)
     else:
+        announce_compiling()
         run = _replay_inline(
             tables, subscriptions, changes, out, quarantine_path, size, strategies, counts_bytes=stats is not None
         )
@@ -95,11 +93,10 @@ def _replay_inline(
 
     from tidings.engine import Engine
     from tidings.files import open_input, peak_rss_mb, read_lines, replacing, write_lines
-    from tidings.terminal import announce_first_use, progress
+    from tidings.terminal import progress
 
     _hide_pandas_from_pyarrow()
     engine = Engine(catalog, strategies, counts_bytes=counts_bytes)
-    announce_first_use()
     with replacing(out) as sink, replacing(quarantine) as refused, progress() as display:
         task = display.add_task("subscriptions", total=None)
         with open_input(subscriptions) as source:

@@ -48,6 +48,10 @@ PACKAGE = Path(__file__).parents[1]
 NAME = "tidings"
 
 
+def announce(name: str) -> None:
+    """Called before a kernel is compiled because it is not on disk; replaced by those who tell somebody."""
+
+
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compiles a function when it is first called; `options` are those of numba's njit."""
 
@@ -230,6 +234,8 @@ class _KernelCache(FunctionCache):
             self._lock = os.open(Path(self._cache_path, f"{self._impl.filename_base}.lock"), os.O_CREAT | os.O_RDWR)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
             found = super().load_overload(sig, target_context)
+        if found is None:
+            announce(f"{self._py_func.__module__}.{self._py_func.__name__}")
         return found
 
     def unlock(self) -> None:
