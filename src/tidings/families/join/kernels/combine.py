@@ -45,8 +45,11 @@ LINK_SIDE, LINK_COLUMN, LINK_OWN, LINK_FIELDS = range(4)
 COLUMN, LO, HI, VALUES, VALUES_STOP, LO_TEXT, LO_TEXT_STOP, HI_TEXT, HI_TEXT_STOP, CLOSED, TEST_FIELDS = range(11)
 # Fields of a value: equality code, text.
 VALUE_CODE, VALUE_TEXT, VALUE_TEXT_STOP, VALUE_FIELDS = range(4)
-# Rows of a walk: by side the version chosen, its record and table; by depth the list of partners, and how far it is read.
-CHOSEN, RECORD, TABLE, CELL, AT, WALK_FIELDS = range(6)
+# Rows of a walk: by side the version chosen, its record and table; by depth the list of partners, how far it is read, how many
+# candidates are left, and whether they are all that satisfy what was chosen before.
+CHOSEN, RECORD, TABLE, CELL, AT, LEFT, IS_SIFTED, WALK_FIELDS = range(8)
+TOO_MANY = -2
+NO_LIMIT = 2**62
 
 
 class Plans(NamedTuple):
@@ -143,7 +146,7 @@ def passes_all(rows: Rows, newcomers: Newcomers, who: Int, side: Int, table: Int
 
 
 @compiled
-def _partners_of(rows: Rows, cells: I64, links: I64, relation: Int, first: Int, stop: Int, walk: I64) -> Int:
+def partners_of(rows: Rows, cells: I64, links: I64, relation: Int, first: Int, stop: Int, walk: I64) -> Int:
     """The cell of the partners that links[first:stop] lead to, NONE if there are none."""
     hashed = begin(relation)
     for i in range(first, stop):
@@ -154,6 +157,37 @@ def _partners_of(rows: Rows, cells: I64, links: I64, relation: Int, first: Int, 
         hashed = mix(hashed, equal_at(rows, record, walk[TABLE, side], column))
     cell = find(cells, finish(hashed))
     return cell if cell != NONE and cells[cell, SIZE] else np.int64(NONE)
+
+
+@compiled
+def begin_walk(rows: Rows, cells: I64, plans: Plans, use: Int, version: Int, walk: I64) -> bool:
+    """Places a walk at a version, before its first partner; False if there is a side on which it has none."""
+    steps, first, stop = plans.steps, plans.uses[use, FIRST], plans.uses[use, STOP]
+    own = plans.uses[use, USE_SIDE]
+    for side in range(walk.shape[1]):
+        walk[CHOSEN, side] = NONE
+    walk[CHOSEN, own], walk[RECORD, own] = version, record_of(rows, version)
+    walk[TABLE, own] = plans.tables[plans.uses[use, SIGNATURE], own]
+    for step in range(first, stop):
+        if steps[step, STEP_IS_DIRECT]:
+            relation, keys, keys_stop = steps[step, STEP_RELATION], steps[step, KEYS], steps[step, KEYS_STOP]
+            cell = partners_of(rows, cells, plans.links, relation, keys, keys_stop, walk)
+            if cell == NONE:
+                return False
+            walk[CELL, step - first] = cell
+    walk[AT, 0] = 0
+    return True
+
+
+@compiled
+def is_joined(rows: Rows, links: I64, walk: I64, first: Int, stop: Int, record: Int, table: Int) -> bool:
+    """Whether a row equals rows chosen before in the columns of links[first:stop]."""
+    for i in range(first, stop):
+        other = links[i, LINK_SIDE]
+        column, own = links[i, LINK_COLUMN], links[i, LINK_OWN]
+        if not joins_with(rows, walk[RECORD, other], walk[TABLE, other], column, record, table, own):
+            return False
+    return True
 
 
 @compiled
@@ -168,52 +202,34 @@ def combine(
     walk: I64,
     found: I64,
     count: Int,
+    looks_max: Int,
 ) -> Int:
-    """Writes all combinations that a version is part of to found[count:]; gives the new count, NONE if there is no room.
+    """Writes all combinations that a version is part of to found[count:]; gives the new count.
 
-    Partners satisfy the predicates of newcomer `who`, all where it is NONE. walk: [WALK_FIELDS, sides at most], scratch.
+    NONE if there is no room, TOO_MANY if that takes a look at more than `looks_max` partners. Partners satisfy the predicates
+    of newcomer `who`, all where it is NONE. walk: [WALK_FIELDS, sides at most], scratch.
     """
     # Passing many arrays to a function costs more than a step: inner functions get what they need.
     cells, lists, steps, links, tables = partners.cells, partners.lists, plans.steps, plans.links, plans.tables
     signature, first, stop = plans.uses[use, SIGNATURE], plans.uses[use, FIRST], plans.uses[use, STOP]
-    own = plans.uses[use, USE_SIDE]
-    for side in range(walk.shape[1]):
-        walk[CHOSEN, side] = NONE
-    walk[CHOSEN, own], walk[RECORD, own] = version, record_of(rows, version)
-    walk[TABLE, own] = tables[signature, own]
-    for step in range(first, stop):
-        if steps[step, STEP_IS_DIRECT]:
-            relation, keys, keys_stop = steps[step, STEP_RELATION], steps[step, KEYS], steps[step, KEYS_STOP]
-            cell = _partners_of(rows, cells, links, relation, keys, keys_stop, walk)
-            if cell == NONE:
-                return count
-            walk[CELL, step - first] = cell
+    if not begin_walk(rows, cells, plans, use, version, walk):
+        return count
     depth, last = 0, stop - first - 1
-    walk[AT, 0] = 0
     while depth >= 0:
         step, cell, at = first + depth, walk[CELL, depth], walk[AT, depth]
         if cell == NONE or at == cells[cell, SIZE]:
             depth -= 1
             continue
+        if looks_max == 0:
+            return np.int64(TOO_MANY)
+        looks_max -= 1
         walk[AT, depth] = at + 1
         partner = version_at(cells, lists, cell, at)
         side, record = steps[step, STEP_SIDE], record_of(rows, partner)
         table = tables[signature, side]
-        is_joined = True
-        for i in range(steps[step, CHECKS], steps[step, CHECKS_STOP]):
-            other = links[i, LINK_SIDE]
-            if not joins_with(
-                rows,
-                walk[RECORD, other],
-                walk[TABLE, other],
-                links[i, LINK_COLUMN],
-                record,
-                table,
-                links[i, LINK_OWN],
-            ):
-                is_joined = False
-                break
-        if not is_joined or (who != NONE and not passes_all(rows, newcomers, who, side, table, record)):
+        if not is_joined(rows, links, walk, steps[step, CHECKS], steps[step, CHECKS_STOP], record, table):
+            continue
+        if who != NONE and not passes_all(rows, newcomers, who, side, table, record):
             continue
         walk[CHOSEN, side], walk[RECORD, side], walk[TABLE, side] = partner, record, table
         if depth < last:
@@ -222,7 +238,7 @@ def combine(
             step += 1
             if not steps[step, STEP_IS_DIRECT]:
                 relation, keys, keys_stop = steps[step, STEP_RELATION], steps[step, KEYS], steps[step, KEYS_STOP]
-                walk[CELL, depth] = _partners_of(rows, cells, links, relation, keys, keys_stop, walk)
+                walk[CELL, depth] = partners_of(rows, cells, links, relation, keys, keys_stop, walk)
             continue
         if count == found.shape[0]:
             return np.int64(NONE)
@@ -282,7 +298,7 @@ def answer(rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, w
         first, stop = newcomers.tests[best_test, VALUES], newcomers.tests[best_test, VALUES_STOP]
         column = newcomers.tests[best_test, COLUMN]
         relation = plans.equal[table, column]
-    count = np.int64(0)
+    count, limit = np.int64(0), np.int64(NO_LIMIT)
     for value in range(first, stop):
         cell = _list_of(partners, relation, newcomers, np.int64(NONE) if best_test == NONE else value)
         if cell == NONE:
@@ -293,7 +309,7 @@ def answer(rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, w
             if best_test != NONE and not has_value(rows, newcomers, value, table, column, record):
                 continue
             if passes_all(rows, newcomers, who, best_side, table, record):
-                count = combine(rows, partners, plans, newcomers, who, use, version, walk, found, count)
+                count = combine(rows, partners, plans, newcomers, who, use, version, walk, found, count, limit)
                 if count == NONE:
                     return count
     return count
