@@ -102,7 +102,9 @@ class JoinEvaluator(Evaluator):
         super().__init__(catalog, store)
         self._columns = [len(table.columns) for table in catalog.tables]
         self._index = StabbingIndex(SIGNATURE_AXIS + 1 + sum(self._columns))
-        self._sides_index = SideIndex(max(self._columns, default=1))
+        self._side_index = SideIndex(max(self._columns, default=1))
+        self._open_sides: Sides | None = None
+        """None after boxes have come or gone."""
         self._signatures: list[Signature | None] = []
         """By number; None where nobody uses the number."""
         self._forms: dict[str, _Form] = {}
@@ -125,6 +127,7 @@ class JoinEvaluator(Evaluator):
     def add(self, points: PointBatch, slots: I64, lives: Lives) -> None:
         form = self._form(points.form)
         form.users += len(points)
+        self._open_sides = None
         predicates = Predicates(form.tested, points)
         self._form_of = _longer(self._form_of, slots)
         self._box_of = _longer(self._box_of, slots)
@@ -141,8 +144,8 @@ class JoinEvaluator(Evaluator):
                 boxes.text_ends,
             )
             self._keep(owner, ids)
-            for side in self._sides_index.sides(form.signature):
-                self._sides_index.add(self._index.boxes, ids, form.signature, side, form.tested, form.axes)
+            for side in self._side_index.sides(form.signature):
+                self._side_index.add(self._index.boxes, ids, form.signature, side, form.tested, form.axes)
         is_wide = predicates.is_wide
         for at in np.flatnonzero(is_wide)[:, None]:
             self._wide[int(slots[at[0]])] = predicates.newcomers(at, slots[at], form.signature, len(form.shown))
@@ -162,7 +165,7 @@ class JoinEvaluator(Evaluator):
         self._fit(len(lives), len(projections.starts) - 1)
         counts[: ITEMS + 1] = 0
         counts[WIDE] = len(self._wide)
-        sides = self._open_sides()
+        sides = self._sides_opened()
         event = 0
         while True:
             event, why = evaluate(
@@ -184,7 +187,7 @@ class JoinEvaluator(Evaluator):
                 break
             if why == SIDE_WANTED:
                 self._open(int(counts[WANTED]))
-                sides = self._open_sides()
+                sides = self._sides_opened()
             else:
                 self._grow(why)
         if self._coming:
@@ -202,12 +205,13 @@ class JoinEvaluator(Evaluator):
         )
 
     def remove(self, slots: I64) -> None:
+        self._open_sides = None
         numbers, users = np.unique(self._form_of[slots], return_counts=True)
         box = self._box_of[slots]
         box = box[box != NONE]
         while len(box):
             self._index.remove(box)
-            self._sides_index.remove(box)
+            self._side_index.remove(box)
             box = self._box_next[box]
             box = box[box != NONE]
         self._form_of[slots] = self._box_of[slots] = NONE
@@ -226,10 +230,7 @@ class JoinEvaluator(Evaluator):
     def nbytes(self) -> int:
         arrays = (*self._output, *self._scratch, self._form_of, self._box_of, self._box_next)
         return (
-            self._index.nbytes
-            + self._sides_index.nbytes
-            + self._partners.nbytes
-            + sum(array.nbytes for array in arrays)
+            self._index.nbytes + self._side_index.nbytes + self._partners.nbytes + sum(array.nbytes for array in arrays)
         )
 
     def _form(self, key: str) -> _Form:
@@ -300,25 +301,28 @@ class JoinEvaluator(Evaluator):
         self._plans = None
         if all(other.signature != form.signature for other in self._forms.values()):
             self._signatures[form.signature] = None
-            self._sides_index.close(form.signature)
+            self._side_index.close(form.signature)
         if not self._forms:
             self._relations = RelationTable(len(self.catalog.tables))
             self._partners = no_partners()
 
-    def _open_sides(self) -> Sides:
-        limits = np.array([self.looks_max, self.asked_max], np.int64)
-        return Sides(self._sides_index.boxes, self._sides_index.opened(len(self._signatures)), limits)
+    def _sides_opened(self) -> Sides:
+        if self._open_sides is None:
+            limits = np.array([self.looks_max, self.asked_max], np.int64)
+            self._open_sides = Sides(self._side_index.boxes, self._side_index.opened(len(self._signatures)), limits)
+        return self._open_sides
 
     def _open(self, key: int) -> None:
         """Enters all boxes of a signature into the index of sides."""
         signature, side = key >> SIDE_BITS, key & ((1 << SIDE_BITS) - 1)
-        self._sides_index.open(signature, side)
+        self._side_index.open(signature, side)
+        self._open_sides = None
         for form in self._forms.values():
             if form.signature == signature:
                 box = self._box_of[self._form_of == form.number]
                 box = box[box != NONE]
                 while len(box):
-                    self._sides_index.add(self._index.boxes, box, signature, side, form.tested, form.axes)
+                    self._side_index.add(self._index.boxes, box, signature, side, form.tested, form.axes)
                     box = self._box_next[box]
                     box = box[box != NONE]
 
@@ -367,7 +371,7 @@ class JoinEvaluator(Evaluator):
             none,
             np.empty((0, LOOK_FIELDS), np.int64),
             np.zeros((2, axes, VECTOR_FIELDS), np.int64),
-            np.zeros((2, self._sides_index.axes, VECTOR_FIELDS), np.int64),
+            np.zeros((2, self._side_index.axes, VECTOR_FIELDS), np.int64),
             np.zeros(2, np.int64),
             np.empty((WALK_FIELDS, sides), np.int64),
         )

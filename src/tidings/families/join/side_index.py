@@ -88,5 +88,7 @@ class SideIndex:
         for known in self._entered.values():
             there = boxes[boxes < len(known)]
             entered = known[there]
-            self._index.remove(entered[entered != NONE])
-            known[there] = NONE
+            entered = entered[entered != NONE]
+            if len(entered):
+                self._index.remove(entered)
+                known[there] = NONE

@@ -50,6 +50,8 @@ VALUE_CODE, VALUE_TEXT, VALUE_TEXT_STOP, VALUE_FIELDS = range(4)
 CHOSEN, RECORD, TABLE, CELL, AT, LEFT, IS_SIFTED, WALK_FIELDS = range(8)
 TOO_MANY = -2
 NO_LIMIT = 2**62
+SAMPLE = 16
+"""Rows of a list that are looked at to know how many combinations it may lead to."""
 
 
 class Plans(NamedTuple):
@@ -259,18 +261,36 @@ def _list_of(partners: Partners, relation: Int, newcomers: Newcomers, value: Int
 
 
 @compiled
+def _expected_looks(
+    rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, who: Int, side: Int, cell: Int, walk: I64
+) -> Int:
+    """How many rows and first partners a newcomer's answer takes a look at if it begins with this list; from a sample."""
+    cells, lists = partners.cells, partners.lists
+    signature = newcomers.signature[who]
+    table, use = plans.tables[signature, side], plans.use_of[signature, side]
+    size, sampled, looks = cells[cell, SIZE], min(cells[cell, SIZE], SAMPLE), np.int64(0)
+    for i in range(sampled):
+        version = version_at(cells, lists, cell, i * size // sampled)
+        if passes_all(rows, newcomers, who, side, table, record_of(rows, version)) and begin_walk(
+            rows, cells, plans, use, version, walk
+        ):
+            looks += cells[walk[CELL, 0], SIZE]
+    return size + looks * size // sampled
+
+
+@compiled
 def answer(rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, who: Int, walk: I64, found: I64) -> Int:
     """Writes a newcomer's whole answer to `found`; how many combinations it has, NONE if there is no room.
 
-    It begins with the side that has the fewest rows to look at: those with the value, or one of the values, of an equality,
-    or the whole table.
+    It begins where the fewest rows and partners have to be looked at: with rows that have the value, or one of the values, of
+    an equality, or with a whole table.
     """
     signature = newcomers.signature[who]
     if signature == NONE:
         return 0
     best_side: Int = np.int64(0)
     best_test: Int = np.int64(NONE)
-    best: Int = np.int64(2**62)
+    best: Int = np.int64(NO_LIMIT)
     for side in range(plans.tables.shape[1]):
         table = plans.tables[signature, side]
         if table == NONE:
@@ -278,20 +298,21 @@ def answer(rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, w
         cell = _list_of(partners, plans.whole[table], newcomers, np.int64(NONE))
         if cell == NONE:
             return 0
-        if partners.cells[cell, SIZE] < best:
-            best_side, best_test, best = side, np.int64(NONE), partners.cells[cell, SIZE]
+        looks = _expected_looks(rows, partners, plans, newcomers, who, side, cell, walk)
+        if looks < best:
+            best_side, best_test, best = side, np.int64(NONE), looks
         for test in range(newcomers.tests_of[who, side], newcomers.tests_of[who, side + 1]):
             relation = plans.equal[table, newcomers.tests[test, COLUMN]]
             first, stop = newcomers.tests[test, VALUES], newcomers.tests[test, VALUES_STOP]
             if relation == NONE or first == stop:
                 continue
-            size = np.int64(0)
+            looks = np.int64(0)
             for value in range(first, stop):
                 cell = _list_of(partners, relation, newcomers, value)
                 if cell != NONE:
-                    size += partners.cells[cell, SIZE]
-            if size < best:
-                best_side, best_test, best = side, test, size
+                    looks += _expected_looks(rows, partners, plans, newcomers, who, side, cell, walk)
+            if looks < best:
+                best_side, best_test, best = side, test, looks
     table, use = plans.tables[signature, best_side], plans.use_of[signature, best_side]
     first, stop, relation, column = np.int64(0), np.int64(1), plans.whole[table], np.int64(NONE)
     if best_test != NONE:
