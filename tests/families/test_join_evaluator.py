@@ -294,3 +294,32 @@ def test_lists_that_nobody_needs_any_more_are_forgotten() -> None:
     told = [(line["subscription"], line["seq"], len(line["changes"])) for line in heard]
     assert told == [("b", 101, 0), ("c", 101, 0), ("b", 102, 1), ("a0", 103, 14), ("c", 103, 14)]
     assert len(joins._relations.numbers) == 8 < known
+
+
+def test_a_hot_value_opens_the_sides_of_rows_that_have_it() -> None:
+    """With the limits as they are: 60 partners of 60 partners of one row, of which each subscription wants a few."""
+    catalog = parse_catalog(NUMBERS)
+    engine = Engine(catalog)
+    source = "r JOIN s ON r.b = s.b JOIN t ON t.c = s.c"
+    wanted = {f"a{i}": (10 * i, 10 * i + 1) for i in range(6)}
+    for id, (lo, hi) in wanted.items():
+        engine.door.create(
+            id,
+            f"SELECT r.id, s.id, t.id FROM {source} WHERE r.x = 1 AND s.x BETWEEN {lo} AND {hi} AND t.x BETWEEN {lo} AND {hi}",
+            0,
+        )
+    engine.door.create("never", f"SELECT r.id FROM {source} WHERE r.x = 2", 0)
+    rows = [(name, {"id": i, "b": 1, "c": 0.0, "x": float(i)}) for name in "st" for i in range(60)]
+    rows.append(("r", {"id": 0, "b": 1, "c": 0.0, "x": 1.0}))
+    lines = [
+        json.dumps({"seq": i + 1, "table": name, "op": "insert", "row": row}).encode()
+        for i, (name, row) in enumerate(rows)
+    ]
+    heard = [json.loads(line) for line in engine.feed(lines).notifications.lines()]
+    told = {line["subscription"]: line["changes"] for line in heard if line["seq"] == len(rows)}
+    pairs = {id: [tuple(change["row"].values())[1:] for change in changes] for id, changes in told.items()}
+    assert pairs == {id: [(s, t) for s in ends for t in ends] for id, ends in wanted.items()}
+    joins = engine._replica._evaluators["join"]
+    assert isinstance(joins, evaluator.JoinEvaluator)
+    # Rows of t had 60 partners in s as well; those of s came first, and had none.
+    assert joins._side_index.sides(0) == {0, 2}
