@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -24,11 +24,13 @@ NUMBERS = """
 CREATE TABLE r (id INT PRIMARY KEY, b INT, c DOUBLE, x DOUBLE);
 CREATE TABLE s (id INT PRIMARY KEY, b INT, c DOUBLE, x DOUBLE);
 CREATE TABLE t (id INT PRIMARY KEY, b INT, c DOUBLE, x DOUBLE);
+CREATE TABLE u (id INT PRIMARY KEY, b INT, c DOUBLE, x DOUBLE);
 """
 TEXTS = """
 CREATE TABLE r (id TEXT PRIMARY KEY, b TEXT, c INT, x TEXT);
 CREATE TABLE s (id TEXT, k INT, b TEXT, c INT, x TEXT, PRIMARY KEY (k, id));
 CREATE TABLE t (id TEXT, k INT, b TEXT, c INT, x TEXT, PRIMARY KEY (id, k));
+CREATE TABLE u (id TEXT PRIMARY KEY, b TEXT, c INT, x TEXT);
 """
 JOINS = (
     "r JOIN s USING (b)",
@@ -38,6 +40,12 @@ JOINS = (
     "t JOIN r ON r.b = t.b JOIN s ON r.c = s.c",
     "r JOIN s ON r.b = s.b JOIN t ON t.c = s.c AND t.b = r.b",
     "r JOIN s ON r.b = s.b JOIN t ON t.b = s.b AND t.b = r.b",
+)
+LONG_JOINS = (
+    "r JOIN s ON r.b = s.b JOIN t ON t.c = s.c",
+    "r JOIN s ON r.b = s.b JOIN t ON t.c = s.c JOIN u ON u.b = t.b",
+    "u JOIN r ON r.b = u.b JOIN s ON s.c = u.c JOIN t ON t.b = u.b",
+    "r JOIN s ON r.b = s.b JOIN t ON t.c = s.c AND t.b = r.b JOIN u ON u.c = t.c",
 )
 PATTERNS = ("{} = {}", "{} IN ({}, {})", "{} IN ({}, {})", "{} >= {}", "{} < {}", "{} BETWEEN {} AND {}")
 TEXT_VALUES = ("a long text", "a long texts", 'b"\\', "b", "")
@@ -55,10 +63,10 @@ def room_runs_out() -> Iterator[None]:
 class World:
     """Random changes of few rows, and random subscriptions that come and go, all after sequence numbers of their own."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, joins: Sequence[str] = JOINS) -> None:
         self.random = rng = random.Random(seed)
         self.catalog = parse_catalog(rng.choice([NUMBERS, TEXTS]))
-        self.joins = rng.sample(JOINS, rng.randrange(1, 4))
+        self.joins = rng.sample(joins, rng.randrange(1, 4))
         self.tables: PlainTables = {table.name: {} for table in self.catalog.tables}
         self.values = rng.choice([2, 3])
         self.keys = rng.choice([2, 4])
@@ -145,8 +153,8 @@ def _look(row: Row) -> str:
     return json.dumps({name: value + 0.0 if isinstance(value, float) else value for name, value in row.items()})
 
 
-def play(seed: int, steps: int, *, is_staged: bool) -> None:
-    world = World(seed)
+def play(seed: int, steps: int, *, is_staged: bool, joins: Sequence[str] = JOINS) -> None:
+    world = World(seed, joins)
     rng = world.random
     engines = [Engine(world.catalog)]
     if is_staged:
@@ -233,6 +241,24 @@ def test_lines_are_those_of_the_staged_engine(seed: int) -> None:
     play(seed, 40, is_staged=True)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([0, 1, 5]), st.sampled_from([0, 1, 2, 32]))
+def test_candidates_first_gives_the_answers_of_the_reference(seed: int, looks_max: int, asked_max: int) -> None:
+    """Chains and stars whose few values join nearly all rows; limits so low that all ways are taken in one run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluator.JoinEvaluator, "looks_max", looks_max)
+        patch.setattr(evaluator.JoinEvaluator, "asked_max", asked_max)
+        play(seed, 40, is_staged=False, joins=(*LONG_JOINS, JOINS[0]))
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([0, 3]))
+def test_candidates_first_gives_the_lines_of_the_staged_engine(seed: int, looks_max: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluator.JoinEvaluator, "looks_max", looks_max)
+        play(seed, 30, is_staged=True, joins=LONG_JOINS)
+
+
 def test_a_cycle_is_closed_by_all_columns_that_lead_into_a_side() -> None:
     signature = Signature((0, 1, 2), ((0, (1,), 1, (1,)), (1, (2,), 2, (2,)), (2, (1,), 0, (1,))))
     first, second = signature.steps(0)
@@ -268,3 +294,32 @@ def test_lists_that_nobody_needs_any_more_are_forgotten() -> None:
     told = [(line["subscription"], line["seq"], len(line["changes"])) for line in heard]
     assert told == [("b", 101, 0), ("c", 101, 0), ("b", 102, 1), ("a0", 103, 14), ("c", 103, 14)]
     assert len(joins._relations.numbers) == 8 < known
+
+
+def test_a_hot_value_opens_the_sides_of_rows_that_have_it() -> None:
+    """With the limits as they are: 60 partners of 60 partners of one row, of which each subscription wants a few."""
+    catalog = parse_catalog(NUMBERS)
+    engine = Engine(catalog)
+    source = "r JOIN s ON r.b = s.b JOIN t ON t.c = s.c"
+    wanted = {f"a{i}": (10 * i, 10 * i + 1) for i in range(6)}
+    for id, (lo, hi) in wanted.items():
+        engine.door.create(
+            id,
+            f"SELECT r.id, s.id, t.id FROM {source} WHERE r.x = 1 AND s.x BETWEEN {lo} AND {hi} AND t.x BETWEEN {lo} AND {hi}",
+            0,
+        )
+    engine.door.create("never", f"SELECT r.id FROM {source} WHERE r.x = 2", 0)
+    rows = [(name, {"id": i, "b": 1, "c": 0.0, "x": float(i)}) for name in "st" for i in range(60)]
+    rows.append(("r", {"id": 0, "b": 1, "c": 0.0, "x": 1.0}))
+    lines = [
+        json.dumps({"seq": i + 1, "table": name, "op": "insert", "row": row}).encode()
+        for i, (name, row) in enumerate(rows)
+    ]
+    heard = [json.loads(line) for line in engine.feed(lines).notifications.lines()]
+    told = {line["subscription"]: line["changes"] for line in heard if line["seq"] == len(rows)}
+    pairs = {id: [tuple(change["row"].values())[1:] for change in changes] for id, changes in told.items()}
+    assert pairs == {id: [(s, t) for s in ends for t in ends] for id, ends in wanted.items()}
+    joins = engine._replica._evaluators["join"]
+    assert isinstance(joins, evaluator.JoinEvaluator)
+    # Rows of t had 60 partners in s as well; those of s came first, and had none.
+    assert joins._side_index.sides(0) == {0, 2}

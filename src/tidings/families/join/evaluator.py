@@ -2,19 +2,28 @@
 
 Subscriptions that join the same tables by the same edges share plans and lists of partners, whatever they select and show. All
 of them lie in one index of boxes, whose first axis is the signature. A change is joined with its partners of that moment, and
-each combination asks the index once.
+each combination asks the index once; where combinations are many, those who can want the row are found first.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from tidings.families.evaluator import Evaluator, Events, Projections, Store, Told
+from tidings.families.join.kernels.candidates import SIDE_BITS
 from tidings.families.join.kernels.combine import WALK_FIELDS, Newcomers, Plans
-from tidings.families.join.kernels.evaluate import DONE, FOUND_FULL, HITS_FULL, OUT_FULL, evaluate
+from tidings.families.join.kernels.evaluate import (
+    DONE,
+    FOUND_FULL,
+    HITS_FULL,
+    OUT_FULL,
+    SIDE_WANTED,
+    Sides,
+    evaluate,
+)
 from tidings.families.join.kernels.partners import fill, no_partners, wider, with_room
 from tidings.families.join.kernels.tell import (
     CHANGES,
@@ -26,6 +35,7 @@ from tidings.families.join.kernels.tell import (
     PAIR_FIELDS,
     TAILS,
     TOLD,
+    WANTED,
     WIDE,
     Output,
     Scratch,
@@ -41,6 +51,7 @@ from tidings.families.join.plan import (
 )
 from tidings.families.join.predicates import Predicates, Tested, gathered
 from tidings.families.join.result import shown_columns
+from tidings.families.join.side_index import SideIndex
 from tidings.families.join.subscription import predicates_of
 from tidings.families.spec import Form
 from tidings.kernels.lives import SINCE, Lives
@@ -82,11 +93,18 @@ class JoinEvaluator(Evaluator):
     """Not safe for use by several threads at a time."""
 
     name = "join"
+    looks_max: ClassVar[int] = 32
+    """Partners of a row that are looked at before candidates are asked for."""
+    asked_max: ClassVar[int] = 32
+    """Candidates that are asked one by one for each combination that this saves; of more the index is asked."""
 
     def __init__(self, catalog: Catalog, store: Store) -> None:
         super().__init__(catalog, store)
         self._columns = [len(table.columns) for table in catalog.tables]
         self._index = StabbingIndex(SIGNATURE_AXIS + 1 + sum(self._columns))
+        self._side_index = SideIndex(max(self._columns, default=1))
+        self._open_sides: Sides | None = None
+        """None after boxes have come or gone."""
         self._signatures: list[Signature | None] = []
         """By number; None where nobody uses the number."""
         self._forms: dict[str, _Form] = {}
@@ -109,6 +127,7 @@ class JoinEvaluator(Evaluator):
     def add(self, points: PointBatch, slots: I64, lives: Lives) -> None:
         form = self._form(points.form)
         form.users += len(points)
+        self._open_sides = None
         predicates = Predicates(form.tested, points)
         self._form_of = _longer(self._form_of, slots)
         self._box_of = _longer(self._box_of, slots)
@@ -125,6 +144,8 @@ class JoinEvaluator(Evaluator):
                 boxes.text_ends,
             )
             self._keep(owner, ids)
+            for side in self._side_index.sides(form.signature):
+                self._side_index.add(self._index.boxes, ids, form.signature, side, form.tested, form.axes)
         is_wide = predicates.is_wide
         for at in np.flatnonzero(is_wide)[:, None]:
             self._wide[int(slots[at[0]])] = predicates.newcomers(at, slots[at], form.signature, len(form.shown))
@@ -144,6 +165,7 @@ class JoinEvaluator(Evaluator):
         self._fit(len(lives), len(projections.starts) - 1)
         counts[: ITEMS + 1] = 0
         counts[WIDE] = len(self._wide)
+        sides = self._sides_opened()
         event = 0
         while True:
             event, why = evaluate(
@@ -152,6 +174,7 @@ class JoinEvaluator(Evaluator):
                 lives,
                 projections,
                 self._index.boxes,
+                sides,
                 self._partners,
                 self._relations.arrays,
                 plans,
@@ -162,7 +185,11 @@ class JoinEvaluator(Evaluator):
             )
             if why == DONE:
                 break
-            self._grow(why)
+            if why == SIDE_WANTED:
+                self._open(int(counts[WANTED]))
+                sides = self._sides_opened()
+            else:
+                self._grow(why)
         if self._coming:
             self._coming.clear()
             self._newcomers = None
@@ -178,11 +205,13 @@ class JoinEvaluator(Evaluator):
         )
 
     def remove(self, slots: I64) -> None:
+        self._open_sides = None
         numbers, users = np.unique(self._form_of[slots], return_counts=True)
         box = self._box_of[slots]
         box = box[box != NONE]
         while len(box):
             self._index.remove(box)
+            self._side_index.remove(box)
             box = self._box_next[box]
             box = box[box != NONE]
         self._form_of[slots] = self._box_of[slots] = NONE
@@ -200,7 +229,9 @@ class JoinEvaluator(Evaluator):
     @property
     def nbytes(self) -> int:
         arrays = (*self._output, *self._scratch, self._form_of, self._box_of, self._box_next)
-        return self._index.nbytes + self._partners.nbytes + sum(array.nbytes for array in arrays)
+        return (
+            self._index.nbytes + self._side_index.nbytes + self._partners.nbytes + sum(array.nbytes for array in arrays)
+        )
 
     def _form(self, key: str) -> _Form:
         known = self._forms.get(key)
@@ -270,9 +301,30 @@ class JoinEvaluator(Evaluator):
         self._plans = None
         if all(other.signature != form.signature for other in self._forms.values()):
             self._signatures[form.signature] = None
+            self._side_index.close(form.signature)
         if not self._forms:
             self._relations = RelationTable(len(self.catalog.tables))
             self._partners = no_partners()
+
+    def _sides_opened(self) -> Sides:
+        if self._open_sides is None:
+            limits = np.array([self.looks_max, self.asked_max], np.int64)
+            self._open_sides = Sides(self._side_index.boxes, self._side_index.opened(len(self._signatures)), limits)
+        return self._open_sides
+
+    def _open(self, key: int) -> None:
+        """Enters all boxes of a signature into the index of sides."""
+        signature, side = key >> SIDE_BITS, key & ((1 << SIDE_BITS) - 1)
+        self._side_index.open(signature, side)
+        self._open_sides = None
+        for form in self._forms.values():
+            if form.signature == signature:
+                box = self._box_of[self._form_of == form.number]
+                box = box[box != NONE]
+                while len(box):
+                    self._side_index.add(self._index.boxes, box, signature, side, form.tested, form.axes)
+                    box = self._box_next[box]
+                    box = box[box != NONE]
 
     def _keep(self, owner: I64, boxes: I64) -> None:
         """Notes the boxes of new subscriptions; those of one follow each other."""
@@ -319,6 +371,7 @@ class JoinEvaluator(Evaluator):
             none,
             np.empty((0, LOOK_FIELDS), np.int64),
             np.zeros((2, axes, VECTOR_FIELDS), np.int64),
+            np.zeros((2, self._side_index.axes, VECTOR_FIELDS), np.int64),
             np.zeros(2, np.int64),
             np.empty((WALK_FIELDS, sides), np.int64),
         )

@@ -1,6 +1,7 @@
 """StabbingIndex: which boxes hold this vector? Buckets by equality constants, packed kd-trees over the ranges in each."""
 
 from tidings.kernels.stabbing.change import set_high
+from tidings.kernels.stabbing.conditions import exact_sides, holds, owner_and_mask, ranges_of
 from tidings.kernels.stabbing.index import BoxShape, StabbingIndex
 from tidings.kernels.stabbing.layout import (
     CODE,
@@ -12,6 +13,8 @@ from tidings.kernels.stabbing.layout import (
     VALID,
     VECTOR_FIELDS,
     Boxes,
+    Pointers,
+    pointers_of,
 )
 from tidings.kernels.stabbing.query import stab
 
@@ -26,7 +29,13 @@ __all__ = [
     "VECTOR_FIELDS",
     "BoxShape",
     "Boxes",
+    "Pointers",
     "StabbingIndex",
+    "exact_sides",
+    "holds",
+    "owner_and_mask",
+    "pointers_of",
+    "ranges_of",
     "set_high",
     "stab",
 ]

@@ -83,7 +83,8 @@ def scan(arena: Any, base: Int, stride: Int, n: Int, dims: Int, values: Any, at:
     return found
 
 
-@kernel
+# It makes arrays of pointers, and says so: it would otherwise be compiled as its callers are.
+@kernel(_nrt=True)
 def is_inside_texts(p: Pointers, side: Int, shape: Int, data: Int, room: Int, position: Int) -> bool:
     """Whether a vector lies within the exact ends of a box's text ranges, where its codes tie with theirs."""
     dims = p.arena[shape + DIMS]

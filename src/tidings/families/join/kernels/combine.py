@@ -45,8 +45,13 @@ LINK_SIDE, LINK_COLUMN, LINK_OWN, LINK_FIELDS = range(4)
 COLUMN, LO, HI, VALUES, VALUES_STOP, LO_TEXT, LO_TEXT_STOP, HI_TEXT, HI_TEXT_STOP, CLOSED, TEST_FIELDS = range(11)
 # Fields of a value: equality code, text.
 VALUE_CODE, VALUE_TEXT, VALUE_TEXT_STOP, VALUE_FIELDS = range(4)
-# Rows of a walk: by side the version chosen, its record and table; by depth the list of partners, and how far it is read.
-CHOSEN, RECORD, TABLE, CELL, AT, WALK_FIELDS = range(6)
+# Rows of a walk: by side the version chosen, its record and table; by depth the list of partners, how far it is read, how many
+# candidates are left, and whether they are all that satisfy what was chosen before.
+CHOSEN, RECORD, TABLE, CELL, AT, LEFT, IS_SIFTED, WALK_FIELDS = range(8)
+TOO_MANY = -2
+NO_LIMIT = 2**62
+SAMPLE = 16
+"""Rows of a list that are looked at to know how many combinations it may lead to."""
 
 
 class Plans(NamedTuple):
@@ -143,7 +148,7 @@ def passes_all(rows: Rows, newcomers: Newcomers, who: Int, side: Int, table: Int
 
 
 @compiled
-def _partners_of(rows: Rows, cells: I64, links: I64, relation: Int, first: Int, stop: Int, walk: I64) -> Int:
+def partners_of(rows: Rows, cells: I64, links: I64, relation: Int, first: Int, stop: Int, walk: I64) -> Int:
     """The cell of the partners that links[first:stop] lead to, NONE if there are none."""
     hashed = begin(relation)
     for i in range(first, stop):
@@ -154,6 +159,37 @@ def _partners_of(rows: Rows, cells: I64, links: I64, relation: Int, first: Int, 
         hashed = mix(hashed, equal_at(rows, record, walk[TABLE, side], column))
     cell = find(cells, finish(hashed))
     return cell if cell != NONE and cells[cell, SIZE] else np.int64(NONE)
+
+
+@compiled
+def begin_walk(rows: Rows, cells: I64, plans: Plans, use: Int, version: Int, walk: I64) -> bool:
+    """Places a walk at a version, before its first partner; False if there is a side on which it has none."""
+    steps, first, stop = plans.steps, plans.uses[use, FIRST], plans.uses[use, STOP]
+    own = plans.uses[use, USE_SIDE]
+    for side in range(walk.shape[1]):
+        walk[CHOSEN, side] = NONE
+    walk[CHOSEN, own], walk[RECORD, own] = version, record_of(rows, version)
+    walk[TABLE, own] = plans.tables[plans.uses[use, SIGNATURE], own]
+    for step in range(first, stop):
+        if steps[step, STEP_IS_DIRECT]:
+            relation, keys, keys_stop = steps[step, STEP_RELATION], steps[step, KEYS], steps[step, KEYS_STOP]
+            cell = partners_of(rows, cells, plans.links, relation, keys, keys_stop, walk)
+            if cell == NONE:
+                return False
+            walk[CELL, step - first] = cell
+    walk[AT, 0] = 0
+    return True
+
+
+@compiled
+def is_joined(rows: Rows, links: I64, walk: I64, first: Int, stop: Int, record: Int, table: Int) -> bool:
+    """Whether a row equals rows chosen before in the columns of links[first:stop]."""
+    for i in range(first, stop):
+        other = links[i, LINK_SIDE]
+        column, own = links[i, LINK_COLUMN], links[i, LINK_OWN]
+        if not joins_with(rows, walk[RECORD, other], walk[TABLE, other], column, record, table, own):
+            return False
+    return True
 
 
 @compiled
@@ -168,52 +204,34 @@ def combine(
     walk: I64,
     found: I64,
     count: Int,
+    looks_max: Int,
 ) -> Int:
-    """Writes all combinations that a version is part of to found[count:]; gives the new count, NONE if there is no room.
+    """Writes all combinations that a version is part of to found[count:]; gives the new count.
 
-    Partners satisfy the predicates of newcomer `who`, all where it is NONE. walk: [WALK_FIELDS, sides at most], scratch.
+    NONE if there is no room, TOO_MANY if that takes a look at more than `looks_max` partners. Partners satisfy the predicates
+    of newcomer `who`, all where it is NONE. walk: [WALK_FIELDS, sides at most], scratch.
     """
     # Passing many arrays to a function costs more than a step: inner functions get what they need.
     cells, lists, steps, links, tables = partners.cells, partners.lists, plans.steps, plans.links, plans.tables
     signature, first, stop = plans.uses[use, SIGNATURE], plans.uses[use, FIRST], plans.uses[use, STOP]
-    own = plans.uses[use, USE_SIDE]
-    for side in range(walk.shape[1]):
-        walk[CHOSEN, side] = NONE
-    walk[CHOSEN, own], walk[RECORD, own] = version, record_of(rows, version)
-    walk[TABLE, own] = tables[signature, own]
-    for step in range(first, stop):
-        if steps[step, STEP_IS_DIRECT]:
-            relation, keys, keys_stop = steps[step, STEP_RELATION], steps[step, KEYS], steps[step, KEYS_STOP]
-            cell = _partners_of(rows, cells, links, relation, keys, keys_stop, walk)
-            if cell == NONE:
-                return count
-            walk[CELL, step - first] = cell
+    if not begin_walk(rows, cells, plans, use, version, walk):
+        return count
     depth, last = 0, stop - first - 1
-    walk[AT, 0] = 0
     while depth >= 0:
         step, cell, at = first + depth, walk[CELL, depth], walk[AT, depth]
         if cell == NONE or at == cells[cell, SIZE]:
             depth -= 1
             continue
+        if looks_max == 0:
+            return np.int64(TOO_MANY)
+        looks_max -= 1
         walk[AT, depth] = at + 1
         partner = version_at(cells, lists, cell, at)
         side, record = steps[step, STEP_SIDE], record_of(rows, partner)
         table = tables[signature, side]
-        is_joined = True
-        for i in range(steps[step, CHECKS], steps[step, CHECKS_STOP]):
-            other = links[i, LINK_SIDE]
-            if not joins_with(
-                rows,
-                walk[RECORD, other],
-                walk[TABLE, other],
-                links[i, LINK_COLUMN],
-                record,
-                table,
-                links[i, LINK_OWN],
-            ):
-                is_joined = False
-                break
-        if not is_joined or (who != NONE and not passes_all(rows, newcomers, who, side, table, record)):
+        if not is_joined(rows, links, walk, steps[step, CHECKS], steps[step, CHECKS_STOP], record, table):
+            continue
+        if who != NONE and not passes_all(rows, newcomers, who, side, table, record):
             continue
         walk[CHOSEN, side], walk[RECORD, side], walk[TABLE, side] = partner, record, table
         if depth < last:
@@ -222,7 +240,7 @@ def combine(
             step += 1
             if not steps[step, STEP_IS_DIRECT]:
                 relation, keys, keys_stop = steps[step, STEP_RELATION], steps[step, KEYS], steps[step, KEYS_STOP]
-                walk[CELL, depth] = _partners_of(rows, cells, links, relation, keys, keys_stop, walk)
+                walk[CELL, depth] = partners_of(rows, cells, links, relation, keys, keys_stop, walk)
             continue
         if count == found.shape[0]:
             return np.int64(NONE)
@@ -243,18 +261,36 @@ def _list_of(partners: Partners, relation: Int, newcomers: Newcomers, value: Int
 
 
 @compiled
+def _expected_looks(
+    rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, who: Int, side: Int, cell: Int, walk: I64
+) -> Int:
+    """How many rows and first partners a newcomer's answer takes a look at if it begins with this list; from a sample."""
+    cells, lists = partners.cells, partners.lists
+    signature = newcomers.signature[who]
+    table, use = plans.tables[signature, side], plans.use_of[signature, side]
+    size, sampled, looks = cells[cell, SIZE], min(cells[cell, SIZE], SAMPLE), np.int64(0)
+    for i in range(sampled):
+        version = version_at(cells, lists, cell, i * size // sampled)
+        if passes_all(rows, newcomers, who, side, table, record_of(rows, version)) and begin_walk(
+            rows, cells, plans, use, version, walk
+        ):
+            looks += cells[walk[CELL, 0], SIZE]
+    return size + looks * size // sampled
+
+
+@compiled
 def answer(rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, who: Int, walk: I64, found: I64) -> Int:
     """Writes a newcomer's whole answer to `found`; how many combinations it has, NONE if there is no room.
 
-    It begins with the side that has the fewest rows to look at: those with the value, or one of the values, of an equality,
-    or the whole table.
+    It begins where the fewest rows and partners have to be looked at: with rows that have the value, or one of the values, of
+    an equality, or with a whole table.
     """
     signature = newcomers.signature[who]
     if signature == NONE:
         return 0
     best_side: Int = np.int64(0)
     best_test: Int = np.int64(NONE)
-    best: Int = np.int64(2**62)
+    best: Int = np.int64(NO_LIMIT)
     for side in range(plans.tables.shape[1]):
         table = plans.tables[signature, side]
         if table == NONE:
@@ -262,27 +298,28 @@ def answer(rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, w
         cell = _list_of(partners, plans.whole[table], newcomers, np.int64(NONE))
         if cell == NONE:
             return 0
-        if partners.cells[cell, SIZE] < best:
-            best_side, best_test, best = side, np.int64(NONE), partners.cells[cell, SIZE]
+        looks = _expected_looks(rows, partners, plans, newcomers, who, side, cell, walk)
+        if looks < best:
+            best_side, best_test, best = side, np.int64(NONE), looks
         for test in range(newcomers.tests_of[who, side], newcomers.tests_of[who, side + 1]):
             relation = plans.equal[table, newcomers.tests[test, COLUMN]]
             first, stop = newcomers.tests[test, VALUES], newcomers.tests[test, VALUES_STOP]
             if relation == NONE or first == stop:
                 continue
-            size = np.int64(0)
+            looks = np.int64(0)
             for value in range(first, stop):
                 cell = _list_of(partners, relation, newcomers, value)
                 if cell != NONE:
-                    size += partners.cells[cell, SIZE]
-            if size < best:
-                best_side, best_test, best = side, test, size
+                    looks += _expected_looks(rows, partners, plans, newcomers, who, side, cell, walk)
+            if looks < best:
+                best_side, best_test, best = side, test, looks
     table, use = plans.tables[signature, best_side], plans.use_of[signature, best_side]
     first, stop, relation, column = np.int64(0), np.int64(1), plans.whole[table], np.int64(NONE)
     if best_test != NONE:
         first, stop = newcomers.tests[best_test, VALUES], newcomers.tests[best_test, VALUES_STOP]
         column = newcomers.tests[best_test, COLUMN]
         relation = plans.equal[table, column]
-    count = np.int64(0)
+    count, limit = np.int64(0), np.int64(NO_LIMIT)
     for value in range(first, stop):
         cell = _list_of(partners, relation, newcomers, np.int64(NONE) if best_test == NONE else value)
         if cell == NONE:
@@ -293,7 +330,7 @@ def answer(rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, w
             if best_test != NONE and not has_value(rows, newcomers, value, table, column, record):
                 continue
             if passes_all(rows, newcomers, who, best_side, table, record):
-                count = combine(rows, partners, plans, newcomers, who, use, version, walk, found, count)
+                count = combine(rows, partners, plans, newcomers, who, use, version, walk, found, count, limit)
                 if count == NONE:
                     return count
     return count

@@ -1,10 +1,14 @@
 """One loop over the events of a micro-batch: which joined rows come, go or change, and who is told.
 
 A change of a row makes pairs (old, new) of the combinations it is part of: those with the same partners if it is joined by the
-same values as before, else old ones without new ones and new ones without old. Each pair is looked up in the index of
-subscriptions. A subscription's predicates are of one column each, so what it hears is alike for all pairs: the row comes into
-what it selects, leaves it, or stays. Hence all of a notification's changes are of one kind; only a row that is joined by other
-values than before brings deletes and inserts, and then what looks alike cancels out.
+same values as before, else old ones without new ones and new ones without old. A subscription's predicates are of one column
+each, so what it hears is alike for all pairs: the row comes into what it selects, leaves it, or stays. Hence all of a
+notification's changes are of one kind; only a row that is joined by other values than before brings deletes and inserts, and
+then what looks alike cancels out.
+
+There are two ways to find pairs and who hears of them. Of few combinations each is looked up in the index of subscriptions
+(`listen`). Where there are many, those who want the row by itself are found first, and then the combinations they want
+(`candidates`).
 
 Lists of partners follow after the event has been told, so an event that finds no room is simply begun again.
 """
@@ -13,36 +17,36 @@ Lists of partners follow after the event has been told, so an event that finds n
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tidings.families.evaluator import CHANGE, CREATE, Events, Projections
 from tidings.families.join.kernels import compiled
+from tidings.families.join.kernels.candidates import SIDE_BITS, candidates, meet
 from tidings.families.join.kernels.combine import (
     OWN,
     OWN_STOP,
     SIGNATURE,
+    TOO_MANY,
     USE_SIDE,
     Newcomers,
     Plans,
     answer,
     combine,
-    passes_all,
 )
+from tidings.families.join.kernels.listen import fill, listen
 from tidings.families.join.kernels.partners import Partners, Relations, change, has_room
 from tidings.families.join.kernels.tell import (
-    BITS,
     CHANGES,
     FIRST,
     HEARD,
     ITEMS,
-    NEW_ITEM,
-    OLD_ITEM,
-    PAIR,
     SECOND,
-    SLOT,
     STAMP,
     TAILS,
     TOLD,
+    WANTED,
     WIDE,
     Output,
     Scratch,
@@ -52,122 +56,34 @@ from tidings.families.join.kernels.tell import (
     tell_many,
     tell_one,
 )
-from tidings.kernels.lives import PROJECTION, SINCE, UNTIL, Lives
-from tidings.kernels.rows import (
-    COLUMNS,
-    EXACT,
-    I64,
-    NONE,
-    Int,
-    Rows,
-    code_at,
-    equal_at,
-    is_valid,
-    record_of,
-    same_value,
-    text_at,
-)
-from tidings.kernels.stabbing import CODE, EQUAL, NEW, OLD, TEXT_START, TEXT_STOP, VALID, Boxes, stab
+from tidings.kernels.lives import PROJECTION, Lives
+from tidings.kernels.rows import COLUMNS, I64, NONE, Int, Rows, record_of, same_value
+from tidings.kernels.stabbing import CODE, EQUAL, VALID, Boxes
 
-# Why the loop stopped: nothing is left, or there is no room in `told` and the like, for combinations, hits, partners.
-DONE, OUT_FULL, FOUND_FULL, HITS_FULL, PARTNERS_FULL = range(5)
+# Why the loop stopped: nothing is left; there is no room in `told` and the like, for combinations, hits, partners; or the index
+# of sides lacks a side (counts[WANTED]).
+DONE, OUT_FULL, FOUND_FULL, HITS_FULL, PARTNERS_FULL, SIDE_WANTED = range(6)
 _NOBODY = np.int64(NONE)
+_CANDIDATES_PER_LOOK = 4
+"""Finding a candidate costs about a quarter of looking up a combination."""
+_NEXT_LOOKS = 8
+"""How many times more partners are looked at when there are too many candidates as well."""
 
 
-@compiled
-def _fill(rows: Rows, plans: Plans, signature: Int, side: Int, version: Int, x: I64, which: Int) -> None:
-    """Writes the tested columns of a side to vector `which`."""
-    record, table = record_of(rows, version), plans.tables[signature, side]
-    first = plans.axes[signature, side]
-    at = signature * plans.tables.shape[1] + side
-    for i in range(plans.tested[at], plans.tested[at + 1]):
-        column = plans.tested_columns[i]
-        axis = first + column
-        x[which, axis, VALID] = np.int64(is_valid(rows, record, column))
-        x[which, axis, CODE] = code_at(rows, record, table, column)
-        x[which, axis, EQUAL] = equal_at(rows, record, table, column)
-        if rows.kinds[table, column] != EXACT:
-            x[which, axis, TEXT_START], x[which, axis, TEXT_STOP] = text_at(rows, record, table, column)
+class Sides(NamedTuple):
+    """Conditions of subscriptions on single sides of their joins."""
+
+    boxes: Boxes
+    """The index of sides: owners are boxes of the index of subscriptions."""
+    opened: I64
+    """[signatures]: mask of sides that are in the index."""
+    limits: I64
+    """[LIMITS]."""
 
 
-@compiled
-def _selected(
-    rows: Rows,
-    plans: Plans,
-    newcomers: Newcomers,
-    found: I64,
-    slot: Int,
-    signature: Int,
-    side: Int,
-    pair: Int,
-    old: Int,
-    new: Int,
-    bits: Int,
-) -> Int:
-    """Which of OLD | NEW a subscription whose box holds them does select: all, unless it is a wide one."""
-    who = np.searchsorted(newcomers.slots, slot)
-    if who == len(newcomers.slots) or newcomers.slots[who] != slot or not newcomers.is_wide[who]:
-        return bits
-    for other in range(plans.tables.shape[1]):
-        table = plans.tables[signature, other]
-        if table == NONE:
-            break
-        if other != side:
-            if not passes_all(rows, newcomers, who, other, table, record_of(rows, found[pair, other])):
-                return 0
-            continue
-        if bits & OLD and not passes_all(rows, newcomers, who, side, table, record_of(rows, old)):
-            bits &= NEW
-        if bits & NEW and not passes_all(rows, newcomers, who, side, table, record_of(rows, new)):
-            bits &= OLD
-    return bits
-
-
-@compiled
-def _listen(
-    rows: Rows,
-    lives: Lives,
-    boxes: Boxes,
-    plans: Plans,
-    newcomers: Newcomers,
-    scratch: Scratch,
-    wide: Int,
-    event: Int,
-    signature: Int,
-    side: Int,
-    old: Int,
-    new: Int,
-    old_pairs: Int,
-    pairs: Int,
-    is_both: bool,
-    changed: Int,
-) -> Int:
-    """Writes who hears of each pair; how many entries that makes, NONE if there is no room. The row's side is in `x`."""
-    found, hits, heard, x = scratch.found, scratch.hits, scratch.heard, scratch.x
-    has, count = scratch.has, 0
-    for pair in range(pairs):
-        scratch.of_pair[HEARD, pair] = count
-        scratch.of_pair[OLD_ITEM, pair] = scratch.of_pair[NEW_ITEM, pair] = NONE
-        has[0], has[1] = np.int64(is_both or pair < old_pairs), np.int64(pair >= old_pairs)
-        for other in range(found.shape[1]):
-            version = found[pair, other]
-            if other != side and version != NONE and (pair == 0 or version != found[pair - 1, other]):
-                _fill(rows, plans, signature, other, version, x, FIRST)
-                _fill(rows, plans, signature, other, version, x, SECOND)
-        hit_count = stab(boxes, rows.text, x, has, changed, hits)
-        if hit_count < 0 or count + hit_count > heard.shape[0]:
-            return np.int64(NONE)
-        for i in range(hit_count):
-            slot, bits = hits[i, 0], hits[i, 1]
-            if lives[slot, SINCE] < event < lives[slot, UNTIL]:
-                if wide:
-                    bits = _selected(rows, plans, newcomers, found, slot, signature, side, pair, old, new, bits)
-                    if bits == 0:
-                        continue
-                heard[count, SLOT], heard[count, PAIR], heard[count, BITS] = slot, pair, bits
-                count += 1
-    scratch.of_pair[HEARD, pairs] = count
-    return count
+# How many partners of a row are looked at before candidates are asked for; how many of these are asked one by one for each
+# combination that is saved.
+LOOKS_MAX, ASKED_MAX, LIMITS = range(3)
 
 
 @compiled
@@ -192,11 +108,112 @@ def _changed_columns(rows: Rows, table: Int, old: Int, new: Int) -> Int:
 
 
 @compiled
+def _hear(
+    rows: Rows,
+    lives: Lives,
+    boxes: Boxes,
+    sides: Sides,
+    partners: Partners,
+    plans: Plans,
+    newcomers: Newcomers,
+    out: Output,
+    scratch: Scratch,
+    event: Int,
+    use: Int,
+    old: Int,
+    new: Int,
+    changed: Int,
+    pairs: Int,
+    count: Int,
+) -> tuple[Int, Int, Int]:
+    """Appends pairs of a row's combinations and who hears of them; new numbers of pairs and entries, and DONE or why not.
+
+    old, new: versions with the same partners, NONE for one that the pairs have not. changed: mask of columns.
+    """
+    signature, side = plans.uses[use, SIGNATURE], plans.uses[use, USE_SIDE]
+    version = old if new == NONE else new
+    looks_max = sides.limits[LOOKS_MAX]
+    while True:
+        stop = combine(
+            rows, partners, plans, newcomers, _NOBODY, use, version, scratch.walk, scratch.found, pairs, looks_max
+        )
+        if stop == NONE:
+            return pairs, count, FOUND_FULL
+        if stop == pairs:
+            return pairs, count, DONE
+        x, first = scratch.x, plans.axes[signature, side]
+        for which in range(2):
+            x[which, 0, VALID], x[which, 0, CODE], x[which, 0, EQUAL] = 1, signature, signature
+        if old != NONE:
+            fill(rows, plans, signature, side, old, x, FIRST)
+        if new != NONE:
+            fill(rows, plans, signature, side, new, x, SECOND)
+        scratch.has[0], scratch.has[1] = np.int64(old != NONE), np.int64(new != NONE)
+        axes = np.int64(0)
+        for column in range(rows.layout[plans.tables[signature, side], COLUMNS]):
+            if changed >> (column & 63) & 1:
+                axes |= np.int64(1) << ((first + column) & 63)
+        wide = out.counts[WIDE]
+        if stop != TOO_MANY:
+            count = listen(
+                rows,
+                lives,
+                boxes,
+                plans,
+                newcomers,
+                scratch,
+                wide,
+                event,
+                signature,
+                side,
+                old,
+                new,
+                pairs,
+                stop,
+                axes,
+                count,
+            )
+            return stop, count, HITS_FULL if count == NONE else DONE
+        if sides.opened[signature] >> side & 1 == 0:
+            out.counts[WANTED] = signature << SIDE_BITS | side
+            return pairs, count, SIDE_WANTED
+        most = _CANDIDATES_PER_LOOK * (looks_max + 1)
+        asked = candidates(rows, lives, boxes, sides.boxes, plans, scratch, event, use, old, new, axes, most)
+        if asked == NONE:
+            return pairs, count, HITS_FULL
+        if asked != TOO_MANY:
+            pairs, count = meet(
+                rows,
+                lives,
+                boxes,
+                partners,
+                plans,
+                newcomers,
+                scratch,
+                wide,
+                event,
+                use,
+                old,
+                new,
+                axes,
+                asked,
+                sides.limits[ASKED_MAX],
+                pairs,
+                count,
+            )
+            if pairs == NONE:
+                return pairs, count, FOUND_FULL
+            return pairs, count, HITS_FULL if count == NONE else DONE
+        looks_max = _NEXT_LOOKS * (looks_max + 1)
+
+
+@compiled
 def _change(
     rows: Rows,
     lives: Lives,
     projections: Projections,
     boxes: Boxes,
+    sides: Sides,
     partners: Partners,
     plans: Plans,
     newcomers: Newcomers,
@@ -219,50 +236,36 @@ def _change(
             a, b = record_of(rows, old), record_of(rows, new)
             for i in range(plans.uses[use, OWN], plans.uses[use, OWN_STOP]):
                 is_both = is_both and same_value(rows, a, b, table, plans.own[i])
-        old_pairs = np.int64(0)
-        if old != NONE and not is_both:
-            old_pairs = combine(
-                rows, partners, plans, newcomers, _NOBODY, use, old, scratch.walk, scratch.found, old_pairs
+        # The old row alone, unless it has the partners of the new one; then the new row, with the old one or alone.
+        old_pairs = pairs = count = np.int64(0)
+        scratch.of_pair[HEARD, 0] = 0
+        for part in range(2):
+            one = old if part == 0 or is_both else _NOBODY
+            two = new if part == 1 else _NOBODY
+            if (one == NONE and two == NONE) or (part == 0 and is_both):
+                continue
+            pairs, count, why = _hear(
+                rows,
+                lives,
+                boxes,
+                sides,
+                partners,
+                plans,
+                newcomers,
+                out,
+                scratch,
+                event,
+                use,
+                one,
+                two,
+                changed,
+                pairs,
+                count,
             )
-        pairs = old_pairs
-        if new != NONE and pairs != NONE:
-            pairs = combine(rows, partners, plans, newcomers, _NOBODY, use, new, scratch.walk, scratch.found, pairs)
-        if pairs == NONE:
-            return FOUND_FULL
-        if pairs == 0:
-            continue
-        x = scratch.x
-        for which in range(2):
-            x[which, 0, VALID], x[which, 0, CODE], x[which, 0, EQUAL] = 1, signature, signature
-        if old != NONE:
-            _fill(rows, plans, signature, side, old, x, FIRST)
-        if new != NONE:
-            _fill(rows, plans, signature, side, new, x, SECOND)
-        first = plans.axes[signature, side]
-        axes = np.int64(0)
-        for column in range(rows.layout[table, COLUMNS]):
-            if changed >> (column & 63) & 1:
-                axes |= np.int64(1) << ((first + column) & 63)
-        count = _listen(
-            rows,
-            lives,
-            boxes,
-            plans,
-            newcomers,
-            scratch,
-            out.counts[WIDE],
-            event,
-            signature,
-            side,
-            old,
-            new,
-            old_pairs,
-            pairs,
-            is_both,
-            axes,
-        )
-        if count == NONE:
-            return HITS_FULL
+            if why != DONE:
+                return why
+            if part == 0:
+                old_pairs = pairs
         if count == 0:
             continue
         if not _has_room(out, count, count, 2 * pairs):
@@ -312,6 +315,7 @@ def evaluate(
     lives: Lives,
     projections: Projections,
     boxes: Boxes,
+    sides: Sides,
     partners: Partners,
     relations: Relations,
     plans: Plans,
@@ -332,7 +336,7 @@ def evaluate(
             if not has_room(rows, partners, relations, table, new):
                 return event, PARTNERS_FULL
             why = _change(
-                rows, lives, projections, boxes, partners, plans, newcomers, out, scratch, event, table, old, new
+                rows, lives, projections, boxes, sides, partners, plans, newcomers, out, scratch, event, table, old, new
             )
             if why == DONE:
                 change(rows, partners, relations, table, old, new)

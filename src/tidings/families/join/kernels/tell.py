@@ -24,8 +24,8 @@ from tidings.kernels.stabbing import NEW, OLD
 BOTH = OLD | NEW
 FIRST, SECOND = np.int64(0), np.int64(1)
 """Numbers of numpy as arguments: for each literal one numba compiles a function once more."""
-# Counts of what was told; uses so far; wide subscriptions.
-TOLD, TAILS, CHANGES, ITEMS, STAMP, WIDE, COUNTS = range(7)
+# Counts of what was told; uses so far; wide subscriptions; the side that the index of sides lacks.
+TOLD, TAILS, CHANGES, ITEMS, STAMP, WIDE, WANTED, COUNTS = range(8)
 # Fields of a heard pair: subscription, pair, OLD | NEW; then, in a list of pairs of one subscription, the next.
 SLOT, PAIR, BITS, NEXT, HEARD_FIELDS = range(5)
 # Of pairs of combinations: where what was heard of it begins, items of the old and new joined row; an order of them, and a
@@ -70,6 +70,8 @@ class Scratch(NamedTuple):
     """[projections, LOOK_FIELDS]."""
     x: I64
     """[2, axes, VECTOR_FIELDS]: the vectors to stab with."""
+    own: I64
+    """[2, 1 + 2 * columns at most, VECTOR_FIELDS]: the vectors to stab the index of sides with."""
     has: I64
     walk: I64
 
