@@ -14,11 +14,11 @@ import pytest
 
 from tidings import terminal
 from tidings.families.drift import view
+from tidings.families.drift.kernels import threshold_index
+from tidings.families.drift.kernels.threshold_index import index as thresholds
 from tidings.families.join import exposure, interleave
 from tidings.kernels import (
-    anchors,
     crowds,
-    forest,
     gaps,
     holdings,
     ladders,
@@ -28,6 +28,7 @@ from tidings.kernels import (
     shortlists,
     stabs,
 )
+from tidings.kernels.point_index import index as points
 from tidings.kernels.warm import ENTRY_KERNELS, is_compiled, warm
 
 
@@ -41,18 +42,20 @@ def test_read_only_arguments_compile_nothing_more() -> None:
     warm()
     column = np.zeros(1)
     column.flags.writeable = False
-    index = anchors.Anchors(anchors.ABSOLUTE)
-    index.new_items([index.new_audience()], column, [anchors.NO_TIME])
-    assert len(anchors.anchors_items.new_items.signatures) == 1
+    index = threshold_index.ThresholdIndex(threshold_index.ABSOLUTE)
+    index.new_items([index.new_audience()], column, [threshold_index.NO_TIME])
+    assert len(thresholds.change.new_items.signatures) == 1
 
 
 def test_every_kernel_called_by_classes_and_views_is_listed() -> None:
-    ours = (forest, anchors, crowds, gaps, holdings, ladders, meshes, rankings, rankings_net, shortlists, stabs)
-    sources = "".join(map(inspect.getsource, (*ours, view)))
+    ours = (crowds, gaps, holdings, ladders, meshes, rankings, rankings_net, shortlists, stabs)
+    sources = "".join(map(inspect.getsource, (*ours, thresholds, points, view)))
     prefixes = "|".join(module.__name__.rpartition(".")[2] for module in ours)
-    called = set(re.findall(rf"\b(?:{prefixes})_\w+\.(\w+)\(", sources))
+    called = set(
+        re.findall(rf"\b(?:(?:{prefixes})_\w+|(?<!\.)(?:build|change|dump|layout|move|query))\.(\w+)\(", sources)
+    )
     imported = {"rounds", "covered"}
-    imported.update(re.findall(r"from tidings.kernels.succession import (\w+), (\w+)", sources).pop())
+    imported.update(re.findall(r"from tidings.families.drift.kernels.deliveries import (\w+), (\w+)", sources).pop())
     assert "from tidings.kernels.coverage import covered" in inspect.getsource(exposure)
     assert "from tidings.kernels.rounds import NOTHING, rounds" in inspect.getsource(interleave)
     assert called | imported == {kernel.__name__ for kernel in ENTRY_KERNELS}

@@ -11,26 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from tidings.families.drift.kernels import deliveries
+from tidings.families.drift.kernels.threshold_index import ABSOLUTE, NO_TIME, ThresholdIndex
+from tidings.families.drift.kernels.threshold_index import change as threshold_change
+from tidings.families.drift.kernels.threshold_index import dump as threshold_dump
+from tidings.families.drift.kernels.threshold_index import move as threshold_move
 from tidings.kernels import (
-    anchors_add,
-    anchors_dump,
-    anchors_items,
-    anchors_move,
-    anchors_remove,
     coverage,
     crowds_add,
     crowds_fill,
     crowds_query,
     crowds_remove,
-    forest_any,
-    forest_arrays,
-    forest_build,
-    forest_count,
-    forest_insert,
-    forest_plan,
-    forest_query,
-    forest_remove,
-    forest_some,
     gaps_change,
     gaps_query,
     holdings_best,
@@ -54,30 +45,32 @@ from tidings.kernels import (
     shortlists_show,
     stabs_build,
     stabs_change,
-    succession,
 )
-from tidings.kernels.anchors import ABSOLUTE, NO_TIME, Anchors
 from tidings.kernels.crowds import MANY, Crowds
-from tidings.kernels.forest import PointForest
-from tidings.kernels.forest_arrays import LEAF_MAX
 from tidings.kernels.gaps import Gaps
 from tidings.kernels.holdings import Holdings
 from tidings.kernels.ladders import Ladders
 from tidings.kernels.meshes import Meshes
+from tidings.kernels.point_index import PointIndex
+from tidings.kernels.point_index import build as point_build
+from tidings.kernels.point_index import change as point_change
+from tidings.kernels.point_index import layout as point_layout
+from tidings.kernels.point_index import query as point_query
+from tidings.kernels.point_index.layout import LEAF_MAX
 from tidings.kernels.rankings import Rankings
 from tidings.kernels.rankings_net import NetRankings
 from tidings.kernels.shortlists import Shortlists
 from tidings.kernels.stabs import BULK_MIN, Stabs
 
 ENTRY_KERNELS: tuple[Any, ...] = (
-    anchors_add.add,
-    anchors_dump.dump_members,
-    anchors_dump.dump_runs,
-    anchors_items.free_item,
-    anchors_dump.load,
-    anchors_items.new_items,
-    anchors_move.move,
-    anchors_remove.remove,
+    threshold_change.add,
+    threshold_dump.dump_members,
+    threshold_dump.dump_runs,
+    threshold_change.free_item,
+    threshold_dump.load,
+    threshold_change.new_items,
+    threshold_move.move,
+    threshold_change.remove,
     coverage.covered,
     crowds_add.add,
     crowds_fill.clear,
@@ -86,19 +79,18 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     crowds_fill.group,
     crowds_query.snap_boxes,
     crowds_remove.remove,
-    forest_any.any_inside,
-    forest_arrays.find_misfit,
-    forest_build.build,
-    forest_build.dump,
-    forest_build.gather,
-    forest_build.repack,
-    forest_count.count,
-    forest_insert.insert_points,
-    forest_plan.plan_trees,
-    forest_query.reorder,
-    forest_query.stab,
-    forest_remove.remove_points,
-    forest_some.some_inside,
+    point_layout.find_misfit,
+    point_build.build,
+    point_build.dump,
+    point_build.gather,
+    point_build.repack,
+    point_query.count,
+    point_change.insert_points,
+    point_build.plan_trees,
+    point_query.reorder,
+    point_query.stab,
+    point_change.remove_points,
+    point_query.some_inside,
     gaps_change.add,
     gaps_change.dump,
     gaps_change.fill,
@@ -150,8 +142,8 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     stabs_build.stab_all,
     stabs_change.add,
     stabs_change.remove,
-    succession.number_kinds,
-    succession.succeed,
+    deliveries.number_replacements,
+    deliveries.replace_held,
 )
 """Kernels called from Python; those they call are compiled with them. The ways we only compare with are left out."""
 
@@ -171,18 +163,18 @@ def warm_all_cores() -> None:
 
 def _parts() -> tuple[Callable[[], object], ...]:
     # Those that take longest come first.
-    return (_warm_rankings, _warm_forest, _warm_anchors, _warm_holdings, *_SHORT)
+    return (_warm_rankings, _warm_points, _warm_threshold_index, _warm_holdings, *_SHORT)
 
 
 def _warm_steps() -> None:
     one = np.zeros(1, np.int64)
-    succession.number_kinds(one, one, succession.succeed(one.copy(), one, one), 1)
+    deliveries.number_replacements(one, one, deliveries.replace_held(one.copy(), one, one), 1)
     rounds.rounds(one, one.reshape(1, 1), 1)
     coverage.covered(np.arange(2), one, np.arange(2), one, one)
 
 
-def _warm_forest() -> None:
-    forest = PointForest(1)
+def _warm_points() -> None:
+    forest = PointIndex(1)
     slots = np.arange(2 * LEAF_MAX)
     forest.add(0, 2 * LEAF_MAX, (0,))
     forest.add_many(slots % 2, slots, slots.reshape(-1, 1))
@@ -195,15 +187,15 @@ def _warm_forest() -> None:
     forest.remove_many(slots)
 
 
-def _warm_anchors() -> None:
-    anchors = Anchors(ABSOLUTE)
-    audience = anchors.new_audience()
-    (item,) = anchors.new_items([audience], [0.0], [NO_TIME]).tolist()
-    anchors.add([audience], [1.0], [0])
-    anchors.move([item], [2.0], [NO_TIME])
-    Anchors(ABSOLUTE).load(anchors.dump())
-    anchors.remove([audience], [1.0], [0])
-    anchors.free_item(item)
+def _warm_threshold_index() -> None:
+    index = ThresholdIndex(ABSOLUTE)
+    audience = index.new_audience()
+    (item,) = index.new_items([audience], [0.0], [NO_TIME]).tolist()
+    index.add([audience], [1.0], [0])
+    index.move([item], [2.0], [NO_TIME])
+    ThresholdIndex(ABSOLUTE).load(index.dump())
+    index.remove([audience], [1.0], [0])
+    index.free_item(item)
 
 
 def _warm_holdings() -> None:
