@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments.drift.outcome import Rows, Say, play
 from tidings.bench.drift_timeline import FloatArray, Timeline
-from tidings.families.drift.threshold import roundest_between
+from tidings.families.drift.movement import roundest_between
 from tidings.model.codes import Int64Array
 from tidings.workloads.drift_radii import drift_radii
 

@@ -13,8 +13,8 @@ from tidings.bench.drift_data import DriftData
 from tidings.bench.drift_player import Player
 from tidings.bench.drift_timeline import Timeline
 from tidings.bench.drift_wire import region_bytes, unicast_bytes
-from tidings.kernels.anchors import ABSOLUTE, NO_TIME, Touched
-from tidings.kernels.plain_anchors import PlainAnchors
+from tidings.families.drift.kernels.baselines import BaselineIndex
+from tidings.families.drift.kernels.threshold_index import ABSOLUTE, NO_TIME, Touched
 from tidings.model.codes import Int64Array
 
 Say = Callable[[str], None]
@@ -95,13 +95,13 @@ class _Stopwatch(Player):
 
     def __init__(self, timeline: Timeline, strategy: str) -> None:
         is_plain, has_heaps = strategy != "region", strategy == "unicast"
-        super().__init__(timeline, PlainAnchors(ABSOLUTE, with_heaps=has_heaps) if is_plain else None)
+        super().__init__(timeline, BaselineIndex(ABSOLUTE, with_heaps=has_heaps) if is_plain else None)
         self.seconds = 0.0
 
     def _let_in(self) -> None:
         joined = self.joined
         super()._let_in()
-        if self.joined > joined and isinstance(self.index, PlainAnchors):
+        if self.joined > joined and isinstance(self.index, BaselineIndex):
             # Nobody is told of a value that stays as it is, but what newcomers upset is put in order.
             self.index.move(np.array([0]), np.array([self.index.value(0)[0]]), np.array([NO_TIME]))
 

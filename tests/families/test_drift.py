@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.families.drift.threshold import has_moved, roundest_between
+from tidings.families.drift.movement import has_moved, roundest_between
 from tidings.families.registry import family
 from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.sql import parse_catalog

@@ -10,8 +10,8 @@ from tidings.bench.drift_player import Player
 from tidings.bench.drift_timeline import FloatArray
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import Seconds, spent, timed
-from tidings.kernels.anchors import ABSOLUTE, NO_TIME, Touched
-from tidings.kernels.plain_anchors import PlainAnchors
+from tidings.families.drift.kernels.baselines import BaselineIndex
+from tidings.families.drift.kernels.threshold_index import ABSOLUTE, NO_TIME, Touched
 from tidings.model.codes import Int64Array
 
 BASELINES = {"scan": False, "unicast": True}
@@ -33,7 +33,7 @@ class Baseline:
         self._reach, self._label = timeline.member_reach[order], player.label[order]
         value, time = player.anchors.value(0)
         times = np.full(len(order), NO_TIME)
-        self._plain = PlainAnchors(ABSOLUTE, with_heaps=BASELINES[name])
+        self._plain = BaselineIndex(ABSOLUTE, with_heaps=BASELINES[name])
         self._plain.load(
             {
                 "next": 1,

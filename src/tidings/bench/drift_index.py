@@ -16,7 +16,7 @@ from tidings.bench.drift_timeline import Timeline
 from tidings.bench.drift_wire import region_bytes, unicast_bytes
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import timed
-from tidings.kernels.anchors import NO_TIME
+from tidings.families.drift.kernels.threshold_index import NO_TIME
 from tidings.model.codes import Int64Array
 from tidings.workloads.drift_radii import WALK
 

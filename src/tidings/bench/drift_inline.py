@@ -12,7 +12,7 @@ from tidings.bench.drift_player import Player
 from tidings.bench.inline_path import InlineRun, flow, load
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import timed
-from tidings.kernels.anchors import CHOOSE
+from tidings.families.drift.kernels.threshold_index import CHOOSE
 from tidings.pipeline.deliver import GatewayWork
 
 

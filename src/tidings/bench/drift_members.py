@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.bench.drift_timeline import FloatArray
-from tidings.kernels.anchors import Runs, Touched
+from tidings.families.drift.kernels.threshold_index import Runs, Touched
 from tidings.model.codes import Int64Array
 
 

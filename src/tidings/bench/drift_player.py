@@ -8,8 +8,8 @@ import numpy as np
 
 from tidings.bench.drift_members import Members, box_moves, sums
 from tidings.bench.drift_timeline import Timeline
-from tidings.kernels.anchors import ABSOLUTE, CHOOSE, NO_TIME, Anchors, Touched
-from tidings.kernels.plain_anchors import PlainAnchors
+from tidings.families.drift.kernels.baselines import BaselineIndex
+from tidings.families.drift.kernels.threshold_index import ABSOLUTE, CHOOSE, NO_TIME, ThresholdIndex, Touched
 from tidings.model.codes import Int64Array
 
 _PAIRS_MAX = 4_000_000
@@ -31,10 +31,10 @@ class Played:
 class Player:
     """An index with a timeline's items and the members that have come so far."""
 
-    def __init__(self, timeline: Timeline, index: Anchors | PlainAnchors | None = None) -> None:
+    def __init__(self, timeline: Timeline, index: ThresholdIndex | BaselineIndex | None = None) -> None:
         """On a new index, or on an empty one of the plain kind."""
         self.timeline = timeline
-        self.index = index or Anchors(ABSOLUTE)
+        self.index = index or ThresholdIndex(ABSOLUTE)
         count = len(timeline.names)
         self._audience = np.array([self.index.new_audience() for _ in range(count)], np.int64)
         self._item = self.index.new_items(self._audience, np.full(count, np.nan), np.full(count, NO_TIME))
@@ -46,9 +46,9 @@ class Player:
         self._members: tuple[int, Members] | None = None
 
     @property
-    def anchors(self) -> Anchors:
+    def anchors(self) -> ThresholdIndex:
         """The index, where it is not of the plain kind."""
-        assert isinstance(self.index, Anchors)
+        assert isinstance(self.index, ThresholdIndex)
         return self.index
 
     def play(self, count: int) -> Played:
@@ -102,7 +102,7 @@ class Player:
         if stop > self.joined:
             new = slice(self.joined, stop)
             audience = self._audience[self.timeline.member_item[new]]
-            is_plain = isinstance(self.index, PlainAnchors)
+            is_plain = isinstance(self.index, BaselineIndex)
             wanted = np.arange(self.joined, stop) if is_plain else np.full(stop - self.joined, CHOOSE)
             self.label[new] = self.index.add(audience, self.timeline.member_reach[new], wanted)
             self.joined = stop

@@ -13,8 +13,16 @@ import numpy as np
 
 from tidings.bench.drift_members import Members, box_moves
 from tidings.bench.drift_timeline import FloatArray
-from tidings.families.drift.threshold import interval_around
-from tidings.kernels.anchors import ABSOLUTE, CHOOSE, NO_TIME, PERCENT, RATIO, Anchors, Touched
+from tidings.families.drift.kernels.threshold_index import (
+    ABSOLUTE,
+    CHOOSE,
+    NO_TIME,
+    PERCENT,
+    RATIO,
+    ThresholdIndex,
+    Touched,
+)
+from tidings.families.drift.movement import interval_around
 from tidings.model.codes import BoolArray
 from tidings.sql.shape import MovementKind
 
@@ -71,7 +79,7 @@ class _Run:
         self._level = level
         self._rng = rng
         self._value = 100.0
-        self._anchors = Anchors(_KINDS[level.kind])
+        self._anchors = ThresholdIndex(_KINDS[level.kind])
         self._audience = self._anchors.new_audience()
         self._item = int(self._anchors.new_items([self._audience], [self._value], [NO_TIME])[0])
         self._reach, self._told = np.empty(0), np.empty(0)

@@ -13,7 +13,7 @@ from tidings.families.join.circle import sides_of
 from tidings.families.join.rows import PLACED
 from tidings.families.join.subscription import Space
 from tidings.families.registry import heard
-from tidings.kernels.forest import PointForest
+from tidings.kernels.point_index import PointIndex
 from tidings.model.change import TableChanges
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch
@@ -89,7 +89,7 @@ class Crowd:
     def __init__(self, data: JoinData) -> None:
         points = data.points().coords
         self._data = data
-        self._forest = PointForest(points.shape[1])
+        self._forest = PointIndex(points.shape[1])
         self._forest.add_many(np.zeros(len(points), np.int64), np.arange(len(points)), points)
 
     def deliveries(self, sent: Sequence[MessageBatch]) -> int:

@@ -14,7 +14,7 @@ from tidings.bench.report import Figure
 from tidings.bench.select_data import SelectData
 from tidings.bench.timing import each, timed
 from tidings.families.select.reformulate import NEW
-from tidings.kernels.forest import PointForest
+from tidings.kernels.point_index import PointIndex
 from tidings.model.blob import pack
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch
@@ -56,7 +56,7 @@ def measure(data: SelectData, say: Say) -> Measured:
 
 
 def _index(data: SelectData, points: PointBatch) -> Timed:
-    forest = PointForest(points.coords.shape[1])
+    forest = PointIndex(points.coords.shape[1])
     forest.add_many(data.kind, np.arange(data.size), points.coords)
     some = SelectData.make(_INDEXED, 0, data.seed + 1)
     coords = some.points().coords

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.forest import PointForest
+from tidings.kernels.point_index import PointIndex
 from tidings.kernels.rankings import Sends
 from tidings.model.codes import Int64Array
 
@@ -14,7 +14,7 @@ class Audience:
 
     def __init__(self, points: Int64Array) -> None:
         self._lows, self._highs = np.sort(points[:, 0]), np.sort(points[:, 1])
-        self.forest = PointForest(2)
+        self.forest = PointIndex(2)
         self.forest.add_many(np.zeros(len(points), np.int64), np.arange(len(points)), points)
 
     def deliveries(self, sends: Sends) -> Int64Array:

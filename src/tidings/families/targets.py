@@ -113,10 +113,10 @@ class IndexedTargets(Targets):
 
     def __init__(self, dims: int) -> None:
         # Imported here because compiled kernels take a second to import, and the default strategies need none.
-        from tidings.kernels.forest import PointForest
+        from tidings.kernels.point_index import PointIndex
 
         super().__init__(dims)
-        self._forest = PointForest(dims)
+        self._forest = PointIndex(dims)
 
     def affected(self, channel: Int64Array, regions: Regions) -> tuple[Int64Array, Int64Array, TagArray]:
         starts, slots, tags = self._forest.stab(channel, regions.lo, regions.hi, regions.tags, regions.starts)

@@ -1,5 +1,1 @@
 """Compiled data structures: numba kernels on flat arrays, each owned by a thin class. They know no domain and do no I/O."""
-
-from tidings.kernels.forest import PointForest
-
-__all__ = ["PointForest"]

@@ -22,7 +22,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.arrays import pointer
 from tidings.kernels.jit import kernel
 
 I64 = NDArray[np.int64]
@@ -101,7 +101,7 @@ def empty_arrays() -> Arrays:
 
 
 class CrowdPointers(NamedTuple):
-    """The same without sizes and reference counts, for compiled code only; see anchors_arrays.Pointers."""
+    """The same without sizes and reference counts, for compiled code only; see arrays.pointer."""
 
     head: Any
     sets: Any

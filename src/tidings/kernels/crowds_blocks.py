@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.anchors_arrays import class_for, pointer
+from tidings.kernels.arrays import pointer
 from tidings.kernels.crowds_arrays import (
     CELL_BITS,
     CELL_MAX,
@@ -34,6 +34,7 @@ from tidings.kernels.crowds_arrays import (
     cells_of,
 )
 from tidings.kernels.crowds_cut import select
+from tidings.kernels.extents import class_for
 from tidings.kernels.jit import kernel
 
 CELL_FILL = 26

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.arrays import pointer
 from tidings.kernels.jit import kernel
 
 I32 = NDArray[np.int32]
@@ -35,7 +35,7 @@ INT64_MAX = np.iinfo(np.int64).max
 BLOCK_MAX = 32
 """Most items in a leaf."""
 HEIGHT_MAX = 512
-"""A tree that has become higher is built again; one just built is not nearly as high (see forest_plan)."""
+"""A tree that has become higher is built again; one just built is not nearly as high (see point_index.build)."""
 
 SET = 0
 """The first column of all items; coordinates begin behind it."""
@@ -88,7 +88,7 @@ def _empty_tree(y: int, width: int, identity: int, axes: list[int]) -> Tree:
 class Walk(NamedTuple):
     """What walks down a tree look at, without sizes and reference counts, for compiled code only.
 
-    Counting references at every call would take longer than all else (see anchors_arrays.Pointers). Rows are laid end to
+    Counting references at every call would take longer than all else (see arrays.pointer). Rows are laid end to
     end. The arrays must be kept alive: compiled code forgets those that are not named any more, unless they are
     arguments of the kernel that was called from Python.
     """

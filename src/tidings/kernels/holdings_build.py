@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.forest_plan import best_cut, divide
 from tidings.kernels.holdings_arrays import (
     BLOCK,
     BLOCK_MAX,
@@ -33,6 +32,7 @@ from tidings.kernels.holdings_arrays import (
 )
 from tidings.kernels.holdings_bounds import bound_leaf, bound_node
 from tidings.kernels.jit import kernel
+from tidings.kernels.point_index.build import best_cut, divide
 
 BLOCK_FILL = 3 * BLOCK_MAX // 4
 """Most items of a leaf when a tree is built: there is room for some to come."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.arrays import pointer
 from tidings.kernels.holdings_arrays import (
     BLOCK,
     BLOCK_MAX,

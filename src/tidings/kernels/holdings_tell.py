@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.kernels.forest_plan import choose_cut, divide
 from tidings.kernels.holdings_arrays import I32, I64, NOBODY, U8, Int
 from tidings.kernels.holdings_meet import HIT_HEIR, HIT_KIND, LOSES
 from tidings.kernels.jit import kernel
+from tidings.kernels.point_index.build import choose_cut, divide
 
 PARTS_MAX = 8
 """Most boxes of a send."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.forest_plan import divide
 from tidings.kernels.holdings_arrays import (
     BLOCK,
     BLOCK_MAX,
@@ -39,6 +38,7 @@ from tidings.kernels.holdings_arrays import (
 from tidings.kernels.holdings_bounds import bound_leaf, bound_node, clear_bounds, extend
 from tidings.kernels.holdings_build import choose_cut, read_leaf, renew, write_leaf
 from tidings.kernels.jit import kernel
+from tidings.kernels.point_index.build import divide
 
 
 @kernel

@@ -1,7 +1,7 @@
 """The flat arrays that rankings live in: what is in them, and the allocator of extents.
 
 The entries of a set are kept in the order of their positions (x, tie), as lists of lists. Each list is an *extent* of
-one memory, with room for a power of two of entries, field after field (see anchors_arrays, which does the same):
+one memory, with room for a power of two of entries, field after field (as in `extents`):
 
     set -> LISTS (root) -> LISTS (nodes) -> BLOCKS
             [x, tie, y, tie of y, child, shape]   [x, tie, y, entry]
@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.kernels.anchors_arrays import class_for, copy_span, pointer
+from tidings.kernels.arrays import pointer
+from tidings.kernels.extents import class_for, copy_span
 from tidings.kernels.jit import kernel
 
 I64 = NDArray[np.int64]
@@ -94,7 +95,7 @@ def empty_arrays(k: int, groups: int) -> Arrays:
 
 
 class Pointers(NamedTuple):
-    """The same without sizes and reference counts, for compiled code only; see anchors_arrays.Pointers."""
+    """The same without sizes and reference counts, for compiled code only; see arrays.pointer."""
 
     head: Any
     sets: Any

@@ -7,7 +7,7 @@ what it has told of that one; and leaves word in `head`.
 from __future__ import annotations
 
 from tidings.kernels import rankings_among, rankings_stairs, rankings_sweep
-from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.arrays import pointer
 from tidings.kernels.crowds_arrays import CrowdPointers, crowd_pointers
 from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.anchors_arrays import class_for
+from tidings.kernels.extents import class_for
 from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     BAD_ENTRY,

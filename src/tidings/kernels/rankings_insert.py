@@ -5,7 +5,7 @@ A full block is cut in two before an entry is inserted, a full node before a blo
 
 from __future__ import annotations
 
-from tidings.kernels.anchors_arrays import class_for, copy_span
+from tidings.kernels.extents import class_for, copy_span
 from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     BLOCK_MAX,

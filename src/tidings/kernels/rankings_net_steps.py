@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.arrays import pointer
 from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     EDGE,

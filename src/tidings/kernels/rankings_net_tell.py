@@ -19,7 +19,7 @@ The entries of 4. are found by sweeps (see rankings_net_meet).
 
 from __future__ import annotations
 
-from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.arrays import pointer
 from tidings.kernels.jit import kernel
 from tidings.kernels.rankings_arrays import (
     BOXES,

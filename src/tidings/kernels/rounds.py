@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.anchors_arrays import I64
+from tidings.kernels.arrays import I64
 from tidings.kernels.jit import kernel
 
 NOTHING = -1

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from tidings.families.optional import RememberingViews
 from tidings.families.protocols import FirstRows, Pairs, Views
 from tidings.families.registry import family_of, heard_by, spec_of
-from tidings.kernels.forest import PointForest
+from tidings.kernels.point_index import PointIndex
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.channel import ChannelKey, channel_columns, group_channels
@@ -45,7 +45,7 @@ class _FormPoints:
         self.family, self.form = family_of(key)
         space = spec_of(key, catalog).space
         self.channel_types = space.channel_types
-        self.forest = PointForest(space.dims)
+        self.forest = PointIndex(space.dims)
         self.views: Views = self.family.views(self.form, catalog)
         self.remembering = self.views if isinstance(self.views, RememberingViews) else None
         """The views, if they hold more than their points."""
@@ -100,7 +100,7 @@ class Gateway:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of index memory: point forests, slots and the table of ids."""
+        """Bytes of index memory: point indexes, slots and the table of ids."""
         ids = sum(len(id) + 49 + 8 for id in self._ids)
         tables = sum(form.slots.__sizeof__() + 48 * len(form.slots) for form in self._forms.values())
         return (

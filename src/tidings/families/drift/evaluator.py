@@ -1,7 +1,7 @@
 """Evaluates all drift subscriptions over shared rows: every member holds the version of each row that it was last told.
 
-The work is done by `kernels`: `telling` goes through the events, `audiences` knows who follows which row, `members` how they
-come and go, `thresholds` finds those who are due. This owns their arrays, lets them grow, and translates forms and channels.
+Kernels: `evaluate` goes through the events, `layout` knows who follows which row, `members` adds and removes subscriptions,
+`tournament_tree` finds members to be told. The evaluator owns their arrays, lets them grow, and translates forms and channels.
 """
 
 from __future__ import annotations
@@ -12,20 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tidings.families.drift.kernels.audiences import (
-    FAN,
-    GROUPING_COLUMNS,
-    GROUPS,
-    NUMBERS,
-    RUN_KINDS,
-    SCRATCH_NEEDED,
-    WORDS,
-    WORDS_NEEDED,
-    Audiences,
-    rehash,
-)
-from tidings.families.drift.kernels.members import add_members, link_rows, list_held, remove_members, restore_held
-from tidings.families.drift.kernels.telling import (
+from tidings.families.drift.kernels.evaluate import (
     CHANGES,
     CHANGES_NEEDED,
     COUNTS,
@@ -35,10 +22,22 @@ from tidings.families.drift.kernels.telling import (
     Output,
     apply_events,
 )
-from tidings.families.drift.kernels.thresholds import MOVED, MOVED_PERCENT, MOVED_RATIO
+from tidings.families.drift.kernels.layout import (
+    FAN,
+    GROUPING_COLUMNS,
+    GROUPS,
+    HEAD_FIELDS,
+    SCRATCH_NEEDED,
+    Audiences,
+    rehash,
+)
+from tidings.families.drift.kernels.members import add_members, link_rows, list_held, remove_members, restore_held
+from tidings.families.drift.kernels.tournament_tree import MOVED, MOVED_PERCENT, MOVED_RATIO
 from tidings.families.drift.subscription import space_of
 from tidings.families.evaluator import Evaluator, Events, Projections, Store, Told
 from tidings.families.spec import Form
+from tidings.kernels.arrays import grow
+from tidings.kernels.extents import TOP, WANTED, make_room, new_head
 from tidings.kernels.lives import SINCE, Lives
 from tidings.kernels.rows import I64, NONE, PAGE_BITS
 from tidings.model.catalog import Catalog, Column, Table
@@ -59,12 +58,12 @@ class DriftEvaluator(Evaluator):
         super().__init__(catalog, store)
         self._groupings: dict[tuple[int, tuple[int, ...]], int] = {}
         """(table, pinned columns) -> address; once in use they stay, for whoever comes next."""
-        numbers = np.zeros(NUMBERS, np.int64)
-        numbers[FAN] = self.fan_out.bit_length() - 1
+        words = np.zeros(1024, np.int64)
+        head = new_head(HEAD_FIELDS, 1, words)
+        head[FAN] = self.fan_out.bit_length() - 1
         self._audiences = Audiences(
-            words=np.empty(1024, np.int64),
-            free=np.full(RUN_KINDS, NONE, np.int64),
-            numbers=numbers,
+            words=words,
+            head=head,
             groupings=np.full(max(1, len(catalog.tables)), NONE, np.int64),
             buckets=np.full(64, NONE, np.int64),
             row_of=np.full(64, NONE, np.int64),
@@ -72,7 +71,7 @@ class DriftEvaluator(Evaluator):
             scratch=np.empty(64, np.int64),
         )
         self._output = Output(
-            told=np.empty((3, 64), np.int64),
+            told=np.empty((64, 3), np.int64),
             tails=np.empty((64, 4), np.int64),
             changes=np.empty((64, 2), np.int64),
             counts=np.zeros(COUNTS, np.int64),
@@ -87,10 +86,7 @@ class DriftEvaluator(Evaluator):
         self._follow_versions()
         grouping = self._grouping(table, tuple(_place(space.table, column) for column in space.pinned))
         key_of, key_starts, keys = _keys_of(channel_keys(points.channel, len(points)))
-        member_of = self._audiences.member_of
-        top = int(slots.max(initial=-1)) + 1
-        if top > len(member_of):
-            self._audiences = self._audiences._replace(member_of=_longer(member_of, top))
+        grow(self._audiences.member_of, int(slots.max(initial=-1)) + 1, fill=NONE)
         form = (grouping, value, clock, _KINDS[space.kind], space.patience or 0)
         which = (
             slots,
@@ -118,7 +114,7 @@ class DriftEvaluator(Evaluator):
             self._make_room(is_needed=False)
         told, tails, changes = counts[TOLD : CHANGES + 1].tolist()
         out = self._output
-        event, slot, tail = out.told[:, :told].copy()
+        event, slot, tail = out.told[:told].T.copy()
         return Told(event, slot, tail, out.tails[:tails].copy(), out.changes[:changes].copy(), _NO_SOURCES)
 
     def remove(self, slots: I64) -> None:
@@ -152,12 +148,11 @@ class DriftEvaluator(Evaluator):
         if known is not None:
             return known
         width = GROUPING_COLUMNS + len(columns)
-        numbers = self._audiences.numbers
-        numbers[WORDS_NEEDED], numbers[SCRATCH_NEEDED] = width, 0
-        self._make_room(is_needed=True)
         audiences = self._audiences
-        grouping = int(numbers[WORDS])
-        numbers[WORDS] += width
+        audiences.head[WANTED] = width
+        make_room(audiences.words, audiences.head)
+        grouping = int(audiences.head[TOP])
+        audiences.head[TOP] += width
         audiences.words[grouping : grouping + width] = (audiences.groupings[table], 0, len(columns), *columns)
         audiences.groupings[table] = self._groupings[table, columns] = grouping
         versions, done = self.store.current(table), 0
@@ -168,43 +163,29 @@ class DriftEvaluator(Evaluator):
 
     def _follow_versions(self) -> None:
         """Makes room for all versions there are."""
-        count = len(self.store.rows.alive)
-        if count > len(self._audiences.row_of):
-            self._audiences = self._audiences._replace(row_of=_longer(self._audiences.row_of, count))
+        grow(self._audiences.row_of, len(self.store.rows.alive), fill=NONE)
 
     def _make_room(self, *, is_needed: bool) -> None:
-        """Gives the kernels what they have noted as needed, and groups enough buckets."""
+        """Gives the kernels what they have noted as wanted, and groups enough buckets."""
         audiences = self._audiences
-        numbers = audiences.numbers
+        head = audiences.head
         if is_needed:
-            words = int(numbers[WORDS] + numbers[WORDS_NEEDED])
-            if words > len(audiences.words):
-                audiences = audiences._replace(words=_longer(audiences.words, words))
-            if numbers[SCRATCH_NEEDED] > len(audiences.scratch):
-                audiences = audiences._replace(scratch=np.empty(2 * int(numbers[SCRATCH_NEEDED]), np.int64))
-        if numbers[GROUPS] > len(audiences.buckets):
-            buckets = np.full(2 << int(numbers[GROUPS]).bit_length(), NONE, np.int64)
+            make_room(audiences.words, head)
+            grow(audiences.scratch, int(head[SCRATCH_NEEDED]))
+        if head[GROUPS] > len(audiences.buckets):
+            buckets = np.full(2 << int(head[GROUPS]).bit_length(), NONE, np.int64)
             rehash(audiences, buckets)
-            audiences = audiences._replace(buckets=buckets)
-        self._audiences = audiences
+            self._audiences = audiences._replace(buckets=buckets)
 
     def _make_room_to_tell(self) -> None:
         out = self._output
         counts = out.counts
         places = int(counts[PLACES_NEEDED])
-        told, tails = int(counts[TOLD]) + places, int(counts[TAILS]) + places
-        changes = int(counts[CHANGES] + counts[CHANGES_NEEDED])
-        if told > out.told.shape[1]:
-            longer = np.empty((3, 2 * told), np.int64)
-            longer[:, : out.told.shape[1]] = out.told
-            out = out._replace(told=longer)
-        if tails > len(out.tails):
-            out = out._replace(tails=_longer(out.tails, tails))
-        if changes > len(out.changes):
-            out = out._replace(changes=_longer(out.changes, changes))
+        grow(out.told, int(counts[TOLD]) + places)
+        grow(out.tails, int(counts[TAILS]) + places)
+        grow(out.changes, int(counts[CHANGES] + counts[CHANGES_NEEDED]))
         if 2 * places > len(out.known_tails):
-            out = out._replace(known_tails=np.zeros((2 << (2 * places).bit_length(), 4), np.int64))
-        self._output = out
+            self._output = out._replace(known_tails=np.zeros((2 << (2 * places).bit_length(), 4), np.int64))
 
 
 def _place(table: Table, column: Column) -> int:
@@ -212,7 +193,7 @@ def _place(table: Table, column: Column) -> int:
 
 
 def _keys_of(channels: list[ChannelKey]) -> tuple[I64, I64, I64]:
-    """Keys as `audiences` writes them, each once: (number of each channel's key, NONE: null; starts of keys; their words)."""
+    """Keys as `layout` writes them, each once: (number of each channel's key, NONE: null; starts of keys; their words)."""
     numbers: dict[ChannelKey, int] = {}
     key_of = np.fromiter((numbers.setdefault(channel, len(numbers)) for channel in channels), np.int64, len(channels))
     parts = [_key_bytes(channel) for channel in numbers]
@@ -232,10 +213,3 @@ def _key_bytes(channel: ChannelKey) -> bytes:
         elif component is not None:
             parts.append(struct.pack("<q", component))
     return b"".join(parts)
-
-
-def _longer(array: I64, needed: int) -> I64:
-    """A copy with at least so many rows, and room to spare."""
-    longer = np.full((max(needed, len(array) + len(array) // 2 + 64), *array.shape[1:]), NONE, np.int64)
-    longer[: len(array)] = array
-    return longer

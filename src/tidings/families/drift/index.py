@@ -1,4 +1,4 @@
-"""What a drift server knows: who follows which row, and what each was last told, kept by the anchors kernel.
+"""What a drift server knows: who follows which row, and what each was last told, kept by a threshold index.
 
 Subscriptions on one channel are an audience; every row they follow is an item. A subscription that pins the whole primary
 key has an audience with that one row for an item; one that does not is in an audience with many.
@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidings.families.drift.kernels.baselines import BaselineIndex
+from tidings.families.drift.kernels.threshold_index import ABSOLUTE, CHOOSE, PERCENT, RATIO, ThresholdIndex, Touched
 from tidings.families.drift.rows import NO_TIME, Float64Array, changed_keys, in_key_order, row_keys, rows_on, values_of
 from tidings.families.drift.subscription import Space
 from tidings.families.protocols import Rows
-from tidings.kernels.anchors import ABSOLUTE, CHOOSE, PERCENT, RATIO, Anchors, Touched
-from tidings.kernels.plain_anchors import PlainAnchors
 from tidings.model.change import TableChanges
 from tidings.model.channel import ChannelKey, channel_columns, channel_keys, channel_type, group_channels
 from tidings.model.codes import Int64Array, doubles_of_codes
@@ -28,11 +28,11 @@ _NOBODY = -1
 class Followers:
     """Audiences and items of one form in one shard, by channel and by key."""
 
-    anchors: Anchors | PlainAnchors
+    index: ThresholdIndex | BaselineIndex
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        self.anchors = Anchors(KINDS[space.kind], space.patience)
+        self.index = ThresholdIndex(KINDS[space.kind], space.patience)
         self._audiences: dict[ChannelKey, int] = {}
         self._idle: list[int] = []
         """Audiences without members or items, for channels to come."""
@@ -44,11 +44,11 @@ class Followers:
         """Of those whose label is not 0: (id, audience) -> label."""
 
     def add(self, points: PointBatch, rows: Rows) -> PointBatch:
-        """Takes new points; gives them back with their labels."""
+        """Adds new points; returns them with their labels."""
         audience = self._audiences_of(points, rows)
         at = np.flatnonzero(audience != _NOBODY)
         wanted = self._wanted_labels(points.take(at))
-        labels = self.anchors.add(audience[at], doubles_of_codes(points.coords[at, 0]), wanted)
+        labels = self.index.add(audience[at], doubles_of_codes(points.coords[at, 0]), wanted)
         coords = points.coords.copy()
         coords[at, 1] = labels
         odd = np.flatnonzero(labels)
@@ -70,23 +70,23 @@ class Followers:
         at = np.flatnonzero(audience != _NOBODY)
         names = zip(points.id.take(pa.array(at)).to_pylist(), audience[at].tolist(), strict=True)
         labels = np.array([self._labels.pop(name, 0) for name in names], np.int64)
-        self.anchors.remove(audience[at], doubles_of_codes(points.coords[at, 0]), labels)
+        self.index.remove(audience[at], doubles_of_codes(points.coords[at, 0]), labels)
         for key in keys:
-            if key in self._audiences and self.anchors.member_count(self._audiences[key]) == 0:
+            if key in self._audiences and self.index.member_count(self._audiences[key]) == 0:
                 self._forget_audience(key)
 
     def _forget_audience(self, channel: ChannelKey) -> None:
         """Nobody is left who follows the rows of a channel."""
         self._idle.append(self._audiences.pop(channel))
         for key in [channel] if self.space.follows_one_row else self._items_on.pop(channel, ()):
-            self.anchors.free_item(self._items.pop(key))
+            self.index.free_item(self._items.pop(key))
 
     def move(self, changes: TableChanges) -> tuple[Int64Array, Float64Array, Touched]:
         """(places of the changes to followed rows, new values, who is touched by each)."""
         item = self._items_of(changes)
         at = np.flatnonzero(item != _NOBODY)
         values, times = values_of(self.space, changes.after)
-        touched = self.anchors.move(item[at], values[at], times[at])
+        touched = self.index.move(item[at], values[at], times[at])
         if not self.space.follows_one_row:
             gone = at[np.isnan(values[at])]
             self._forget_absent(changes, gone, item[gone])
@@ -95,7 +95,7 @@ class Followers:
     def dump(self) -> dict[str, Any]:
         types = [channel_type(column.type) for column in self.space.key_columns]
         return {
-            "anchors": self.anchors.dump(),
+            "anchors": self.index.dump(),
             "audiences": channel_columns(self.space.channel_types, self._audiences),
             "audience_numbers": np.array(list(self._audiences.values()), np.int64),
             "idle": self._idle,
@@ -108,7 +108,7 @@ class Followers:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        self.anchors.load(state["anchors"])
+        self.index.load(state["anchors"])
         self._idle, self._last_birth = list(state["idle"]), state["last_birth"]
         for name, numbered in (("audience", self._audiences), ("item", self._items)):
             numbers = state[f"{name}_numbers"].tolist()
@@ -124,7 +124,7 @@ class Followers:
         group, keys = group_channels(points.channel, len(points))
         fresh = [key for key in keys if None not in key and key not in self._audiences]
         for key in fresh:
-            self._audiences[key] = self._idle.pop() if self._idle else self.anchors.new_audience()
+            self._audiences[key] = self._idle.pop() if self._idle else self.index.new_audience()
         if fresh:
             self._follow(fresh, rows)
         return np.array([self._audiences.get(key, _NOBODY) for key in keys], np.int64)[group]
@@ -145,7 +145,7 @@ class Followers:
         self, keys: list[ChannelKey], channels: list[ChannelKey], values: Float64Array, times: Int64Array
     ) -> None:
         audiences = np.array([self._audiences[channel] for channel in channels], np.int64)
-        items = self.anchors.new_items(audiences, values, times)
+        items = self.index.new_items(audiences, values, times)
         self._items.update(zip(keys, items.tolist(), strict=True))
         if not self.space.follows_one_row:
             for key, channel in zip(keys, channels, strict=True):
@@ -165,20 +165,20 @@ class Followers:
         """Rows that have gone are no longer items of those who follow whatever rows there are."""
         keys = channel_keys([column.take(pa.array(at)) for column in changed_keys(self.space, changes)], len(at))
         for key, number in zip(keys, item.tolist(), strict=True):
-            if key in self._items and np.isnan(self.anchors.value(number)[0]):
-                self.anchors.free_item(number)
+            if key in self._items and np.isnan(self.index.value(number)[0]):
+                self.index.free_item(number)
                 del self._items[key]
                 self._items_on[key[: len(self.space.pinned)]].remove(key)
 
 
-class PlainFollowers(Followers):
-    """Followers whose anchors are kept one by one, each with a label of its own by which it can be named."""
+class BaselineFollowers(Followers):
+    """Followers for the baselines: each has a label of its own, by which its id is found."""
 
-    anchors: PlainAnchors
+    index: BaselineIndex
 
     def __init__(self, space: Space, *, with_heaps: bool) -> None:
         super().__init__(space)
-        self.anchors = PlainAnchors(KINDS[space.kind], space.patience, with_heaps=with_heaps)
+        self.index = BaselineIndex(KINDS[space.kind], space.patience, with_heaps=with_heaps)
         self._last_label = 0
         self._ids: dict[int, str] = {}
 

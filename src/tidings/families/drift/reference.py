@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidings.families.drift.threshold import has_been_silent, has_moved, roundest_between
+from tidings.families.drift.movement import has_been_silent, has_moved, roundest_between
 from tidings.families.optional import HoldingReference
 from tidings.families.protocols import PlainTables
 from tidings.model.catalog import Catalog, Column, Table

@@ -22,7 +22,7 @@ from tidings.model.message import MessageBatch
 from tidings.model.region import Regions, TagArray
 
 if TYPE_CHECKING:
-    from tidings.kernels.anchors import Touched
+    from tidings.families.drift.kernels.threshold_index import Touched
 
 TOLD, GONE, ASKED = 1, 2, 4
 """Tags: the row is told; the row has gone; the view itself is to decide whether the row is told."""

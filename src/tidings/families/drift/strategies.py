@@ -1,8 +1,8 @@
 """Ways to turn changes into drift messages: `region` (the good one), and `scan`, `unicast` and `relax` to compare with.
 
-All four give the same notifications. `region` and `scan` send a change to ranges of radii and labels, found by the runs of
-equal anchors or by looking at every subscription; `unicast` finds the affected ones by their current ends and sends to
-each; `relax` sends every change to everyone who follows the row, and leaves it to the views to decide.
+All four give the same notifications. `region` and `scan` send a change to ranges of radii and labels, found by the threshold
+index or by looking at every subscription; `unicast` finds the affected subscriptions by heaps of thresholds and sends to each;
+`relax` sends every change to everyone who follows the row, and leaves it to the views to decide.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.families.drift.index import Followers, PlainFollowers
+from tidings.families.drift.index import BaselineFollowers, Followers
 from tidings.families.drift.reformulate import ASKED, everyone, messages_of, regions_of, tags_of
 from tidings.families.drift.rows import changed_keys, snapshots, values_of
 from tidings.families.drift.subscription import Space
@@ -62,7 +62,7 @@ class ScanServer(RegionServer):
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        self.followers = PlainFollowers(space, with_heaps=False)
+        self.followers = BaselineFollowers(space, with_heaps=False)
 
 
 class UnicastServer(RegionServer):
@@ -70,7 +70,7 @@ class UnicastServer(RegionServer):
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        self.followers = self._named = PlainFollowers(space, with_heaps=True)
+        self.followers = self._named = BaselineFollowers(space, with_heaps=True)
 
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
         at, values, touched = self.followers.move(changes)

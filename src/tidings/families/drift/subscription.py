@@ -14,7 +14,7 @@ from math import prod
 
 import pyarrow as pa
 
-from tidings.families.drift.threshold import roundest_between
+from tidings.families.drift.movement import roundest_between
 from tidings.families.optional import Objection
 from tidings.families.spec import ByKey, ByRow, Form, FormSpec, shown_of_table
 from tidings.model.catalog import Catalog, Column, Table

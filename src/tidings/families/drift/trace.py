@@ -6,8 +6,8 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
+from tidings.families.drift.movement import interval_around, roundest_between
 from tidings.families.drift.reference import Row, clock_time, hold
-from tidings.families.drift.threshold import interval_around, roundest_between
 from tidings.families.optional import Trace
 from tidings.model.catalog import Table
 from tidings.model.change import TableChanges

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidings.families.drift.kernels.deliveries import number_replacements, replace_held
+from tidings.families.drift.movement import has_been_silent, has_moved
 from tidings.families.drift.reformulate import ASKED, GONE
 from tidings.families.drift.rows import NO_TIME, TIME, VALUE
 from tidings.families.drift.subscription import Space
-from tidings.families.drift.threshold import has_been_silent, has_moved
 from tidings.families.drift.versions import NONE, Versions
 from tidings.families.optional import RememberingViews
 from tidings.families.protocols import FirstRows, Pairs, Told
-from tidings.kernels.succession import number_kinds, succeed
 from tidings.model.channel import ChannelKey, channel_column, channel_keys
 from tidings.model.codes import BoolArray, Int64Array, double_of
 from tidings.model.message import MessageBatch
@@ -166,7 +166,7 @@ class DriftViews(RememberingViews):
             if is_asked.any():
                 self._decide(self._row(row), pairs.slot, place, is_asked, at, old, new)
             else:
-                old[at] = succeed(self._row(row), place[at], new[at])
+                old[at] = replace_held(self._row(row), place[at], new[at])
             if not self._space.follows_one_row and new[at[-1]] == NONE:
                 # All who hold a row hear that it has gone.
                 self._holders[row[: len(self._space.pinned)]].held.pop(row, None)
@@ -178,7 +178,7 @@ class DriftViews(RememberingViews):
 
     def _told(self, seq: Int64Array, message: Int64Array, slot: Int64Array, old: Int64Array, new: Int64Array) -> Told:
         """Lines for all who were told something: one text for each change of one version into another at one seq."""
-        kind, examples = number_kinds(message, old, new, len(self._versions.texts))
+        kind, examples = number_replacements(message, old, new, len(self._versions.texts))
         texts, same = self._versions.texts, self._versions.same
         tails: list[str] = []
         for at, before, after in zip(
@@ -206,7 +206,7 @@ class DriftViews(RememberingViews):
         old: Int64Array,
         new: Int64Array,
     ) -> None:
-        """`succeed` where views decide for themselves whether the new version is told."""
+        """`replace_held` where views decide for themselves whether the new version is told."""
         space, versions = self._space, self._versions
         for i, where in zip(at.tolist(), place[at].tolist(), strict=True):
             before, after = int(held[where]), int(new[i])

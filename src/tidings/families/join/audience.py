@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.families.join.subscription import Space
-from tidings.kernels.forest import PointForest
 from tidings.kernels.gaps import Gaps
+from tidings.kernels.point_index import PointIndex
 from tidings.kernels.stabs import Stabs
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.region import Regions, TagArray
@@ -17,7 +17,7 @@ class Audience:
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        self._forest = PointForest(space.dims)
+        self._forest = PointIndex(space.dims)
         self._first = [side.first + 2 * side.ranged[0] if side.ranged else None for side in space.sides]
         self._stabs = [Stabs() for _ in space.sides]
         self._gaps = [Gaps() for _ in space.sides]

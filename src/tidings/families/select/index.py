@@ -55,7 +55,7 @@ def _scan(space: Space, points: PointBatch, point: int, rows: Rows) -> Int64Arra
 
 def _search(space: Space, points: PointBatch, reachable: Int64Array, rows: Rows) -> tuple[Int64Array, Int64Array]:
     """Many new points at once: index the rows as points and ask for each subscription's box."""
-    from tidings.kernels.forest import PointForest
+    from tidings.kernels.point_index import PointIndex
 
     mask = rows.alive.copy()
     coded = [rows.codes(column.name) for column in space.ranges]
@@ -71,7 +71,7 @@ def _search(space: Space, points: PointBatch, reachable: Int64Array, rows: Rows)
         usable &= valid
     group, keys = group_channels(columns, len(at))
     coords = np.stack([codes[at] for codes, _ in coded], axis=1) if coded else np.empty((len(at), 0), np.int64)
-    forest = PointForest(len(coded))
+    forest = PointIndex(len(coded))
     kept = np.flatnonzero(usable)
     forest.add_many(group[kept], kept.astype(np.int32), coords[kept])
     known = {key: i for i, key in enumerate(keys)}

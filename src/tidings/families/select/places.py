@@ -15,7 +15,7 @@ from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 
 if TYPE_CHECKING:
-    from tidings.kernels.forest import PointForest
+    from tidings.kernels.point_index import PointIndex
 
 GONE_MIN = 1_024
 """Fewer who have gone are not worth looking for."""
@@ -33,7 +33,7 @@ class Places:
         self._channels: dict[ChannelKey, int] = {}
         self._came = _Rows(1 + dims)
         self._gone = _Rows(1 + dims)
-        self._forest: PointForest | None = None
+        self._forest: PointIndex | None = None
 
     def add(self, points: PointBatch) -> None:
         self._came.add(self._rows(points))
@@ -71,12 +71,12 @@ class Places:
         numbers = np.array([self._channels.setdefault(key, len(self._channels)) for key in keys], np.int64)
         return np.column_stack([numbers[group], points.coords])
 
-    def _index(self) -> PointForest:
+    def _index(self) -> PointIndex:
         if self._forest is None:
             # Imported here because compiled kernels take a second to import, and where no value is long, none are needed.
-            from tidings.kernels.forest import PointForest
+            from tidings.kernels.point_index import PointIndex
 
-            self._forest = PointForest(self._dims)
+            self._forest = PointIndex(self._dims)
         known = len(self._forest)
         new = self._came.all()[known:]
         self._forest.add_many(new[:, 0], np.arange(known, known + len(new)), new[:, 1:])

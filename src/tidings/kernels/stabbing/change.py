@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidings.kernels.extents import NOWHERE, class_words, size_class
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, NONE, U8, Int, mix
 from tidings.kernels.stabbing.layout import (
@@ -33,7 +34,6 @@ from tidings.kernels.stabbing.layout import (
     LEAF_BITS,
     LIVE,
     MASK,
-    NOWHERE,
     NUMBER,
     OFFSET,
     OWNER,
@@ -55,7 +55,6 @@ from tidings.kernels.stabbing.layout import (
     VALID,
     Boxes,
     allocate,
-    class_words,
     columns_of,
     drop_text,
     find_bucket,
@@ -64,7 +63,6 @@ from tidings.kernels.stabbing.layout import (
     keep_text,
     pointers_of,
     release,
-    size_class,
 )
 from tidings.kernels.stabbing.tree import drop_tree, rebuild, rebuild_words, tail_max
 

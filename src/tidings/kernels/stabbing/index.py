@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tidings.kernels.arrays import grow
+from tidings.kernels.extents import TOP, WANTED, make_room, new_head
 from tidings.kernels.rows import I64, NONE, U8
 from tidings.kernels.stabbing.change import DONE, add_boxes, rehash, remove_boxes
 from tidings.kernels.stabbing.layout import (
@@ -19,9 +21,7 @@ from tidings.kernels.stabbing.layout import (
     LIVE,
     SETS_STOP,
     TEXT_COLUMNS,
-    TOP,
     VECTOR_FIELDS,
-    WANTED,
     Boxes,
 )
 from tidings.kernels.stabbing.query import STACK_WORDS
@@ -29,7 +29,6 @@ from tidings.kernels.stabbing.query import STACK_WORDS
 TextEnds = tuple[bytes | None, bytes | None, bool, bool]
 """Exact ends of a text range as canonical JSON texts: lo, hi, whether each belongs to the range."""
 
-_DOUBLED_WORDS_MAX = 1 << 22
 _NO_TEXT = np.zeros(0, np.uint8)
 
 
@@ -48,9 +47,9 @@ class StabbingIndex:
         self._sets: dict[tuple[int, ...], int] = {}
         self._shapes: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         self._vector = np.zeros((1, axes, VECTOR_FIELDS), np.int64)
-        head = np.zeros(HEAD_FIELDS, np.int64)
-        head[TOP], head[BOX_FREE], head[CELL_FREE] = 1, NONE, NONE
         arena = np.zeros(256, np.int64)
+        head = new_head(HEAD_FIELDS, 1, arena)
+        head[BOX_FREE], head[CELL_FREE] = NONE, NONE
         work = np.zeros(2 * axes + STACK_WORDS, np.int64)
         sets, table, cells, places = (np.zeros(16, np.int64) for _ in range(4))
         self._boxes = Boxes(head, sets, table, cells, places, arena, arena.view(np.uint8), work)
@@ -90,9 +89,7 @@ class StabbingIndex:
         of, number = self._set(shape.equal_axes), self._shape(shape.range_axes, shape.text_axes)
         texts, text = _join_texts(n, shape, equal_text, text_ends)
         masks = np.asarray(watch, np.int64) | _mask((*shape.equal_axes, *shape.range_axes))
-        boxes = self._boxes
-        if boxes.head[BOX_TOP] + n > len(boxes.places):
-            self._boxes = boxes = boxes._replace(places=_grown(boxes.places, int(boxes.head[BOX_TOP]) + n))
+        grow(self._boxes.places, int(self._boxes.head[BOX_TOP]) + n)
         progress = np.zeros(2, np.int64)
         arrays = (
             np.ascontiguousarray(owner, np.int64),
@@ -116,12 +113,9 @@ class StabbingIndex:
         """Makes room where a kernel lacked some."""
         boxes = self._boxes
         head = boxes.head
-        wanted = int(head[TOP] + head[WANTED])
-        if wanted > len(boxes.arena):
-            arena = _grown(boxes.arena, wanted)
-            boxes = boxes._replace(arena=arena, bytes=arena.view(np.uint8))
-        if head[CELL_TOP] >= len(boxes.cells):
-            boxes = boxes._replace(cells=_grown(boxes.cells, len(boxes.cells) + 1))
+        make_room(boxes.arena, head)
+        boxes = boxes._replace(bytes=boxes.arena.view(np.uint8))
+        grow(boxes.cells, int(head[CELL_TOP]) + 1)
         if 4 * (head[BUCKETS] + 1) > len(boxes.table):
             table = np.zeros(2 * len(boxes.table), np.int64)
             rehash(boxes.table, table)
@@ -136,8 +130,7 @@ class StabbingIndex:
             found = self._sets[axes] = int(boxes.head[SETS_STOP])
             record = np.array([len(axes), 0, _mask(axes), 0, *axes], np.int64)
             stop = found + len(record)
-            if stop > len(boxes.sets):
-                self._boxes = boxes = boxes._replace(sets=_grown(boxes.sets, stop))
+            grow(boxes.sets, stop)
             boxes.sets[found:stop] = record
             boxes.head[SETS_STOP] = stop
         return found
@@ -150,12 +143,11 @@ class StabbingIndex:
             found = self._shapes[axes, text_axes] = int(boxes.head[TOP])
             places = [axes.index(axis) for axis in text_axes]
             record = np.array([len(axes), len(text_axes), _mask(axes), *axes, *places], np.int64)
-            stop = found + len(record)
-            if stop > len(boxes.arena):
-                arena = _grown(boxes.arena, stop)
-                self._boxes = boxes = boxes._replace(arena=arena, bytes=arena.view(np.uint8))
-            boxes.arena[found:stop] = record
-            boxes.head[TOP] = stop
+            boxes.head[WANTED] = len(record)
+            make_room(boxes.arena, boxes.head)
+            self._boxes = boxes._replace(bytes=boxes.arena.view(np.uint8))
+            boxes.arena[found : found + len(record)] = record
+            boxes.head[TOP] += len(record)
         return found
 
 
@@ -164,15 +156,6 @@ def _mask(axes: Sequence[int]) -> np.int64:
     for axis in axes:
         mask |= 1 << (axis & 63)
     return np.uint64(mask).astype(np.int64)
-
-
-def _grown(array: I64, wanted: int) -> I64:
-    """A copy with room for so many words, and for a good many more."""
-    size = len(array)
-    size += size if size < _DOUBLED_WORDS_MAX else size >> 2
-    grown = np.empty(max(size, wanted + (wanted >> 3)), np.int64)
-    grown[: len(array)] = array
-    return grown
 
 
 def _join_texts(

@@ -6,8 +6,8 @@
     cell      up to 64 boxes, or a packed tree of them and a tail of newcomers; data column by column:
               lo, hi of each range axis | owner | box | mask of axes that matter | ends of text ranges
 
-Buckets, data, trees and texts are extents of one arena of int64 words. Sizes of extents go up in steps of an eighth to a
-quarter, and freed extents are chained by size. A kernel that runs out of room returns, and is called again with more.
+Buckets, data, trees and texts are extents (`tidings.kernels.extents`) of one arena of int64 words. A kernel that runs out of
+room returns, and is called again with more.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels import extents
+from tidings.kernels.arrays import pointer
+from tidings.kernels.extents import EXTENT_FIELDS, NOWHERE
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, U8, Int, mix
 
@@ -26,8 +28,6 @@ VALID, CODE, EQUAL, TEXT_START, TEXT_STOP, VECTOR_FIELDS = range(6)
 """Fields of a vector's axis."""
 
 CODE_MIN, CODE_MAX = -(2**63), 2**63 - 1
-NOWHERE = 0
-"""No extent begins here."""
 POSITION = (1 << 32) - 1
 """Bits of a box's place that are its position in the cell."""
 
@@ -35,11 +35,9 @@ LEAF_BITS, FAN_BITS = 6, 4
 LEAF, FAN = 1 << LEAF_BITS, 1 << FAN_BITS
 """Boxes in a leaf of a tree, and children of a node."""
 
-# Fields of `head`: the end of the arena in use, words a kernel lacked; the end and the first free number of boxes and cells;
-# buckets in the table; the end of `sets`; how many boxes there are. Then a chain of free extents per size.
-TOP, WANTED, BOX_TOP, BOX_FREE, CELL_TOP, CELL_FREE, BUCKETS, SETS_STOP, LIVE, FREE_LISTS = range(10)
-SIZES = 160
-HEAD_FIELDS = FREE_LISTS + SIZES
+# Fields of `head` behind those of the allocator: the end and the first free number of boxes and of cells; buckets in the
+# table; the end of `sets`; how many boxes there are.
+BOX_TOP, BOX_FREE, CELL_TOP, CELL_FREE, BUCKETS, SETS_STOP, LIVE, HEAD_FIELDS = range(EXTENT_FIELDS, EXTENT_FIELDS + 8)
 
 # Fields of a set: how many axes, buckets it has, masks of its axes and of all axes that matter to a box of it; then axes.
 SET_AXES, SET_BUCKETS, SET_MASK, SET_WATCH, SET_FIELDS = range(5)
@@ -84,48 +82,21 @@ class Boxes(NamedTuple):
 
 
 @kernel
-def size_class(words: Int) -> Int:
-    """The smallest size of extents that has room for so many words."""
-    octave = 0
-    while (words >> octave) >= 8:
-        octave += 1
-    return max(4 * octave + ((words + (1 << octave) - 1) >> octave) - 4, 0)
-
-
-@kernel
-def class_words(size: Int) -> Int:
-    return (4 + (size & 3)) << (size >> 2)
-
-
-@kernel
 def has_room(boxes: Boxes, words: Int) -> bool:
     """Whether so many words can be allocated, in at most four extents, whatever is chained."""
-    wanted = words + (words >> 2) + 32
-    boxes.head[WANTED] = wanted
-    return bool(boxes.head[TOP] + wanted <= boxes.arena.shape[0])
+    return bool(extents.has_room(boxes.head, words + (words >> 2) + 32))
 
 
 @kernel
 def allocate(boxes: Boxes, words: Int) -> Int:
-    """An extent of at least so many words; the caller has seen to it that there is room."""
-    size = size_class(words)
-    at = boxes.head[FREE_LISTS + size]
-    if at != NOWHERE:
-        boxes.head[FREE_LISTS + size] = boxes.arena[at]
-        return at
-    at = boxes.head[TOP]
-    boxes.head[TOP] = at + class_words(size)
-    if boxes.head[TOP] > boxes.arena.shape[0]:
-        raise MemoryError
-    return at
+    """An extent of at least so many words; the caller has made sure that there is room."""
+    return extents.allocate(boxes.arena, boxes.head, words)
 
 
 @kernel
 def release(boxes: Boxes, at: Int, words: Int) -> None:
     """Gives an extent back; `words` are as they were asked for, or all that its size has."""
-    size = size_class(words)
-    boxes.arena[at] = boxes.head[FREE_LISTS + size]
-    boxes.head[FREE_LISTS + size] = at
+    extents.release(boxes.arena, boxes.head, at, words)
 
 
 @kernel

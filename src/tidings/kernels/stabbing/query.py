@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numba import carray
 
-from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.arrays import pointer
 from tidings.kernels.crowds_arrays import lowest_bit
+from tidings.kernels.extents import NOWHERE
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, U8, Int, compare_texts
 from tidings.kernels.stabbing.layout import (
@@ -33,7 +34,6 @@ from tidings.kernels.stabbing.layout import (
     LEVELS_MAX,
     MASK,
     NEW,
-    NOWHERE,
     OLD,
     OWNER,
     PACKED,

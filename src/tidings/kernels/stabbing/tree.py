@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidings.kernels.extents import NOWHERE, class_words, size_class
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, Int
 from tidings.kernels.stabbing.layout import (
@@ -24,7 +25,6 @@ from tidings.kernels.stabbing.layout import (
     LEAF,
     LEAF_BITS,
     MASK,
-    NOWHERE,
     NUMBER,
     PACKED,
     ROOM,
@@ -35,10 +35,8 @@ from tidings.kernels.stabbing.layout import (
     USED,
     Boxes,
     allocate,
-    class_words,
     columns_of,
     release,
-    size_class,
 )
 
 SAMPLE = 31

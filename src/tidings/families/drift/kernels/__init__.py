@@ -1,1 +1,5 @@
-"""Compiled structures of the drift family: who follows which row, and when each of them is to be told again."""
+"""Compiled structures of the drift family.
+
+Evaluation over shared rows: `evaluate` over `layout`, `members` and `tournament_tree`. Message strategies: `threshold_index`,
+`baselines` to compare with, and `deliveries` for views.
+"""

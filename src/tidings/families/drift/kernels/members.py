@@ -1,4 +1,4 @@
-"""Members of audiences: how subscriptions come, start to hold rows, stop, and go; and what they hold, for a dump."""
+"""Members of audiences: subscriptions are added, start to hold rows, stop, and are removed; and what they hold, for a dump."""
 # mypy: disallow-untyped-decorators=False
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.families.drift.kernels.audiences import (
+from tidings.families.drift.kernels.layout import (
     AUDIENCE_CLOCK,
     AUDIENCE_COUNT,
     AUDIENCE_GROUP,
@@ -36,34 +36,33 @@ from tidings.families.drift.kernels.audiences import (
     MEMBER_SLOT,
     ROW_LINKS,
     ROW_VERSION,
-    SCRATCH_NEEDED,
     WATCH_AUDIENCE,
     WATCH_CELLS,
     WATCH_NEXT,
-    WORDS_NEEDED,
     WORDS_PER_LINK,
     Audiences,
     add_row,
     add_watch,
     close_watch,
     free_if_empty,
-    give,
+    give_back,
     group_at,
-    has_room,
+    has_room_for,
     has_value,
     key_words_most,
     link_row,
     open_watch,
     set_cell,
-    size_for,
-    take,
     take_cells,
+    take_record,
     time_of,
     value_of,
     watch_of,
     widen,
 )
-from tidings.families.drift.kernels.thresholds import clear, rebuild, refresh, stride_of, words_of
+from tidings.families.drift.kernels.tournament_tree import clear, rebuild, refresh, stride_of, words_of
+from tidings.kernels.arrays import ONE, ZERO
+from tidings.kernels.extents import class_for
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, NONE, Int, Rows, equal_at, mix, record_of, same_value, table_of
 
@@ -83,17 +82,17 @@ def _find_audience(words: I64, group: Int, value: Int, clock: Int) -> Int:
 def _add_audience(audiences: Audiences, rows: Rows, group: Int, value: Int, clock: Int) -> Int:
     """A new audience of a group."""
     words = audiences.words
-    audience = take(audiences, EIGHT, 8)
+    audience = take_record(audiences, EIGHT)
     words[audience + AUDIENCE_GROUP] = group
     words[audience + AUDIENCE_NEXT] = words[group + GROUP_AUDIENCES]
     words[audience + AUDIENCE_VALUE] = value
     words[audience + AUDIENCE_CLOCK] = clock
     words[audience + AUDIENCE_COUNT] = 0
-    words[audience + AUDIENCE_MEMBERS] = take(audiences, 0, 1)
+    words[audience + AUDIENCE_MEMBERS] = take_record(audiences, ZERO)
     words[audience + AUDIENCE_SIZE] = 0
     words[audience + AUDIENCE_USERS] = 0
     words[group + GROUP_AUDIENCES] = audience
-    widen(audiences, group, 1)
+    widen(audiences, group, ONE)
     link = words[group + GROUP_LINKS]
     while link != NONE:
         watch = add_watch(audiences, link, audience)
@@ -121,7 +120,7 @@ def _remove_audience(audiences: Audiences, audience: Int) -> None:
             while words[before + WATCH_NEXT] != watch:
                 before = words[before + WATCH_NEXT]
             words[before + WATCH_NEXT] = words[watch + WATCH_NEXT]
-        give(audiences, FOUR, watch)
+        give_back(audiences, FOUR, watch)
         link = words[link + LINK_NEXT]
     if words[group + GROUP_AUDIENCES] == audience:
         words[group + GROUP_AUDIENCES] = words[audience + AUDIENCE_NEXT]
@@ -132,8 +131,8 @@ def _remove_audience(audiences: Audiences, audience: Int) -> None:
         words[before + AUDIENCE_NEXT] = words[audience + AUDIENCE_NEXT]
     size = words[audience + AUDIENCE_SIZE]
     widen(audiences, group, -(1 << size))
-    give(audiences, size, words[audience + AUDIENCE_MEMBERS])
-    give(audiences, EIGHT, audience)
+    give_back(audiences, size, words[audience + AUDIENCE_MEMBERS])
+    give_back(audiences, EIGHT, audience)
     free_if_empty(audiences, group)
 
 
@@ -145,19 +144,19 @@ def words_to_join(audiences: Audiences, audience: Int) -> Int:
     if words[audience + AUDIENCE_COUNT] < 1 << size:
         return np.int64(0)
     watches = words[words[audience + AUDIENCE_GROUP] + GROUP_LINK_COUNT]
-    return np.int64((2 << size) + watches * words_of(size + 1, audiences.numbers[FAN]))
+    return np.int64((2 << size) + watches * words_of(size + 1, audiences.head[FAN]))
 
 
 @kernel
 def _grow(audiences: Audiences, audience: Int) -> None:
     """Doubles the room of an audience and its watches."""
-    words, fan = audiences.words, audiences.numbers[FAN]
+    words, fan = audiences.words, audiences.head[FAN]
     size, count = words[audience + AUDIENCE_SIZE], words[audience + AUDIENCE_COUNT]
     old = words[audience + AUDIENCE_MEMBERS]
-    new = take(audiences, size + 1, 2 << size)
+    new = take_record(audiences, size + 1)
     for i in range(count):
         words[new + i] = words[old + i]
-    give(audiences, size, old)
+    give_back(audiences, size, old)
     words[audience + AUDIENCE_MEMBERS] = new
     words[audience + AUDIENCE_SIZE] = size + 1
     group = words[audience + AUDIENCE_GROUP]
@@ -174,7 +173,7 @@ def _grow(audiences: Audiences, audience: Int) -> None:
                 for i in range(count):
                     words[new + part * wide + i] = words[old + part * narrow + i]
             rebuild(words, new, size + 1, fan)
-            give(audiences, CELLS + size, old)
+            give_back(audiences, CELLS + size, old)
             words[watch + WATCH_CELLS] = new
         link = words[link + LINK_NEXT]
 
@@ -182,7 +181,7 @@ def _grow(audiences: Audiences, audience: Int) -> None:
 @kernel
 def join(audiences: Audiences, rows: Rows, member: Int) -> None:
     """Lets a member hold the rows of its group as they are now."""
-    words, fan = audiences.words, audiences.numbers[FAN]
+    words, fan = audiences.words, audiences.head[FAN]
     audience = words[member + MEMBER_AUDIENCE]
     if audience == NONE:
         return
@@ -218,7 +217,7 @@ def hold(words: I64, rows: Rows, audience: Int, cells: Int, stride: Int, place: 
 @kernel
 def leave(audiences: Audiences, rows: Rows, member: Int) -> None:
     """Ends what a member holds. The last of its audience moves to its place."""
-    words, fan = audiences.words, audiences.numbers[FAN]
+    words, fan = audiences.words, audiences.head[FAN]
     place = words[member + MEMBER_PLACE]
     if place == NONE:
         return
@@ -255,7 +254,7 @@ def remove_member(audiences: Audiences, rows: Rows, member: Int) -> None:
         words[audience + AUDIENCE_USERS] -= 1
         if words[audience + AUDIENCE_USERS] == 0:
             _remove_audience(audiences, audience)
-    give(audiences, EIGHT, member)
+    give_back(audiences, EIGHT, member)
 
 
 # --- Many at once; where memory runs out, kernels stop and give the place to go on from ---
@@ -264,12 +263,10 @@ def remove_member(audiences: Audiences, rows: Rows, member: Int) -> None:
 @kernel
 def link_rows(audiences: Audiences, rows: Rows, grouping: Int, versions: I64, start: Int) -> Int:
     """Makes rows, given by their current versions, part of their groups in a new grouping."""
-    numbers = audiences.numbers
     for i in range(start, len(versions)):
         version = versions[i]
-        numbers[SCRATCH_NEEDED] = key_words_most(rows, record_of(rows, version), table_of(rows, version))
-        numbers[WORDS_NEEDED] = WORDS_PER_LINK + 2 * numbers[SCRATCH_NEEDED]
-        if not has_room(audiences):
+        key_words = key_words_most(rows, record_of(rows, version), table_of(rows, version))
+        if not has_room_for(audiences, WORDS_PER_LINK + 2 * key_words, key_words):
             return i
         row = audiences.row_of[version]
         if row == NONE:
@@ -299,14 +296,14 @@ def add_members(
 
     No key (NONE): it follows nothing. Those that exist already hold their rows as these are now; others will once created.
     """
-    words, numbers = audiences.words, audiences.numbers
+    words = audiences.words
     for i in range(start, len(slots)):
         audience = np.int64(NONE)
         key = key_of[i]
+        needed = np.int64(8)
         if key != NONE:
             width = key_starts[key + 1] - key_starts[key] + 1
-            numbers[SCRATCH_NEEDED], numbers[WORDS_NEEDED] = width, WORDS_PER_LINK + 2 * width
-            if not has_room(audiences):
+            if not has_room_for(audiences, WORDS_PER_LINK + 2 * width, width):
                 return i
             audiences.scratch[0] = grouping
             for j in range(1, width):
@@ -314,19 +311,16 @@ def add_members(
             group = group_at(audiences, width)
             audience = _find_audience(words, group, value, clock)
             if audience == NONE:
-                watches = words[group + GROUP_LINK_COUNT]
-                numbers[WORDS_NEEDED] = 32 + watches * (4 + words_of(0, numbers[FAN]))
+                needed = 32 + words[group + GROUP_LINK_COUNT] * (4 + words_of(ZERO, audiences.head[FAN]))
             else:
-                numbers[WORDS_NEEDED] = 32 + words_to_join(audiences, audience)
-        else:
-            numbers[SCRATCH_NEEDED], numbers[WORDS_NEEDED] = 0, 8
-        if not has_room(audiences):
+                needed = 32 + words_to_join(audiences, audience)
+        if not has_room_for(audiences, needed, ZERO):
             return i
         if key != NONE:
             if audience == NONE:
                 audience = _add_audience(audiences, rows, group, value, clock)
             words[audience + AUDIENCE_USERS] += 1
-        member = take(audiences, EIGHT, 8)
+        member = take_record(audiences, EIGHT)
         words[member + MEMBER_SLOT] = slots[i]
         words[member + MEMBER_NEXT] = audiences.member_of[slots[i]]
         words[member + MEMBER_AUDIENCE] = audience
@@ -363,7 +357,7 @@ def list_held(audiences: Audiences, slots: I64, versions: I64) -> Int:
 
     Nothing is written beyond the room there is.
     """
-    words, fan = audiences.words, audiences.numbers[FAN]
+    words, fan = audiences.words, audiences.head[FAN]
     count = 0
     for slot in range(len(audiences.member_of)):
         member = audiences.member_of[slot]
@@ -426,8 +420,8 @@ def _watch_for(audiences: Audiences, row: Int, slot: Int) -> tuple[Int, Int]:
 @kernel
 def restore_held(audiences: Audiences, rows: Rows, table: Int, current: I64, slots: I64, versions: I64) -> None:
     """Takes what `list_held` gave for one table, whose current rows are given: slots[i] holds versions[i]."""
-    words, fan = audiences.words, audiences.numbers[FAN]
-    places = np.full(2 << size_for(len(current)), NONE, np.int64)
+    words, fan = audiences.words, audiences.head[FAN]
+    places = np.full(2 << class_for(len(current)), NONE, np.int64)
     mask = len(places) - 1
     for version in current:
         at = _hash_key(rows, version, table) & mask

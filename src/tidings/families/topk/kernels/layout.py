@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from numba import carray
 
-from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.arrays import pointer
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import (
     CODES,

@@ -45,7 +45,7 @@ def code_of_double(value: float) -> Int:
 
 @kernel
 def interval_around(kind: Int, told: float, least: float) -> tuple[Int, Int]:
-    """Codes of the thresholds: the very expressions of `tidings.families.drift.threshold`."""
+    """Codes of the thresholds: the very expressions of `tidings.families.drift.movement`."""
     if kind == MOVED:
         return code_of_double(told - least), code_of_double(told + least)
     if kind == MOVED_PERCENT:

@@ -1,4 +1,4 @@
-"""Anchors against their definition: any interleaving of changes and moves, then many runs, parts and members."""
+"""ThresholdIndex against its definition: any interleaving of changes and moves, then many runs, parts and members."""
 
 from __future__ import annotations
 
@@ -9,12 +9,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from anchors_reference import Box, Reference, are_disjoint, check_invariants, holds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from threshold_index_reference import Box, Reference, are_disjoint, check_invariants, holds
 
-from tidings.kernels.anchors import ABSOLUTE, CHOOSE, LABEL_MAX, LABEL_MIN, NO_TIME, PERCENT, RATIO, Anchors, Touched
-from tidings.kernels.anchors_arrays import BLOCK_MAX, INT64_MAX, MEMBER_MAX, NODE_MAX
+from tidings.families.drift.kernels.threshold_index import (
+    ABSOLUTE,
+    CHOOSE,
+    LABEL_MAX,
+    LABEL_MIN,
+    NO_TIME,
+    PERCENT,
+    RATIO,
+    ThresholdIndex,
+    Touched,
+)
+from tidings.families.drift.kernels.threshold_index.layout import BLOCK_MAX, NODE_MAX, REACHES_MAX
+from tidings.kernels.arrays import INT64_MAX
 
 # Few values, with ties at thresholds and roundings that matter.
 PLAIN = [float(v) for v in range(-3, 8)]
@@ -35,24 +46,24 @@ class Pair:
     """The structure and the reference, changed alike."""
 
     def __init__(self, kind: int, patience: int | None) -> None:
-        self.anchors = Anchors(kind, patience)
+        self.index = ThresholdIndex(kind, patience)
         self.reference = Reference(kind, patience)
 
     def new_audience(self) -> None:
-        self.reference.members[self.anchors.new_audience()] = Counter()
+        self.reference.members[self.index.new_audience()] = Counter()
 
     def new_items(self, audiences: list[int], values: list[float], times: list[int]) -> None:
         for made, audience, d, t in zip(
-            self.anchors.new_items(audiences, values, times).tolist(), audiences, values, times, strict=True
+            self.index.new_items(audiences, values, times).tolist(), audiences, values, times, strict=True
         ):
             self.reference.new_item(made, audience, d, t)
 
     def free_item(self, item: int) -> None:
-        self.anchors.free_item(item)
+        self.index.free_item(item)
         self.reference.free_item(item)
 
     def add(self, audience: int, reaches: list[float], labels: list[int]) -> None:
-        used = self.anchors.add([audience] * len(reaches), reaches, labels).tolist()
+        used = self.index.add([audience] * len(reaches), reaches, labels).tolist()
         for reach, label in zip(reaches, used, strict=True):
             self.reference.add(audience, (reach, label))
 
@@ -70,17 +81,17 @@ class Pair:
         return key[1] if current and self.highest(audience, reach) == key[1] else self.highest(audience, reach) + 2
 
     def highest(self, audience: int, reach: float) -> int:
-        state = self.anchors.dump()
+        state = self.index.dump()
         start, end = state["member_starts"][audience : audience + 2]
         at = start + state["member_reach"][start:end].tolist().index(reach)
         return int(state["member_fields"][at, 2])
 
     def remove(self, audience: int, key: tuple[float, int]) -> None:
-        self.anchors.remove([audience], [key[0]], [key[1]])
+        self.index.remove([audience], [key[0]], [key[1]])
         self.reference.remove(audience, key)
 
     def move(self, items: list[int], values: list[float], times: list[int]) -> None:
-        touched = self.anchors.move(items, values, times)
+        touched = self.index.move(items, values, times)
         assert touched.starts[0] == 0
         assert touched.starts[-1] == len(touched.reach_lo) == len(touched.label_hi)
         for i, (item, d, t) in enumerate(zip(items, values, times, strict=True)):
@@ -97,18 +108,18 @@ class Pair:
                 assert len(boxes) == self.reference.fewest_boxes(item, expected)
 
     def compare(self) -> None:
-        check_invariants(self.anchors)
+        check_invariants(self.index)
         for item, (d, t) in self.reference.value.items():
-            np.testing.assert_equal(self.anchors.value(item), (d, t))
+            np.testing.assert_equal(self.index.value(item), (d, t))
             for key in self.reference.members[self.reference.audience[item]]:
-                assert self.anchors.anchor(item, *key) == self.reference.anchors[item].get(key)
+                assert self.index.anchor(item, *key) == self.reference.anchors[item].get(key)
         for audience, members in self.reference.members.items():
-            assert self.anchors.member_count(audience) == members.total()
+            assert self.index.member_count(audience) == members.total()
 
     def reload(self) -> None:
-        fresh = Anchors(self.anchors.kind, self.anchors.patience)
-        fresh.load(self.anchors.dump())
-        self.anchors = fresh
+        fresh = ThresholdIndex(self.index.kind, self.index.patience)
+        fresh.load(self.index.dump())
+        self.index = fresh
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -151,7 +162,7 @@ def test_any_interleaving_agrees_with_the_definition(data: st.DataObject) -> Non
             moves = data.draw(st.lists(st.tuples(st.sampled_from(sorted(reference.value)), values, TIMES), max_size=4))
             pair.move([move[0] for move in moves], [move[1] for move in moves], [move[2] for move in moves])
         pair.compare()
-    assert pair.anchors.member_count(0) == sum(reference.members[0].values())
+    assert pair.index.member_count(0) == sum(reference.members[0].values())
 
 
 @pytest.mark.parametrize("kind", [ABSOLUTE, PERCENT, RATIO])
@@ -172,7 +183,7 @@ def test_small_walks_agree_with_the_definition(kind: int, patience: int | None) 
             audience = rng.randrange(2)
             if action < 0.45:
                 item = rng.randrange(3)
-                value = max(1.0, pair.anchors.value(item)[0] + rng.choice([-4, -2, -1, -1, 1, 1, 2, 4]))
+                value = max(1.0, pair.index.value(item)[0] + rng.choice([-4, -2, -1, -1, 1, 1, 2, 4]))
                 pair.move([item], [value], [time])
             elif action < 0.8:
                 reach = float(rng.choice(known))
@@ -182,17 +193,17 @@ def test_small_walks_agree_with_the_definition(kind: int, patience: int | None) 
             else:
                 pair.reload()
             pair.compare()
-        assert pair.anchors.member_count(0) == sum(pair.reference.members[0].values())
+        assert pair.index.member_count(0) == sum(pair.reference.members[0].values())
 
 
 class Table:
     """The members of one item as columns, for many members and moves; ABSOLUTE, with times."""
 
     def __init__(self, patience: int | None = None) -> None:
-        self.anchors = Anchors(ABSOLUTE, patience)
+        self.index = ThresholdIndex(ABSOLUTE, patience)
         self.patience = patience
-        self.audience = self.anchors.new_audience()
-        self.item = int(self.anchors.new_items([self.audience], [0.0], [0])[0])
+        self.audience = self.index.new_audience()
+        self.item = int(self.index.new_items([self.audience], [0.0], [0])[0])
         self.d, self.t = 0.0, 0
         self.reach, self.label = np.zeros(0), np.zeros(0, np.int64)
         self.c, self.t0 = np.zeros(0), np.zeros(0, np.int64)
@@ -200,19 +211,19 @@ class Table:
     def add(self, reaches: Any) -> None:
         reaches = np.asarray(reaches, np.float64)
         n = len(reaches)
-        labels = self.anchors.add([self.audience] * n, reaches, [CHOOSE] * n)
+        labels = self.index.add([self.audience] * n, reaches, [CHOOSE] * n)
         self.reach, self.label = np.append(self.reach, reaches), np.append(self.label, labels)
         self.c, self.t0 = np.append(self.c, np.full(n, self.d)), np.append(self.t0, np.full(n, self.t))
 
     def remove(self, places: Any) -> None:
         places = np.asarray(places)
-        self.anchors.remove([self.audience] * len(places), self.reach[places], self.label[places])
+        self.index.remove([self.audience] * len(places), self.reach[places], self.label[places])
         for name in ("reach", "label", "c", "t0"):
             setattr(self, name, np.delete(getattr(self, name), places))
 
     def move(self, values: Any, times: Any) -> int:
         """Move, compare and return the highest number of boxes of a move."""
-        touched = self.anchors.move([self.item] * len(values), values, times)
+        touched = self.index.move([self.item] * len(values), values, times)
         for i, (d, t) in enumerate(zip(values, times, strict=True)):
             hit = (d >= self.c + self.reach) | (d <= self.c - self.reach)
             if self.patience is not None:
@@ -245,13 +256,13 @@ def test_many_reaches(patience: int | None) -> None:
         table.move(values, table.t + np.cumsum(rng.integers(0, 9, count)))
         table.add(rng.integers(1, 200_000, 60))
         table.remove(rng.choice(len(table.reach), 50, replace=False))
-        check_invariants(table.anchors)
+        check_invariants(table.index)
     while len(table.reach):
         table.remove(rng.choice(len(table.reach), min(len(table.reach), 150), replace=False))
         table.move(walk(rng, 3, 5000.0, table.d), [table.t] * 3)
-        check_invariants(table.anchors)
-    assert table.anchors.member_count(table.audience) == 0
-    assert len(table.anchors.runs(table.item).value) == 0
+        check_invariants(table.index)
+    assert table.index.member_count(table.audience) == 0
+    assert len(table.index.runs(table.item).value) == 0
 
 
 def test_many_parts_of_few_reaches() -> None:
@@ -262,14 +273,14 @@ def test_many_parts_of_few_reaches() -> None:
     for value in walk(rng, members, 20_000.0, 0.0, 24_000.0):
         table.move([value], [0])
         table.add(rng.choice(reaches, 1))
-    assert len(table.anchors.runs(table.item).value) > 2 * BLOCK_MAX * NODE_MAX, "nodes have been split"
-    check_invariants(table.anchors)
+    assert len(table.index.runs(table.item).value) > 2 * BLOCK_MAX * NODE_MAX, "nodes have been split"
+    check_invariants(table.index)
     table.remove(rng.choice(members, members // 4, replace=False))
-    check_invariants(table.anchors)
+    check_invariants(table.index)
     most = 0
     for _ in range(40):
         most = max(most, table.move(walk(rng, 30, 3000.0, table.d), [0] * 30))
-        check_invariants(table.anchors)
+        check_invariants(table.index)
         table.add(rng.choice(reaches, 5))
         table.remove(rng.choice(len(table.reach), 5, replace=False))
     # Labels stand in the order of anchors, so what is touched of a reach is two ranges, but for the odd one.
@@ -278,16 +289,16 @@ def test_many_parts_of_few_reaches() -> None:
 
 def test_many_members_of_an_audience_with_many_items() -> None:
     rng = np.random.default_rng(7)
-    anchors = Anchors(PERCENT)
-    audience = anchors.new_audience()
-    items = anchors.new_items([audience] * 40, rng.uniform(50, 150, 40), [NO_TIME] * 40)
-    reaches = rng.permutation(np.arange(1, 3 * MEMBER_MAX)) / 16
-    anchors.add([audience] * len(reaches), reaches, [0] * len(reaches))
-    values = np.array([anchors.value(item)[0] for item in items.tolist()])
+    index = ThresholdIndex(PERCENT)
+    audience = index.new_audience()
+    items = index.new_items([audience] * 40, rng.uniform(50, 150, 40), [NO_TIME] * 40)
+    reaches = rng.permutation(np.arange(1, 3 * REACHES_MAX)) / 16
+    index.add([audience] * len(reaches), reaches, [0] * len(reaches))
+    values = np.array([index.value(item)[0] for item in items.tolist()])
     expected = np.tile(values[:, None], (1, len(reaches)))
     for turn in range(30):
         values = values * np.exp(rng.normal(0, 0.05, 40))
-        touched = anchors.move(items, values, [NO_TIME] * 40)
+        touched = index.move(items, values, [NO_TIME] * 40)
         step = np.abs(expected) * reaches / 100
         hit = (values[:, None] >= expected + step) | (values[:, None] <= expected - step)
         for i in range(40):
@@ -297,110 +308,110 @@ def test_many_members_of_an_audience_with_many_items() -> None:
             np.testing.assert_array_equal(told, hit[i])
         expected = np.where(hit, values[:, None], expected)
         if turn % 10 == 0:
-            check_invariants(anchors)
+            check_invariants(index)
     gone = rng.permutation(len(reaches))
-    anchors.remove([audience] * len(gone), reaches[gone], [0] * len(gone))
-    check_invariants(anchors)
-    assert all(len(anchors.runs(item).value) == 0 for item in items.tolist())
+    index.remove([audience] * len(gone), reaches[gone], [0] * len(gone))
+    check_invariants(index)
+    assert all(len(index.runs(item).value) == 0 for item in items.tolist())
 
 
 def test_a_new_anchor_gets_a_label_behind_the_next_lower_one() -> None:
-    anchors = Anchors(ABSOLUTE)
-    audience = anchors.new_audience()
-    (item,) = anchors.new_items([audience], [50.0], [NO_TIME]).tolist()
+    index = ThresholdIndex(ABSOLUTE)
+    audience = index.new_audience()
+    (item,) = index.new_items([audience], [50.0], [NO_TIME]).tolist()
     labels = {}
     for value in (50.0, 60.0, 55.0, 52.0, 70.0, 40.0, 65.0, 55.0):
-        anchors.move([item], [value], [NO_TIME])
-        label = int(anchors.add([audience], [1000.0], [CHOOSE])[0])
+        index.move([item], [value], [NO_TIME])
+        label = int(index.add([audience], [1000.0], [CHOOSE])[0])
         assert labels.setdefault(value, label) == label, "equal anchors share a label"
     assert sorted(labels, key=lambda value: labels[value]) == [50.0, 52.0, 55.0, 60.0, 65.0, 70.0, 40.0]
     assert labels[55.0] == (labels[50.0] + labels[60.0]) // 2
     for i in range(40):
-        anchors.move([item], [61.0 - i / 64], [NO_TIME])
-        anchors.add([audience], [1000.0], [CHOOSE])
-    check_invariants(anchors)
-    assert len(anchors.runs(item).label_lo) == 47, "no room for some, which go to the end"
+        index.move([item], [61.0 - i / 64], [NO_TIME])
+        index.add([audience], [1000.0], [CHOOSE])
+    check_invariants(index)
+    assert len(index.runs(item).label_lo) == 47, "no room for some, which go to the end"
 
 
 def test_what_is_loaded_goes_on_as_before() -> None:
     rng = np.random.default_rng(9)
-    anchors = Anchors(PERCENT, patience=400)
-    audiences = [anchors.new_audience() for _ in range(3)]
-    items = anchors.new_items(audiences, [100.0] * 3, [0] * 3)
-    twin = anchors
+    index = ThresholdIndex(PERCENT, patience=400)
+    audiences = [index.new_audience() for _ in range(3)]
+    items = index.new_items(audiences, [100.0] * 3, [0] * 3)
+    twin = index
     for turn in range(60):
         if turn == 30:
-            twin = Anchors(PERCENT, patience=400)
-            twin.load(anchors.dump())
+            twin = ThresholdIndex(PERCENT, patience=400)
+            twin.load(index.dump())
         values, times = rng.uniform(60, 140, 3), [turn * 20] * 3
         reaches = rng.choice([10.0, 50.0, 60.0, 70.0], 5)
-        for pair in zip(*((one.move(items, values, times)) for one in {anchors, twin}), strict=True):
+        for pair in zip(*((one.move(items, values, times)) for one in {index, twin}), strict=True):
             np.testing.assert_array_equal(pair[0], pair[-1])
-        labels = [one.add([audiences[turn % 3]] * 5, reaches, [CHOOSE] * 5) for one in {anchors, twin}]
+        labels = [one.add([audiences[turn % 3]] * 5, reaches, [CHOOSE] * 5) for one in {index, twin}]
         np.testing.assert_array_equal(labels[0], labels[-1])
-    for one in (anchors, twin):
+    for one in (index, twin):
         one.free_item(1)
         one.free_item(0)
         assert one.new_items(audiences[:3], [1.0] * 3, [0] * 3).tolist() == [0, 1, 3]
         check_invariants(one)
-    for name, column in anchors.dump().items():
+    for name, column in index.dump().items():
         np.testing.assert_array_equal(column, twin.dump()[name])
 
 
 def test_wrong_arguments_are_refused_and_change_nothing() -> None:
-    anchors = Anchors(RATIO, patience=5)
-    audience, shared = anchors.new_audience(), anchors.new_audience()
-    (item,) = anchors.new_items([audience], [1.0], [0]).tolist()
-    anchors.new_items([shared, shared], [1.0, math.nan], [0, 0])
-    anchors.add([audience, shared], [2.0, 2.0], [3, 3])
-    anchors.move([item], [1.5], [1])
-    before = anchors.dump()
+    index = ThresholdIndex(RATIO, patience=5)
+    audience, shared = index.new_audience(), index.new_audience()
+    (item,) = index.new_items([audience], [1.0], [0]).tolist()
+    index.new_items([shared, shared], [1.0, math.nan], [0, 0])
+    index.add([audience, shared], [2.0, 2.0], [3, 3])
+    index.move([item], [1.5], [1])
+    before = index.dump()
     for reach, label in ((1.0, 4), (math.inf, 4), (math.nan, 4), (2.0, 2), (2.0, 3)):
         with pytest.raises(ValueError, match="reach"):
-            anchors.add([audience], [reach], [label])
+            index.add([audience], [reach], [label])
     with pytest.raises(ValueError, match="exactly one item"):
-        anchors.add([shared], [2.0], [CHOOSE])
+        index.add([shared], [2.0], [CHOOSE])
     for key in ((3.0, 3), (2.0, 4), (2.0, 2)):
         with pytest.raises(KeyError):
-            anchors.remove([audience], [key[0]], [key[1]])
+            index.remove([audience], [key[0]], [key[1]])
     for call in (
-        lambda: anchors.add([7], [2.0], [4]),
-        lambda: anchors.move([99], [1.0], [0]),
-        lambda: anchors.free_item(-1),
-        lambda: anchors.anchor(item, 5.0, 0),
+        lambda: index.add([7], [2.0], [4]),
+        lambda: index.move([99], [1.0], [0]),
+        lambda: index.free_item(-1),
+        lambda: index.anchor(item, 5.0, 0),
     ):
         with pytest.raises(KeyError):
             call()
     with pytest.raises(ValueError, match="entries"):
-        anchors.move([item], [1.0, 2.0], [0])
+        index.move([item], [1.0, 2.0], [0])
     with pytest.raises(ValueError, match="already"):
-        anchors.load(before)
-    for name, column in anchors.dump().items():
+        index.load(before)
+    for name, column in index.dump().items():
         np.testing.assert_array_equal(column, before[name])
     with pytest.raises(ValueError, match="patience"):
-        Anchors(ABSOLUTE, 0)
+        ThresholdIndex(ABSOLUTE, 0)
     with pytest.raises(ValueError, match="kind"):
-        Anchors(3)
-    check_invariants(anchors)
+        ThresholdIndex(3)
+    check_invariants(index)
 
 
 def test_a_one_member_item_is_small() -> None:
-    anchors = Anchors(ABSOLUTE)
-    audiences = [anchors.new_audience() for _ in range(2000)]
-    anchors.new_items(audiences, np.zeros(2000), np.zeros(2000))
-    anchors.add(audiences, np.arange(1.0, 2001.0), [CHOOSE] * 2000)
-    assert anchors.nbytes < 2000 * 600
+    index = ThresholdIndex(ABSOLUTE)
+    audiences = [index.new_audience() for _ in range(2000)]
+    index.new_items(audiences, np.zeros(2000), np.zeros(2000))
+    index.add(audiences, np.arange(1.0, 2001.0), [CHOOSE] * 2000)
+    assert index.nbytes < 2000 * 600
 
 
 def test_labels_do_not_run_out_while_members_come_and_anchors_meet() -> None:
-    anchors = Anchors(ABSOLUTE)
-    audience = anchors.new_audience()
-    (item,) = anchors.new_items([audience], [0.0], [NO_TIME]).tolist()
+    index = ThresholdIndex(ABSOLUTE)
+    audience = index.new_audience()
+    (item,) = index.new_items([audience], [0.0], [NO_TIME]).tolist()
     # All meet at every second move; then one comes somewhere else, and needs a label of its own.
     values = np.tile([2.0, 2.4, -2.0, -2.4], 10_000)
     labels = []
     for value in values.tolist():
-        anchors.move([item], [value], [NO_TIME])
-        labels.extend(anchors.add([audience], [1.0], [CHOOSE]).tolist())
-    assert anchors.member_count(audience) == len(values)
+        index.move([item], [value], [NO_TIME])
+        labels.extend(index.add([audience], [1.0], [CHOOSE]).tolist())
+    assert index.member_count(audience) == len(values)
     assert max(labels) < LABEL_MAX // 100_000

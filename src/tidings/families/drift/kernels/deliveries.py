@@ -1,16 +1,16 @@
-"""Successive versions in places: what each delivery replaces, and the distinct replacements among them."""
+"""Deliveries to views: the version that each replaces, and the distinct replacements among them."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.anchors_arrays import I64
+from tidings.kernels.arrays import I64
 from tidings.kernels.jit import kernel
 
 
 @kernel
-def succeed(held: I64, place: I64, new: I64) -> I64:
-    """Puts new[i] into held[place[i]], one after the other; gives what each found there."""
+def replace_held(held: I64, place: I64, new: I64) -> I64:
+    """Sets held[place[i]] to new[i], one after the other; returns what each found there."""
     old = np.empty(len(place), np.int64)
     for i in range(len(place)):
         old[i] = held[place[i]]
@@ -19,11 +19,11 @@ def succeed(held: I64, place: I64, new: I64) -> I64:
 
 
 @kernel
-def number_kinds(batch: I64, old: I64, new: I64, versions: int) -> tuple[I64, I64]:
-    """(kind of each entry, an entry of each kind); entries of one batch that go from the same to the same are a kind.
+def number_replacements(batch: I64, old: I64, new: I64, versions: int) -> tuple[I64, I64]:
+    """Returns the kind of each delivery and one delivery of each kind: those of a batch with equal old and new are a kind.
 
-    Batches are ascending and have one `new` each, but for entries that keep what they have, which have no kind: -1.
-    Versions are -1 .. versions - 1.
+    Batches are ascending and have one `new` each. Deliveries with old equal to new have no kind: -1. Versions are
+    -1 .. versions - 1.
     """
     kind = np.empty(len(batch), np.int64)
     examples = np.empty(len(batch), np.int64)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.anchors_arrays import (
+from tidings.families.drift.kernels.threshold_index.change import link
+from tidings.families.drift.kernels.threshold_index.layout import (
     AUDIENCE_FIELDS,
     AUDIENCE_SHAPE,
     BLOCK_MAX,
     COUNT,
-    F64,
     FIRST_ITEM,
     HI,
-    I64,
     ITEM_AUDIENCE,
     ITEM_FIELDS,
     ITEM_ROOT,
@@ -21,26 +20,26 @@ from tidings.kernels.anchors_arrays import (
     L2,
     LABEL_HI,
     LABEL_LO,
-    LISTS,
+    LIST_WIDTH,
     LO,
-    MEMBER_MAX,
-    MEMBERS,
     NODE_MAX,
-    RECORDS,
+    REACH_WIDTH,
+    REACHES_MAX,
+    RECORD_WIDTH,
     T0,
     TOTAL,
     C,
-    Int,
     N,
     Pointers,
-    class_for,
-    extent_new,
+    list_new,
     pointers,
+    reach_block_of,
+    resize_root,
+    set_block,
 )
-from tidings.kernels.anchors_items import link
-from tidings.kernels.anchors_members import block_of as member_block
-from tidings.kernels.anchors_members import root_resize, set_block
-from tidings.kernels.anchors_runs import child_of, enter, enter_node, node_of, set_record
+from tidings.families.drift.kernels.threshold_index.runs import child_of, enter, enter_node, node_of, set_record
+from tidings.kernels.arrays import F64, I64, Int
+from tidings.kernels.extents import class_for
 from tidings.kernels.jit import kernel
 
 
@@ -60,14 +59,14 @@ def dump_members(
     for audience in range(count):
         size = 0
         for b in range(audiences[audience, AUDIENCE_SHAPE] >> 8):
-            size += member_block(s, audience, b)[1]
+            size += reach_block_of(s, audience, b)[1]
         starts[audience + 1] = starts[audience] + size
     reaches = np.empty(starts[count])
     fields = np.empty((starts[count], 3), np.int64)
     at = 0
     for audience in range(count):
         for b in range(audiences[audience, AUDIENCE_SHAPE] >> 8):
-            offset, size, k = member_block(s, audience, b)
+            offset, size, k = reach_block_of(s, audience, b)
             for i in range(size):
                 reaches[at] = f[offset + i]
                 for field in (COUNT, LABEL_LO, LABEL_HI):
@@ -117,13 +116,13 @@ def dump_runs(
 @kernel
 def load_members(s: Pointers, audience: Int, reaches: F64, fields: I64, start: Int, end: Int) -> None:
     """Give an audience, which has none, the members start:end."""
-    filled = MEMBER_MAX * 3 // 4
-    root_resize(s, audience, (end - start + filled - 1) // filled)
+    filled = REACHES_MAX * 3 // 4
+    resize_root(s, audience, (end - start + filled - 1) // filled)
     total = 0
     for b in range(s.audiences[audience * AUDIENCE_FIELDS + AUDIENCE_SHAPE] >> 8):
         size = min(filled, end - start)
         k = class_for(size)
-        offset = extent_new(s, MEMBERS, k)
+        offset = list_new(s, REACH_WIDTH, k)
         for i in range(size):
             s.f[offset + i] = reaches[start + i]
             for field in (COUNT, LABEL_LO, LABEL_HI):
@@ -141,16 +140,16 @@ def load_runs(s: Pointers, item: Int, floats: F64, ints: I64, start: Int, end: I
     blocks_left = (end - start + filled - 1) // filled
     nodes = (blocks_left + width - 1) // width
     kr = class_for(nodes)
-    s.items[item * ITEM_FIELDS + ITEM_ROOT] = extent_new(s, LISTS, kr)
+    s.items[item * ITEM_FIELDS + ITEM_ROOT] = list_new(s, LIST_WIDTH, kr)
     s.items[item * ITEM_FIELDS + ITEM_SHAPE] = nodes << 8 | kr
     for ni in range(nodes):
         blocks = min(width, blocks_left)
         kn = class_for(blocks)
-        node = extent_new(s, LISTS, kn)
+        node = list_new(s, LIST_WIDTH, kn)
         for bi in range(blocks):
             size = min(filled, end - start)
             k = class_for(size)
-            offset = extent_new(s, RECORDS, k)
+            offset = list_new(s, RECORD_WIDTH, k)
             for i in range(size):
                 c, lo, hi = floats[start + i]
                 t0, l1, l2, n = ints[start + i]

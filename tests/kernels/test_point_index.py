@@ -1,4 +1,4 @@
-"""PointForest against plain search: any interleaving of updates and queries, then the shapes that break kd-trees."""
+"""PointIndex against plain search: any interleaving of updates and queries, then the shapes that break kd-trees."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forest_reference import Box, Point, Reference, check_invariants
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from point_index_reference import Box, Point, Reference, check_invariants
 
-from tidings.kernels import PointForest
-from tidings.kernels.forest_arrays import INT64_MAX, INT64_MIN, LEAF_MAX
+from tidings.kernels.arrays import INT64_MAX, INT64_MIN
+from tidings.kernels.point_index import PointIndex
+from tidings.kernels.point_index.layout import LEAF_MAX
 
 CHANNELS = 2
 # Few values, so that ties and equal points abound.
@@ -31,8 +32,8 @@ def queries(dims: int) -> st.SearchStrategy[list[tuple[int, list[Box]]]]:
     return st.lists(st.tuples(QUERY_CHANNELS, st.lists(proper, max_size=4)), min_size=1, max_size=6)
 
 
-def compare(forest: PointForest, reference: Reference, asked: list[tuple[int, list[Box]]]) -> None:
-    dims = forest.dims
+def compare(index: PointIndex, reference: Reference, asked: list[tuple[int, list[Box]]]) -> None:
+    dims = index.dims
     flat = [box for _, listed in asked for box in listed]
     channels = [channel for channel, _ in asked]
     lo = np.array([box[0] for box in flat], np.int64).reshape(len(flat), dims)
@@ -40,8 +41,8 @@ def compare(forest: PointForest, reference: Reference, asked: list[tuple[int, li
     tags = np.array([box[2] for box in flat], np.int64)
     box_starts = np.concatenate(([0], np.cumsum([len(listed) for _, listed in asked]))).astype(np.int64)
 
-    starts, slots, found_tags = forest.stab(channels, lo, hi, tags, box_starts)
-    counts = forest.count(channels, lo, hi, box_starts)
+    starts, slots, found_tags = index.stab(channels, lo, hi, tags, box_starts)
+    counts = index.count(channels, lo, hi, box_starts)
     assert (starts.dtype, slots.dtype, found_tags.dtype) == (np.int64, np.int32, np.uint8)
     assert starts[0] == 0
     assert starts[-1] == len(slots) == len(found_tags)
@@ -52,11 +53,11 @@ def compare(forest: PointForest, reference: Reference, asked: list[tuple[int, li
         assert dict(zip(slots[part].tolist(), found_tags[part].tolist(), strict=True)) == expected
 
     single = [(channel, box) for channel, listed in asked for box in listed]
-    found = forest.any([channel for channel, _ in single], lo, hi)
+    found = index.any([channel for channel, _ in single], lo, hi)
     assert found.dtype == np.bool_
     assert found.tolist() == [bool(reference.stab(channel, [box])) for channel, box in single]
     for most in (1, 3, 100):
-        sizes, some = forest.some([channel for channel, _ in single], lo, hi, most)
+        sizes, some = index.some([channel for channel, _ in single], lo, hi, most)
         for (channel, box), size, slots in zip(single, sizes.tolist(), some.tolist(), strict=True):
             expected = set(reference.stab(channel, [box]))
             assert size == min(len(expected), most + 1)
@@ -67,7 +68,7 @@ def compare(forest: PointForest, reference: Reference, asked: list[tuple[int, li
 @given(st.data())
 def test_any_interleaving_agrees_with_plain_search(data: st.DataObject) -> None:
     dims = data.draw(st.sampled_from([0, 1, 2, 4]), label="dims")
-    forest = PointForest(dims)
+    index = PointIndex(dims)
     reference = Reference()
     unused = 0
     for _ in range(data.draw(st.integers(1, 8), label="steps")):
@@ -75,7 +76,7 @@ def test_any_interleaving_agrees_with_plain_search(data: st.DataObject) -> None:
         if action == "add":
             for _ in range(data.draw(st.integers(1, 5))):
                 channel, point = data.draw(st.integers(0, CHANNELS - 1)), data.draw(st.tuples(*[COORDINATES] * dims))
-                forest.add(channel, unused, point)
+                index.add(channel, unused, point)
                 reference.points[unused] = (channel, point)
                 unused += 1
         elif action in ("add_many", "grow"):
@@ -87,9 +88,9 @@ def test_any_interleaving_agrees_with_plain_search(data: st.DataObject) -> None:
             slots = unused + rng.permutation(n)
             if data.draw(st.booleans(), label="one by one"):
                 for channel, slot, point in zip(channels.tolist(), slots.tolist(), coords, strict=True):
-                    forest.add(channel, slot, point)
+                    index.add(channel, slot, point)
             else:
-                forest.add_many(channels, slots, coords)
+                index.add_many(channels, slots, coords)
             for channel, slot, point in zip(channels.tolist(), slots.tolist(), coords.tolist(), strict=True):
                 reference.points[slot] = (channel, tuple(point))
             unused += n
@@ -99,14 +100,14 @@ def test_any_interleaving_agrees_with_plain_search(data: st.DataObject) -> None:
             rng = np.random.default_rng(data.draw(st.integers(0, 2**32), label="seed"))
             gone = rng.permutation(held)[: max(1, int(share * len(held)))] if action != "remove" else held[:1]
             if action == "remove_many":
-                forest.remove_many(gone)
+                index.remove_many(gone)
             for slot in map(int, gone):
                 if action != "remove_many":
-                    forest.remove(slot)
+                    index.remove(slot)
                 del reference.points[slot]
-        check_invariants(forest)
-        compare(forest, reference, data.draw(queries(dims)))
-    channels, slots, coords = forest.points()
+        check_invariants(index)
+        compare(index, reference, data.draw(queries(dims)))
+    channels, slots, coords = index.points()
     dumped = zip(channels.tolist(), slots.tolist(), coords.tolist(), strict=True)
     assert {slot: (channel, tuple(point)) for channel, slot, point in dumped} == reference.points
 
@@ -116,120 +117,120 @@ def test_any_interleaving_agrees_with_plain_search(data: st.DataObject) -> None:
 def test_churn(dims: int, values: int) -> None:
     """Rounds of additions and removals, these in random order or a region at a time, so that leaves get empty."""
     rng = np.random.default_rng(dims)
-    forest = PointForest(dims)
+    index = PointIndex(dims)
     reference = Reference()
     for round_ in range(9):
         n = 500
         channels, coords = rng.integers(0, 3, n), rng.integers(0, values, (n, dims))
         slots = np.setdiff1d(np.arange(4000), list(reference.points))[:n]
-        forest.add_many(channels, slots, coords)
+        index.add_many(channels, slots, coords)
         for channel, slot, point in zip(channels.tolist(), slots.tolist(), coords.tolist(), strict=True):
             reference.points[slot] = (channel, tuple(point))
         by_region = sorted(reference.points, key=lambda slot: reference.points[slot][1][0])
         gone = [rng.permutation(by_region), np.array(by_region)][round_ % 2][: n if round_ > 5 else n // 2]
         for part in np.array_split(gone, 5):
-            forest.remove_many(part)
+            index.remove_many(part)
             for slot in part.tolist():
                 del reference.points[slot]
-            check_invariants(forest)
+            check_invariants(index)
         ends = np.sort(rng.integers(-1, values + 1, (12, 2, dims)), axis=1).tolist()
         boxes: list[Box] = [(tuple(lo), tuple(hi), 1 << i % 8) for i, (lo, hi) in enumerate(ends)]
-        compare(forest, reference, [(i % 4, boxes[i : i + 1 + i % 3]) for i in range(10)])
+        compare(index, reference, [(i % 4, boxes[i : i + 1 + i % 3]) for i in range(10)])
 
 
 def test_a_full_leaf_whose_points_became_equal_by_removal() -> None:
-    forest = PointForest(2)
-    forest.add_many(np.zeros(LEAF_MAX), np.arange(LEAF_MAX), [[9, 9]] + [[5, 5]] * (LEAF_MAX - 1))
-    forest.remove(0)
+    index = PointIndex(2)
+    index.add_many(np.zeros(LEAF_MAX), np.arange(LEAF_MAX), [[9, 9]] + [[5, 5]] * (LEAF_MAX - 1))
+    index.remove(0)
     for slot in range(LEAF_MAX, 3 * LEAF_MAX):
-        forest.add(0, slot, (5, 5))
-    forest.add(0, 0, (9, 5))
-    check_invariants(forest)
-    assert forest.count([0, 0], [[5, 5], [6, 5]], [[5, 5], [9, 9]], [0, 1, 2]).tolist() == [3 * LEAF_MAX - 1, 1]
+        index.add(0, slot, (5, 5))
+    index.add(0, 0, (9, 5))
+    check_invariants(index)
+    assert index.count([0, 0], [[5, 5], [6, 5]], [[5, 5], [9, 9]], [0, 1, 2]).tolist() == [3 * LEAF_MAX - 1, 1]
 
 
 @pytest.mark.parametrize("one_by_one", [True, False])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_sorted_input_gives_logarithmic_height(one_by_one: bool, sign: int) -> None:
     n = 20_000
-    forest = PointForest(2)
+    index = PointIndex(2)
     coords = sign * np.stack((np.arange(n), np.arange(n) // 3), axis=1)
     if one_by_one:
-        forest._cover(0, n)
-        forest._insert(np.zeros(n, np.int64), np.arange(n, dtype=np.int32), coords)
+        index._cover(0, n)
+        index._insert(np.zeros(n, np.int64), np.arange(n, dtype=np.int32), coords)
     else:
-        forest.add_many(np.zeros(n, np.int64), np.arange(n), coords)
-    height = check_invariants(forest)
+        index.add_many(np.zeros(n, np.int64), np.arange(n), coords)
+    height = check_invariants(index)
     assert height <= (2.5 * np.log2(n) + 12 if one_by_one else np.log2(n / LEAF_MAX) + 2)
 
 
 def test_points_that_differ_from_the_crowd_in_one_dimension_each() -> None:
     """Every cut takes a single point off: the height must not pass the bound in the number of dimensions."""
     dims = 16
-    forest = PointForest(dims)
+    index = PointIndex(dims)
     coords = np.zeros((1000, dims), np.int64)
     coords[np.arange(2 * dims), np.arange(2 * dims) % dims] = np.repeat([1, -1], dims)
     for slot in range(len(coords)):
-        forest.add(0, slot, coords[slot])
-    check_invariants(forest)
-    bulk = PointForest(dims)
+        index.add(0, slot, coords[slot])
+    check_invariants(index)
+    bulk = PointIndex(dims)
     bulk.add_many(np.zeros(1000, np.int64), np.arange(1000), coords)
     check_invariants(bulk)
-    for index in (forest, bulk):
-        starts, slots, _ = index.stab([0], np.ones((1, dims)) * -1, np.zeros((1, dims)), [1], [0, 1])
+    for built in (index, bulk):
+        starts, slots, _ = built.stab([0], np.ones((1, dims)) * -1, np.zeros((1, dims)), [1], [0, 1])
         assert sorted(slots.tolist()) == list(range(dims, 1000))
         assert starts.tolist() == [0, 1000 - dims]
 
 
 def test_a_million_equal_points() -> None:
     n = 1_000_000
-    forest = PointForest(4)
-    forest.add_many(np.zeros(n, np.int32), np.arange(n), np.full((n, 4), 7))
-    forest.add(0, n, (7, 7, 7, 8))
-    forest.add(0, n + 1, (7, 7, 6, 7))
-    forest.add(0, n + 2, (7, 7, 7, 7))
+    index = PointIndex(4)
+    index.add_many(np.zeros(n, np.int32), np.arange(n), np.full((n, 4), 7))
+    index.add(0, n, (7, 7, 7, 8))
+    index.add(0, n + 1, (7, 7, 6, 7))
+    index.add(0, n + 2, (7, 7, 7, 7))
     everywhere: Any = ([[INT64_MIN] * 4], [[INT64_MAX] * 4])
     exactly: Any = ([[7] * 4], [[7] * 4])
-    assert forest.count([0], *everywhere, [0, 1]).tolist() == [n + 3]
-    assert forest.count([0], *exactly, [0, 1]).tolist() == [n + 1]
-    assert len(forest.stab([0], *exactly, [1], [0, 1])[1]) == n + 1
-    assert forest.stab([0], [[6] * 4], [[6, 7, 7, 8]], [1], [0, 1])[1].tolist() == []
-    assert forest.any([0, 0, 1], [[7] * 4, [6] * 4, [7] * 4], [[7] * 4, [6, 7, 7, 8], [7] * 4]).tolist() == [
+    assert index.count([0], *everywhere, [0, 1]).tolist() == [n + 3]
+    assert index.count([0], *exactly, [0, 1]).tolist() == [n + 1]
+    assert len(index.stab([0], *exactly, [1], [0, 1])[1]) == n + 1
+    assert index.stab([0], [[6] * 4], [[6, 7, 7, 8]], [1], [0, 1])[1].tolist() == []
+    assert index.any([0, 0, 1], [[7] * 4, [6] * 4, [7] * 4], [[7] * 4, [6, 7, 7, 8], [7] * 4]).tolist() == [
         True,
         False,
         False,
     ]
-    held = forest.nbytes
-    forest.remove_many(np.random.default_rng(1).permutation(n + 3)[: n - 100])
-    check_invariants(forest)
-    assert len(forest) == 103
-    forest.add_many(np.arange(n) % 1000, np.arange(n + 3, 2 * n + 3), np.arange(4 * n).reshape(n, 4))
-    assert len(forest) == n + 103
-    assert forest.nbytes < 1.6 * held
+    held = index.nbytes
+    index.remove_many(np.random.default_rng(1).permutation(n + 3)[: n - 100])
+    check_invariants(index)
+    assert len(index) == 103
+    index.add_many(np.arange(n) % 1000, np.arange(n + 3, 2 * n + 3), np.arange(4 * n).reshape(n, 4))
+    assert len(index) == n + 103
+    assert index.nbytes < 1.6 * held
 
 
 def test_room_of_removed_points_is_used_again() -> None:
     rng = np.random.default_rng(3)
     n = 20_000
-    forest = PointForest(4)
+    index = PointIndex(4)
     sizes = []
     for round_ in range(6):
         # Tiny channels and large ones in turn: blocks of one kind are useless to the other until gaps are closed.
         channels = rng.permutation(n) if round_ % 2 else np.zeros(n, np.int64)
-        forest.add_many(channels, np.arange(n), rng.integers(0, 1000, (n, 4)))
-        sizes.append(forest.nbytes)
-        forest.remove_many(rng.permutation(n))
-        assert len(forest) == 0
-    check_invariants(forest)
+        index.add_many(channels, np.arange(n), rng.integers(0, 1000, (n, 4)))
+        sizes.append(index.nbytes)
+        index.remove_many(rng.permutation(n))
+        assert len(index) == 0
+    check_invariants(index)
     assert sizes[-1] <= sizes[1] * 1.3
 
 
 def test_memory_of_tiny_channels_and_of_large_ones() -> None:
     n = 100_000
-    tiny = PointForest(4)
+    tiny = PointIndex(4)
     tiny.add_many(np.arange(n), np.arange(n), np.arange(4 * n).reshape(n, 4))
     assert tiny.nbytes / n < 160
-    large = PointForest(4)
+    large = PointIndex(4)
     rng = np.random.default_rng(2)
     large.add_many(np.arange(n) % 10, np.arange(n), rng.integers(0, 10**9, (n, 4)))
     assert large.nbytes / n < 90
@@ -237,57 +238,57 @@ def test_memory_of_tiny_channels_and_of_large_ones() -> None:
 
 def test_a_query_of_many_boxes() -> None:
     rng = np.random.default_rng(8)
-    forest, reference = PointForest(1), Reference()
+    index, reference = PointIndex(1), Reference()
     values: list[Point] = [(int(x),) for x in rng.integers(0, 1500, 1000)]
-    forest.add_many(np.zeros(1000), np.arange(1000), np.array(values))
+    index.add_many(np.zeros(1000), np.arange(1000), np.array(values))
     reference.points = {slot: (0, point) for slot, point in enumerate(values)}
     many: list[Box] = [((x,), (x + x % 7 - 1,), x % 256) for x in range(0, 1500, 2)]
-    compare(forest, reference, [(0, many), (0, many[:1]), (0, [])])
+    compare(index, reference, [(0, many), (0, many[:1]), (0, [])])
 
 
 def test_any_of_many_boxes_in_a_large_forest() -> None:
     """Boxes around a point and boxes just beside all points, against counting."""
     rng = np.random.default_rng(9)
-    forest = PointForest(4)
+    index = PointIndex(4)
     coords = rng.integers(0, 1000, (20_000, 4))
-    forest.add_many(np.arange(20_000) % 3, np.arange(20_000), coords)
-    forest.remove_many(np.arange(0, 20_000, 5))
+    index.add_many(np.arange(20_000) % 3, np.arange(20_000), coords)
+    index.remove_many(np.arange(0, 20_000, 5))
     middles = np.concatenate((coords[:500], rng.integers(-50, 1050, (1500, 4))))
     lo, hi = middles - rng.integers(0, 60, middles.shape), middles + rng.integers(0, 60, middles.shape)
     channels = rng.integers(0, 3, len(middles))
-    counts = forest.count(channels, lo, hi, np.arange(len(middles) + 1))
+    counts = index.count(channels, lo, hi, np.arange(len(middles) + 1))
     assert 100 < (counts > 0).sum() < 1900
-    assert forest.any(channels, lo, hi).tolist() == (counts > 0).tolist()
+    assert index.any(channels, lo, hi).tolist() == (counts > 0).tolist()
 
 
 def test_misuse_is_refused_and_changes_nothing() -> None:
-    forest = PointForest(2)
-    forest.add_many(np.zeros(100), np.arange(100), np.zeros((100, 2)))
+    index = PointIndex(2)
+    index.add_many(np.zeros(100), np.arange(100), np.zeros((100, 2)))
     with pytest.raises(ValueError, match="slot 3 is taken"):
-        forest.add(0, 3, (1, 1))
+        index.add(0, 3, (1, 1))
     with pytest.raises(ValueError, match="slot 99 is taken"):
-        forest.add_many([0, 0], [100, 99], [[1, 1], [1, 1]])
+        index.add_many([0, 0], [100, 99], [[1, 1], [1, 1]])
     with pytest.raises(ValueError, match="slot 100 is taken"):
-        forest.add_many([0, 0], [100, 100], [[1, 1], [1, 1]])
+        index.add_many([0, 0], [100, 100], [[1, 1], [1, 1]])
     with pytest.raises(ValueError, match="negative"):
-        forest.add(-1, 200, (1, 1))
+        index.add(-1, 200, (1, 1))
     with pytest.raises(ValueError, match="2 coordinates"):
-        forest.add(0, 200, (1,))
+        index.add(0, 200, (1,))
     with pytest.raises(KeyError, match="slot 100 "):
-        forest.remove(100)
+        index.remove(100)
     with pytest.raises(KeyError, match="slot 5000 "):
-        forest.remove(5000)
+        index.remove(5000)
     with pytest.raises(KeyError, match="slot 7 "):
-        forest.remove_many([7, 8, 7])
+        index.remove_many([7, 8, 7])
     with pytest.raises(ValueError, match="box"):
-        forest.stab([0], [[0]], [[0]], [1], [0, 1])
+        index.stab([0], [[0]], [[0]], [1], [0, 1])
     with pytest.raises(ValueError, match="box_starts"):
-        forest.count([0], [[0, 0]], [[0, 0]], [0, 2])
+        index.count([0], [[0, 0]], [[0, 0]], [0, 2])
     with pytest.raises(ValueError, match="box"):
-        forest.any([0, 0], [[0, 0]], [[0, 0]])
+        index.any([0, 0], [[0, 0]], [[0, 0]])
     with pytest.raises(ValueError, match="2 boxes for 1 queries"):
-        forest.any([0], [[0, 0], [0, 0]], [[0, 0], [0, 0]])
+        index.any([0], [[0, 0], [0, 0]], [[0, 0], [0, 0]])
     with pytest.raises(ValueError, match="dims"):
-        PointForest(-1)
-    check_invariants(forest)
-    assert len(forest) == 100
+        PointIndex(-1)
+    check_invariants(index)
+    assert len(index) == 100

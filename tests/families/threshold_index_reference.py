@@ -1,4 +1,4 @@
-"""What `Anchors` means, member by member in plain Python; and a check of all that its arrays promise."""
+"""What `ThresholdIndex` means, member by member in plain Python; and a check of all that its arrays promise."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.anchors import LABEL_MAX, LABEL_MIN, NO_TIME, PERCENT, RATIO, Anchors
-from tidings.kernels.anchors_arrays import (
+from tidings.families.drift.kernels.threshold_index import LABEL_MAX, LABEL_MIN, NO_TIME, PERCENT, RATIO, ThresholdIndex
+from tidings.families.drift.kernels.threshold_index.layout import (
     AUDIENCE_ROOT,
     AUDIENCE_SHAPE,
     AUDIENCE_TOP,
     BLOCK_MAX,
     CHILD,
-    CLASSES,
     COUNT,
     DN,
     DUE,
-    FREE_LISTS,
     HI,
     INT64_MAX,
     ITEM_AUDIENCE,
@@ -31,27 +29,25 @@ from tidings.kernels.anchors_arrays import (
     L2,
     LABEL_HI,
     LABEL_LO,
-    LISTS,
+    LIST_WIDTH,
     LO,
-    MEMBER_MAX,
-    MEMBERS,
     MEMORY_START,
     NODE_MAX,
-    RECORDS,
+    REACH_WIDTH,
+    REACHES_MAX,
+    RECORD_WIDTH,
     ROOT_CHILD,
     ROOT_SHAPE,
-    ROOTS,
+    ROOT_WIDTH,
     SHAPE,
-    SORTS,
     T0,
-    TOP,
     TOTAL,
     UP,
     C,
     N,
     thresholds,
-    width_of,
 )
+from tidings.kernels.extents import CHAINS, SIZES, TOP, class_words, size_class
 
 Key = tuple[float, int]
 Anchor = tuple[float, int]
@@ -139,9 +135,9 @@ def are_disjoint(boxes: list[Box]) -> bool:
     return all(a[1] < b[0] or b[1] < a[0] or a[3] < b[2] or b[3] < a[2] for i, a in enumerate(boxes) for b in boxes[:i])
 
 
-def check_invariants(anchors: Anchors) -> None:
-    """All that anchors_arrays and anchors_runs say about the arrays."""
-    a = anchors._arrays
+def check_invariants(index: ThresholdIndex) -> None:
+    """All that `layout` and `runs` say about the arrays."""
+    a = index._arrays
     used: list[tuple[int, int]] = [(0, MEMORY_START)]
     members = [_check_audience(a, audience, used) for audience in range(int(a.head[AUDIENCE_TOP]))]
     followers: Counter[int] = Counter()
@@ -150,15 +146,14 @@ def check_invariants(anchors: Anchors) -> None:
         if audience >= 0:
             followers[audience] += 1
             records = _check_lists(a, item, used)
-            _check_records(anchors, item, records, members[audience])
+            _check_records(index, item, records, members[audience])
     for audience in range(len(members)):
         assert a.audiences[audience, ITEMS] == followers[audience]
-    for sort in range(SORTS):
-        for k in range(CLASSES):
-            offset = int(a.head[FREE_LISTS + sort * CLASSES + k])
-            while offset >= 0:
-                used.append((offset, width_of(sort) << k))
-                offset = int(a.m[offset])
+    for size in range(SIZES):
+        offset = int(a.head[CHAINS + size])
+        while offset:
+            used.append((offset, int(class_words(size))))
+            offset = int(a.m[offset])
     end = 0
     for offset, size in sorted(used):
         assert offset == end, "extents overlap, or memory is lost"
@@ -166,10 +161,10 @@ def check_invariants(anchors: Anchors) -> None:
     assert end == a.head[TOP] <= len(a.m)
 
 
-def _claim(used: list[tuple[int, int]], sort: int, offset: int, shape: int, most: float) -> tuple[int, int]:
+def _claim(used: list[tuple[int, int]], width: int, offset: int, shape: int, most: float) -> tuple[int, int]:
     size, k = shape >> 8, shape & 255
     assert 1 <= size <= min(most, 1 << k)
-    used.append((offset, width_of(sort) << k))
+    used.append((offset, int(class_words(size_class(width << k)))))
     return size, k
 
 
@@ -177,10 +172,10 @@ def _check_audience(a: Any, audience: int, used: list[tuple[int, int]]) -> dict[
     found: list[tuple[float, tuple[int, int, int]]] = []
     shape, root = int(a.audiences[audience, AUDIENCE_SHAPE]), int(a.audiences[audience, AUDIENCE_ROOT])
     if shape:
-        blocks, kr = _claim(used, ROOTS, root, shape, math.inf)
+        blocks, kr = _claim(used, ROOT_WIDTH, root, shape, math.inf)
         for b in range(blocks):
             offset = int(a.m[root + (ROOT_CHILD << kr) + b])
-            size, k = _claim(used, MEMBERS, offset, int(a.m[root + (ROOT_SHAPE << kr) + b]), MEMBER_MAX)
+            size, k = _claim(used, REACH_WIDTH, offset, int(a.m[root + (ROOT_SHAPE << kr) + b]), REACHES_MAX)
             assert a.f[root + b] == a.f[offset]
             for i in range(offset, offset + size):
                 fields = tuple(int(a.m[i + (field << k)]) for field in (COUNT, LABEL_LO, LABEL_HI))
@@ -198,14 +193,14 @@ def _check_lists(a: Any, item: int, used: list[tuple[int, int]]) -> list[tuple[A
     root, shape = int(a.items[item, ITEM_ROOT]), int(a.items[item, ITEM_SHAPE])
     if not shape:
         return []
-    nodes, kr = _claim(used, LISTS, root, shape, math.inf)
+    nodes, kr = _claim(used, LIST_WIDTH, root, shape, math.inf)
     for ni in range(nodes):
         node = int(a.m[root + (CHILD << kr) + ni])
-        blocks, kn = _claim(used, LISTS, node, int(a.m[root + (SHAPE << kr) + ni]), NODE_MAX)
+        blocks, kn = _claim(used, LIST_WIDTH, node, int(a.m[root + (SHAPE << kr) + ni]), NODE_MAX)
         _check_entry(a, root, kr, ni, node, blocks, kn)
         for bi in range(blocks):
             block = int(a.m[node + (CHILD << kn) + bi])
-            size, k = _claim(used, RECORDS, block, int(a.m[node + (SHAPE << kn) + bi]), BLOCK_MAX)
+            size, k = _claim(used, RECORD_WIDTH, block, int(a.m[node + (SHAPE << kn) + bi]), BLOCK_MAX)
             _check_entry(a, node, kn, bi, block, size, k)
             for i in range(block, block + size):
                 floats = [float(a.f[i + (field << k)]) for field in (LO, HI, C, UP, DN)]
@@ -226,19 +221,19 @@ def _check_entry(a: Any, to: int, kt: int, at: int, offset: int, size: int, k: i
 
 
 def _check_records(
-    anchors: Anchors, item: int, records: list[tuple[Any, ...]], members: dict[float, tuple[int, int, int]]
+    index: ThresholdIndex, item: int, records: list[tuple[Any, ...]], members: dict[float, tuple[int, int, int]]
 ) -> None:
     """The records are in order and cover the members, each reach by one wide record or by two or more parts."""
-    if math.isnan(anchors.value(item)[0]):
+    if math.isnan(index.value(item)[0]):
         assert not records
         return
-    patience = anchors.patience
+    patience = index.patience
     place = {reach: i for i, reach in enumerate(members)}
     covered = 0
     parts: list[tuple[Any, ...]] = []
     for record in records:
         lo, hi, c, up, dn, l1, l2, n, t0, due = record
-        np.testing.assert_equal((up, dn), thresholds.py_func(anchors.kind, c, lo))
+        np.testing.assert_equal((up, dn), thresholds.py_func(index.kind, c, lo))
         never = patience is None or t0 == NO_TIME or t0 + patience > INT64_MAX
         assert due == (INT64_MAX if never else t0 + patience - 1)  # type: ignore[operator]
         assert place[lo] == covered

@@ -1,34 +1,22 @@
-"""PointForest: a dynamic index over points with integer coordinates, one kd-tree a channel, for stabbing in batches."""
+"""PointIndex: owns the arrays, lets them grow, and turns what callers have into what kernels take."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tidings.kernels import (
-    forest_any,
-    forest_arrays,
-    forest_build,
-    forest_count,
-    forest_insert,
-    forest_plan,
-    forest_query,
-    forest_remove,
-    forest_some,
-)
 from tidings.kernels.arguments import as_argument
-from tidings.kernels.forest_arrays import (
+from tidings.kernels.arrays import I32, I64, U8, grow
+from tidings.kernels.point_index import build, change, layout, query
+from tidings.kernels.point_index.layout import (
     BAD_SLOT,
     CHUNK,
     CLASS_SIZES,
     COUNT,
     DONE,
     FREE_LISTS,
-    I32,
-    I64,
     NEEDS_ROOM,
     NODE_TOP,
     PARENT,
@@ -41,7 +29,6 @@ from tidings.kernels.forest_arrays import (
     SPARE_NODES,
     SPARE_POINTS,
     TARGET,
-    U8,
     empty_arrays,
 )
 
@@ -50,13 +37,13 @@ BULK_MIN = 64
 DIMS_MAX = 48
 
 
-class PointForest:
+class PointIndex:
     """Points in D-dimensional int64 space, each in a channel and known by a slot.
 
     Channels and slots are small non-negative integers chosen by the caller: memory grows with the highest. A slot names
     at most one point at a time. Any number of points may be equal, and coordinates may be INT64_MIN and INT64_MAX.
 
-    The state is the flat arrays of `forest_arrays.Arrays`; after every call
+    The state is the flat arrays of `layout.Arrays`; after every call
     - each channel with points has a tree of height O(log n + D), each without has no node;
     - a node's COUNT is the number of points below it, and its bounds contain them and lie in its parent's bounds;
     - a leaf has 1 to LEAF_MAX points, or more if they are all equal;
@@ -112,7 +99,7 @@ class PointForest:
         if point_channels.min() < 0 or point_slots.min() < 0:
             raise ValueError("channels and slots must not be negative")
         self._cover(int(point_channels.max()), int(point_slots.max()))
-        misfit = forest_arrays.find_misfit(self._arrays.slot_map, point_slots, False)
+        misfit = layout.find_misfit(self._arrays.slot_map, point_slots, False)
         if misfit >= 0:
             raise ValueError(f"slot {point_slots[misfit]} is taken")
         if len(point_slots) < BULK_MIN:
@@ -130,7 +117,7 @@ class PointForest:
     def remove_many(self, slots: ArrayLike) -> None:
         """Remove the points in the given slots [n], all different; KeyError, and nothing done, if one is empty."""
         gone: I32 = as_argument(slots, np.int32)
-        misfit = forest_arrays.find_misfit(self._arrays.slot_map, gone, True)
+        misfit = layout.find_misfit(self._arrays.slot_map, gone, True)
         if misfit >= 0:
             raise KeyError(f"slot {gone[misfit]} holds no point")
         self._remove(gone)
@@ -151,10 +138,10 @@ class PointForest:
             raise ValueError(f"{len(tags)} tags for {len(lo)} boxes")
         a = self._arrays
         order = np.argsort(query_channels, kind="stable")
-        sizes, found, found_tags = forest_query.stab(
+        sizes, found, found_tags = query.stab(
             a.channels, a.nodes, a.bounds, a.pool, a.pool_slot, order, query_channels, lo, hi, tags, starts
         )
-        answer: tuple[I64, I32, U8] = forest_query.reorder(order, sizes, found, found_tags)
+        answer: tuple[I64, I32, U8] = query.reorder(order, sizes, found, found_tags)
         return answer
 
     def count(self, channels: ArrayLike, box_lo: ArrayLike, box_hi: ArrayLike, box_starts: ArrayLike) -> I64:
@@ -162,7 +149,7 @@ class PointForest:
         query_channels, lo, hi, starts = self._queries(channels, box_lo, box_hi, box_starts)
         a = self._arrays
         order = np.argsort(query_channels, kind="stable")
-        found: I64 = forest_count.count(a.channels, a.nodes, a.bounds, a.pool, order, query_channels, lo, hi, starts)
+        found: I64 = query.count(a.channels, a.nodes, a.bounds, a.pool, order, query_channels, lo, hi, starts)
         return found
 
     def any(self, channels: ArrayLike, box_lo: ArrayLike, box_hi: ArrayLike) -> NDArray[np.bool_]:
@@ -170,16 +157,7 @@ class PointForest:
 
         The boxes are [q, D], one a query; one with lo > hi anywhere is empty. The search ends at the first point found.
         """
-        starts = np.arange(np.size(channels) + 1)
-        query_channels, lo, hi, _ = self._queries(channels, box_lo, box_hi, starts)
-        if len(lo) != len(query_channels):
-            raise ValueError(f"{len(lo)} boxes for {len(query_channels)} queries")
-        a = self._arrays
-        order = np.argsort(query_channels, kind="stable")
-        found: NDArray[np.bool_] = forest_any.any_inside(
-            a.channels, a.nodes, a.bounds, a.pool, order, query_channels, lo, hi
-        )
-        return found
+        return self.some(channels, box_lo, box_hi, 0)[0] > 0
 
     def some(self, channels: ArrayLike, box_lo: ArrayLike, box_hi: ArrayLike, most: int) -> tuple[I64, I32]:
         """Points of channels[i] in the closed box from box_lo[i] to box_hi[i], if they are not many.
@@ -192,14 +170,14 @@ class PointForest:
         if len(lo) != len(query_channels):
             raise ValueError(f"{len(lo)} boxes for {len(query_channels)} queries")
         a = self._arrays
-        found: tuple[I64, I32] = forest_some.some_inside(
+        found: tuple[I64, I32] = query.some_inside(
             a.channels, a.nodes, a.bounds, a.pool, a.pool_slot, query_channels, lo, hi, most
         )
         return found
 
     def points(self) -> tuple[I64, I32, I64]:
         """Channels int64[n], slots int32[n] and coordinates int64[n, D] of all points, by channels."""
-        everything: tuple[I64, I32, I64] = forest_build.dump(*self._arrays)
+        everything: tuple[I64, I32, I64] = build.dump(*self._arrays)
         return everything
 
     def _queries(
@@ -217,7 +195,7 @@ class PointForest:
 
     def _insert(self, channels: I64, slots: I32, coords: I64) -> None:
         at = 0
-        while (status := forest_insert.insert_points(*self._arrays, channels, slots, coords, at)) != DONE:
+        while (status := change.insert_points(*self._arrays, channels, slots, coords, at)) != DONE:
             at = int(self._head[PROGRESS])
             if status == BAD_SLOT:
                 raise ValueError(f"slot {slots[at]} is taken")
@@ -225,7 +203,7 @@ class PointForest:
 
     def _remove(self, slots: I32) -> None:
         at = 0
-        while (status := forest_remove.remove_points(*self._arrays, slots, at)) != DONE:
+        while (status := change.remove_points(*self._arrays, slots, at)) != DONE:
             at = int(self._head[PROGRESS])
             if status == BAD_SLOT:
                 raise KeyError(f"slot {slots[at]} holds no point")
@@ -260,14 +238,12 @@ class PointForest:
         self._insert(channels[later], slots[later], coords[later])
 
     def _rebuild(self, old_nodes: I64, links: I64, starts: I64, order: I64, slots: I32, coords: I64) -> None:
-        """Build trees from the points below old nodes and new points; see `forest_build.gather` and `.build`."""
-        tree_starts, all_slots, points = forest_build.gather(*self._arrays, old_nodes, starts, order, slots, coords)
-        rows, steps, cuts = forest_plan.plan_trees(points, tree_starts)
+        """Build trees from the points below old nodes and new points; see `build.gather` and `build.build`."""
+        tree_starts, all_slots, points = build.gather(*self._arrays, old_nodes, starts, order, slots, coords)
+        rows, steps, cuts = build.plan_trees(points, tree_starts)
         made = np.empty(len(steps), np.int64)
         at = -1
-        while (
-            forest_build.build(*self._arrays, old_nodes, links, rows, steps, cuts, all_slots, points, made, at) != DONE
-        ):
+        while build.build(*self._arrays, old_nodes, links, rows, steps, cuts, all_slots, points, made, at) != DONE:
             at = int(self._head[PROGRESS])
             missing = steps[at:]
             leaf_sizes = (missing[:, 1] - missing[:, 0])[missing[:, 2] < 0]
@@ -275,46 +251,30 @@ class PointForest:
 
     def _cover(self, channel: int, slot: int) -> None:
         """Make the arrays long enough for a channel and a slot."""
-        for array, top in ((self._arrays.channels, channel), (self._arrays.slot_map, slot)):
-            if top >= len(array):
-                held = len(array)
-                _resize(array, max(top + 1, _grown(held)))
-                array[held:] = (-1, 0)
+        grow(self._arrays.channels, channel + 1, fill=(-1, 0))
+        grow(self._arrays.slot_map, slot + 1, fill=(-1, 0))
 
     def _make_room(self, node_count: int, point_count: int) -> None:
         """Have so many nodes and pool entries beyond the present tops, by growing or by closing gaps in the pool."""
         a, head = self._arrays, self._head
-        nodes_needed = int(head[NODE_TOP]) + node_count
-        if nodes_needed > len(a.nodes):
-            size = max(nodes_needed, _grown(len(a.nodes)))
-            for array in (a.nodes, a.split, a.bounds):
-                _resize(array, size)
+        for array in (a.nodes, a.split, a.bounds):
+            grow(array, int(head[NODE_TOP]) + node_count)
         points_needed = int(head[POOL_TOP]) + point_count
         if points_needed > len(a.pool_slot):
             if head[POOL_FREE] * 3 > points_needed:
                 self._close_gaps(point_count)
             else:
-                size = max(points_needed, _grown(len(a.pool_slot)))
-                _resize(a.pool, size * self.dims + CHUNK)
-                _resize(a.pool_slot, size)
+                grow(a.pool_slot, points_needed)
+                grow(a.pool, len(a.pool_slot) * self.dims + CHUNK)
 
     def _close_gaps(self, point_count: int) -> None:
         a, head = self._arrays, self._head
-        size = _grown(int(head[POOL_TOP] - head[POOL_FREE]) + point_count)
+        size = int(head[POOL_TOP] - head[POOL_FREE]) + point_count
+        size += max(64, size // 4)
         pool = np.zeros(size * self.dims + CHUNK, np.int64)
         pool_slot = np.zeros(size, np.int32)
-        top = forest_build.repack(a.nodes, int(head[NODE_TOP]), self.dims, a.pool, a.pool_slot, pool, pool_slot)
+        top = build.repack(a.nodes, int(head[NODE_TOP]), self.dims, a.pool, a.pool_slot, pool, pool_slot)
         self._arrays = a._replace(pool=pool, pool_slot=pool_slot)
         head[POOL_TOP] = top
         head[POOL_FREE] = 0
         head[FREE_LISTS:] = -1
-
-
-def _grown(size: int) -> int:
-    """The next size of an array that has become too small: in small steps, as memory counts more than copying."""
-    return size + max(64, size // 4)
-
-
-def _resize(array: NDArray[Any], size: int) -> None:
-    """Change the length of an array in place; large arrays are not copied where the platform can remap pages."""
-    array.resize((size, *array.shape[1:]), refcheck=False)

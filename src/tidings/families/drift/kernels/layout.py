@@ -1,17 +1,16 @@
-"""Who follows which row: groups of rows with equal pinned key columns, and the audiences that listen to them.
+"""Who follows which row, for evaluation over shared rows: where all of it lies in memory, and how rows come and go.
 
     grouping   a table and the key columns that some subscriptions pin: all of the key, a part of it, or none
     group      its rows with the same values there: one row, several, or all            found by hash of the values
     audience   members of a group that follow the same column by the same clock
     member     a subscription, once per channel; it has the same place in the audience and in each of its watches
     link       a row as part of a group; a row has one for every grouping of its table
-    watch      a row as one audience follows it: one cell per member, as long as the row has a value (`thresholds`)
+    watch      a row as one audience follows it: a tournament tree with a cell per member, as long as the row has a value
 
-Links and watches hang on rows, and rows are found by their current version, so an update takes no hashing. Every version that a
-cell holds is pinned, once per cell.
+Links and watches belong to rows, and a row is found by its current version, so an update needs no hashing. A cell holds a
+version of the row, the one last told, and pins it.
 
-All records are runs of words in one arena; their addresses are positions there. Kernels take memory without asking, because
-whoever calls them has made sure beforehand that there is enough.
+All records are extents of one memory of words (`tidings.kernels.extents`); an address is a position there.
 """
 # mypy: disallow-untyped-decorators=False
 
@@ -21,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.families.drift.kernels.thresholds import (
+from tidings.families.drift.kernels.tournament_tree import (
     NO_TIME,
     clear,
     code_of_double,
@@ -32,6 +31,7 @@ from tidings.families.drift.kernels.thresholds import (
     stride_of,
     words_of,
 )
+from tidings.kernels.extents import EXTENT_FIELDS, class_for, give, has_room, take
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import (
     EXACT,
@@ -63,13 +63,12 @@ ROW_VERSION, ROW_LINKS = range(2)
 LINK_ROW, LINK_GROUP, LINK_OF_ROW, LINK_NEXT, LINK_PREVIOUS, LINK_WATCHES = range(6)
 WATCH_AUDIENCE, WATCH_NEXT, WATCH_CELLS = range(3)
 
-# Kinds of runs of words: 2**kind words, and from CELLS on cells.
-PAIR, FOUR, EIGHT = 1, 2, 3
+# Chains of extents: 2**chain words, and from CELLS on the cells of a watch for 2**(chain - CELLS) members.
+PAIR, FOUR, EIGHT = np.int64(1), np.int64(2), np.int64(3)
 CELLS = 64
-RUN_KINDS = 128
 
-# Numbers that kernels keep: words in use, groups, width of the trees, changes so far, and what the next step needs.
-WORDS, GROUPS, FAN, STAMP, WORDS_NEEDED, SCRATCH_NEEDED, NUMBERS = range(7)
+# Fields of `head` behind those of the allocator: groups, width of the trees, changes so far, words of `scratch` needed.
+GROUPS, FAN, STAMP, SCRATCH_NEEDED, HEAD_FIELDS = range(EXTENT_FIELDS, EXTENT_FIELDS + 5)
 
 WORDS_PER_PLACE = 16
 """Words that a place of an audience takes at most when a row appears: four per cell, as much again for nodes, a watch."""
@@ -78,13 +77,12 @@ WORDS_PER_LINK = 32
 
 
 class Audiences(NamedTuple):
-    """All of it. Arrays are replaced when they grow."""
+    """All state; arrays grow in place, but for `buckets`."""
 
     words: I64
-    free: I64
-    """[RUN_KINDS]: first free run of a kind; its first word leads to the next."""
-    numbers: I64
-    """[NUMBERS]."""
+    """Memory of all records."""
+    head: I64
+    """[HEAD_FIELDS]."""
     groupings: I64
     """[tables]: first grouping of a table."""
     buckets: I64
@@ -97,43 +95,28 @@ class Audiences(NamedTuple):
 
 
 @kernel
-def size_for(count: Int) -> Int:
-    """Exponent of the least power of two that is not less."""
-    size = 0
-    while 1 << size < count:
-        size += 1
-    return size
-
-
-@kernel
-def take(audiences: Audiences, kind: Int, length: Int) -> Int:
-    """The address of a run of words."""
-    run = audiences.free[kind]
-    if run != NONE:
-        audiences.free[kind] = audiences.words[run]
-        return run
-    run = audiences.numbers[WORDS]
-    audiences.numbers[WORDS] = run + length
-    return run
-
-
-@kernel
-def give(audiences: Audiences, kind: Int, run: Int) -> None:
-    audiences.words[run] = audiences.free[kind]
-    audiences.free[kind] = run
+def take_record(audiences: Audiences, size: Int) -> Int:
+    """The address of 2**size words; whoever calls a kernel has made sure that there is room."""
+    return take(audiences.words, audiences.head, size, 1 << size)
 
 
 @kernel
 def take_cells(audiences: Audiences, size: Int) -> Int:
-    return take(audiences, CELLS + size, words_of(size, audiences.numbers[FAN]))
+    """The address of the cells of a watch for 2**size members."""
+    return take(audiences.words, audiences.head, CELLS + size, words_of(size, audiences.head[FAN]))
 
 
 @kernel
-def has_room(audiences: Audiences) -> bool:
-    """Whether there is as much as was noted as needed."""
-    numbers = audiences.numbers
-    has_words = numbers[WORDS] + numbers[WORDS_NEEDED] <= len(audiences.words)
-    return bool(has_words and numbers[SCRATCH_NEEDED] <= len(audiences.scratch))
+def give_back(audiences: Audiences, chain: Int, address: Int) -> None:
+    """Frees a record (chain: its size) or cells (chain: CELLS + their size)."""
+    give(audiences.words, audiences.head, chain, address)
+
+
+@kernel
+def has_room_for(audiences: Audiences, words: Int, scratch: Int) -> bool:
+    """Whether there is room for so many words of records and of scratch; else notes what is wanted."""
+    audiences.head[SCRATCH_NEEDED] = scratch
+    return bool(has_room(audiences.head, words) and scratch <= len(audiences.scratch))
 
 
 # --- Groups ---
@@ -193,9 +176,9 @@ def group_at(audiences: Audiences, width: Int) -> Int:
             if same == width:
                 return group
         group = words[group + GROUP_CHAIN]
-    group = take(audiences, EIGHT, 8)
-    size = size_for(width)
-    first = take(audiences, size, 1 << size)
+    group = take_record(audiences, EIGHT)
+    size = class_for(width)
+    first = take_record(audiences, size)
     for i in range(width):
         words[first + i] = key[i]
     words[group + GROUP_HASH] = hashed
@@ -207,7 +190,7 @@ def group_at(audiences: Audiences, width: Int) -> Int:
     words[group + GROUP_AUDIENCES] = NONE
     words[group + GROUP_PLACES] = 0
     audiences.buckets[bucket] = group
-    audiences.numbers[GROUPS] += 1
+    audiences.head[GROUPS] += 1
     return group
 
 
@@ -225,9 +208,9 @@ def free_if_empty(audiences: Audiences, group: Int) -> None:
         while words[before + GROUP_CHAIN] != group:
             before = words[before + GROUP_CHAIN]
         words[before + GROUP_CHAIN] = words[group + GROUP_CHAIN]
-    give(audiences, size_for(words[group + GROUP_KEY_WORDS]), words[group + GROUP_KEY])
-    give(audiences, EIGHT, group)
-    audiences.numbers[GROUPS] -= 1
+    give_back(audiences, class_for(words[group + GROUP_KEY_WORDS]), words[group + GROUP_KEY])
+    give_back(audiences, EIGHT, group)
+    audiences.head[GROUPS] -= 1
 
 
 @kernel
@@ -297,8 +280,8 @@ def set_cell(
 
 @kernel
 def open_watch(audiences: Audiences, rows: Rows, watch: Int, version: Int) -> None:
-    """Lets all members of a watch hold a version, whose value is not null; they held none."""
-    words, fan = audiences.words, audiences.numbers[FAN]
+    """Lets all members of a watch hold a version, whose value is not null; the watch had no cells."""
+    words, fan = audiences.words, audiences.head[FAN]
     audience = words[watch + WATCH_AUDIENCE]
     size, count = words[audience + AUDIENCE_SIZE], words[audience + AUDIENCE_COUNT]
     cells = take_cells(audiences, size)
@@ -318,7 +301,7 @@ def open_watch(audiences: Audiences, rows: Rows, watch: Int, version: Int) -> No
 def close_watch(audiences: Audiences, watch: Int) -> None:
     """Frees the cells of a watch; pins are the caller's matter."""
     words = audiences.words
-    give(audiences, CELLS + words[words[watch + WATCH_AUDIENCE] + AUDIENCE_SIZE], words[watch + WATCH_CELLS])
+    give_back(audiences, CELLS + words[words[watch + WATCH_AUDIENCE] + AUDIENCE_SIZE], words[watch + WATCH_CELLS])
     words[watch + WATCH_CELLS] = NONE
 
 
@@ -328,7 +311,7 @@ def close_watch(audiences: Audiences, watch: Int) -> None:
 @kernel
 def add_watch(audiences: Audiences, link: Int, audience: Int) -> Int:
     words = audiences.words
-    watch = take(audiences, FOUR, 4)
+    watch = take_record(audiences, FOUR)
     words[watch + WATCH_AUDIENCE] = audience
     words[watch + WATCH_NEXT] = words[link + LINK_WATCHES]
     words[watch + WATCH_CELLS] = NONE
@@ -351,7 +334,7 @@ def link_row(audiences: Audiences, rows: Rows, row: Int, grouping: Int) -> None:
     version = words[row + ROW_VERSION]
     table, record = table_of(rows, version), record_of(rows, version)
     group = group_at(audiences, _write_key(audiences, rows, record, table, grouping))
-    link = take(audiences, EIGHT, 8)
+    link = take_record(audiences, EIGHT)
     following = words[group + GROUP_LINKS]
     words[link + LINK_ROW] = row
     words[link + LINK_GROUP] = group
@@ -373,7 +356,7 @@ def link_row(audiences: Audiences, rows: Rows, row: Int, grouping: Int) -> None:
 @kernel
 def add_row(audiences: Audiences, version: Int) -> Int:
     """A row without links."""
-    row = take(audiences, PAIR, 2)
+    row = take_record(audiences, PAIR)
     audiences.words[row + ROW_VERSION] = version
     audiences.words[row + ROW_LINKS] = NONE
     audiences.row_of[version] = row
@@ -389,7 +372,7 @@ def remove_row(audiences: Audiences, row: Int) -> None:
         watch = words[link + LINK_WATCHES]
         while watch != NONE:
             other = words[watch + WATCH_NEXT]
-            give(audiences, FOUR, watch)
+            give_back(audiences, FOUR, watch)
             watch = other
         group, before, after = words[link + LINK_GROUP], words[link + LINK_PREVIOUS], words[link + LINK_NEXT]
         if before == NONE:
@@ -400,7 +383,7 @@ def remove_row(audiences: Audiences, row: Int) -> None:
             words[after + LINK_PREVIOUS] = before
         words[group + GROUP_LINK_COUNT] -= 1
         other = words[link + LINK_OF_ROW]
-        give(audiences, EIGHT, link)
+        give_back(audiences, EIGHT, link)
         free_if_empty(audiences, group)
         link = other
-    give(audiences, PAIR, row)
+    give_back(audiences, PAIR, row)

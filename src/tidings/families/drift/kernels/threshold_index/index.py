@@ -1,4 +1,4 @@
-"""Anchors: which followers of many moving values are touched by each move, each within a reach of its own."""
+"""ThresholdIndex: owns the arrays, lets them grow, and turns what callers have into what kernels take."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tidings.kernels import anchors_add, anchors_dump, anchors_items, anchors_move, anchors_remove
-from tidings.kernels.anchors_arrays import (
+from tidings.families.drift.kernels.threshold_index import change, dump, move
+from tidings.families.drift.kernels.threshold_index.layout import (
     ABSOLUTE,
     AUDIENCE_TOP,
     BAD_AUDIENCE,
@@ -18,37 +18,29 @@ from tidings.kernels.anchors_arrays import (
     BAD_REACH,
     BOXES,
     BOXES_WANTED,
-    CHOOSE,
     DONE,
-    F64,
     FIRST_ITEM,
-    I64,
     ITEM_AUDIENCE,
     ITEM_FREE,
     ITEM_TOP,
-    LABEL_MAX,
-    LABEL_MIN,
     LIST_WIDTH,
-    MEMBER_WIDTH,
     NEEDS_ROOM,
     NEXT,
     NO_LABEL,
-    NO_TIME,
     NOT_ALONE,
     PERCENT,
     PROGRESS,
     RATIO,
+    REACH_WIDTH,
     RECORD_WIDTH,
     ROOT_WIDTH,
     TIME,
-    TOP,
     TOTAL,
-    WANTED,
     empty_arrays,
 )
 from tidings.kernels.arguments import as_argument, as_floats, as_ints
-
-__all__ = ["ABSOLUTE", "CHOOSE", "LABEL_MAX", "LABEL_MIN", "NO_TIME", "PERCENT", "RATIO", "Anchors", "Runs", "Touched"]
+from tidings.kernels.arrays import F64, I64, grow
+from tidings.kernels.extents import WANTED, make_room
 
 MESSAGES = {
     BAD_LABEL: "is below another of its reach, or that of members with another anchor",
@@ -79,8 +71,11 @@ class Runs(NamedTuple):
     members: I64
 
 
-class Anchors:
-    """Items with a value and a time each, and for each the anchors of the members of the audience that it follows.
+class ThresholdIndex:
+    """Which members does a new value of an item reach, each of whom has a threshold of its own?
+
+    The index holds items, each with a value, a time and the audience that follows it; and for each item the anchors of the
+    members of that audience.
 
     A member is a key (reach, label); several members may have the same key. It is anchored, for each item of its
     audience, at the value c and the time t0 at which it was last touched or became a member. A move to (d, t) touches
@@ -93,9 +88,9 @@ class Anchors:
     or if `patience` is given and t - t0 >= patience (never if either is NO_TIME). An item may be void, its value NaN;
     all are touched when it becomes so, and again when it has a value.
 
-    What a move touches of one anchor comes first in the order of reaches, so members next to each other mostly share
-    their anchors: kept, and touched, are runs of keys (see anchors_runs), of which there are few. Not safe for use by
-    several threads at a time.
+    Of members with one anchor, those with small reaches are touched before those with large ones. So members next to each
+    other mostly have equal anchors, and what is stored, and touched, are runs of keys (`runs`), of which there are few. Not
+    safe for use by several threads at a time.
     """
 
     def __init__(self, kind: int, patience: int | None = None) -> None:
@@ -118,7 +113,7 @@ class Anchors:
     def new_audience(self) -> int:
         """Number of a new audience, without members and items."""
         number = int(self._head[AUDIENCE_TOP])
-        _cover(self._arrays.audiences, number + 1)
+        grow(self._arrays.audiences, number + 1)
         self._arrays.audiences[number, FIRST_ITEM] = -1
         self._head[AUDIENCE_TOP] += 1
         return number
@@ -129,16 +124,16 @@ class Anchors:
         new_values, new_times = as_floats(values), as_ints(times)
         _check_lengths(followed, new_values, new_times)
         top = int(self._head[ITEM_TOP]) + len(followed)
-        _cover(self._arrays.items, top)
-        _cover(self._arrays.values, top)
+        grow(self._arrays.items, top)
+        grow(self._arrays.values, top)
         self._head[WANTED] = len(followed) * (RECORD_WIDTH + 2 * LIST_WIDTH)
         self._make_room()
-        made: I64 = anchors_items.new_items(*self._arrays, followed, new_values, new_times)
+        made: I64 = change.new_items(*self._arrays, followed, new_values, new_times)
         return made
 
     def free_item(self, item: int) -> None:
         """Forget an item; its number may be given to another."""
-        anchors_items.free_item(*self._arrays, self._item(item))
+        change.free_item(*self._arrays, self._item(item))
 
     def add(self, audiences: ArrayLike, reaches: ArrayLike, labels: ArrayLike) -> I64:
         """Add members with the given keys; returns their labels, with those chosen in place of CHOOSE.
@@ -151,7 +146,7 @@ class Anchors:
         used = np.array(labels, np.int64, ndmin=1)
         _check_lengths(to, new_reaches, used)
         at = 0
-        while (status := anchors_add.add(*self._arrays, to, new_reaches, used, at)) != DONE:
+        while (status := change.add(*self._arrays, to, new_reaches, used, at)) != DONE:
             at = int(self._head[PROGRESS])
             if status == BAD_AUDIENCE:
                 raise KeyError(f"there is no audience {to[at]}")
@@ -167,7 +162,7 @@ class Anchors:
         of, old_reaches, old_labels = as_ints(audiences), as_floats(reaches), as_ints(labels)
         _check_lengths(of, old_reaches, old_labels)
         at = 0
-        while (status := anchors_remove.remove(*self._arrays, of, old_reaches, old_labels, at)) != DONE:
+        while (status := change.remove(*self._arrays, of, old_reaches, old_labels, at)) != DONE:
             at = int(self._head[PROGRESS])
             if status == BAD_AUDIENCE:
                 raise KeyError(f"there is no audience {of[at]}")
@@ -186,17 +181,15 @@ class Anchors:
         starts = np.zeros(len(moved) + 1, np.int64)
         at = 0
         while (
-            status := anchors_move.move(
-                *self._arrays, moved, to_values, to_times, starts, self._boxes_f, self._boxes_i, at
-            )
+            status := move.move(*self._arrays, moved, to_values, to_times, starts, self._boxes_f, self._boxes_i, at)
         ) != DONE:
             at = int(self._head[PROGRESS])
             if status == BAD_ITEM:
                 raise KeyError(f"there is no item {moved[at]}")
             self._make_room()
             boxes = int(self._head[BOXES] + self._head[BOXES_WANTED])
-            _cover(self._boxes_f, boxes)
-            _cover(self._boxes_i, boxes)
+            grow(self._boxes_f, boxes)
+            grow(self._boxes_i, boxes)
         reaches, labels = self._boxes_f[: starts[-1]], self._boxes_i[: starts[-1]]
         return Touched(starts, reaches[:, 0].copy(), reaches[:, 1].copy(), labels[:, 0].copy(), labels[:, 1].copy())
 
@@ -225,14 +218,14 @@ class Anchors:
     def runs(self, item: int) -> Runs:
         """The anchors of an item's members; nothing if it is void."""
         item = self._item(item)
-        _, floats, ints = anchors_dump.dump_runs(*self._arrays, item, item + 1)
+        _, floats, ints = dump.dump_runs(*self._arrays, item, item + 1)
         return Runs(floats[:, 1], floats[:, 2], ints[:, 1], ints[:, 2], floats[:, 0], ints[:, 0], ints[:, 3])
 
     def dump(self) -> dict[str, NDArray[Any]]:
         """Everything, for `load`."""
         item_top, audience_top = int(self._head[ITEM_TOP]), int(self._head[AUDIENCE_TOP])
-        member_starts, reaches, members = anchors_dump.dump_members(*self._arrays, audience_top)
-        run_starts, run_floats, run_ints = anchors_dump.dump_runs(*self._arrays, 0, item_top)
+        member_starts, reaches, members = dump.dump_members(*self._arrays, audience_top)
+        run_starts, run_floats, run_ints = dump.dump_runs(*self._arrays, 0, item_top)
         free = []
         item = int(self._head[ITEM_FREE])
         while item >= 0:
@@ -258,9 +251,9 @@ class Anchors:
         item_top, audience_top = len(state["item_audience"]), len(state["member_starts"]) - 1
         a, head = self._arrays, self._head
         head[ITEM_TOP], head[AUDIENCE_TOP] = item_top, audience_top
-        _cover(a.items, item_top)
-        _cover(a.values, item_top)
-        _cover(a.audiences, audience_top)
+        grow(a.items, item_top)
+        grow(a.values, item_top)
+        grow(a.audiences, audience_top)
         a.items[:item_top, ITEM_AUDIENCE] = state["item_audience"]
         a.items[:item_top, TIME] = state["item_time"]
         a.values[:item_top] = state["item_value"]
@@ -269,10 +262,10 @@ class Anchors:
             head[ITEM_FREE] = item
         records, members = len(state["run_floats"]), len(state["member_reach"])
         head[WANTED] = 2 * records * RECORD_WIDTH + (records // 4 + 4 * item_top) * LIST_WIDTH
-        head[WANTED] += 2 * members * MEMBER_WIDTH + (members // 64 + 2 * audience_top) * ROOT_WIDTH
+        head[WANTED] += 2 * members * REACH_WIDTH + (members // 64 + 2 * audience_top) * ROOT_WIDTH
         self._make_room()
         names = ("member_starts", "member_reach", "member_fields", "run_starts", "run_floats", "run_ints")
-        anchors_dump.load(*self._arrays, *(as_argument(state[name]) for name in names))
+        dump.load(*self._arrays, *(as_argument(state[name]) for name in names))
 
     def _item(self, item: int) -> int:
         if not 0 <= item < self._head[ITEM_TOP] or self._arrays.items[item, ITEM_AUDIENCE] < 0:
@@ -288,14 +281,8 @@ class Anchors:
     def _make_room(self) -> None:
         """Have as much memory as a kernel has left word in `head`."""
         memory = self._arrays.m
-        _cover(memory, int(self._head[TOP] + self._head[WANTED]))
+        make_room(memory, self._head)
         self._arrays = self._arrays._replace(f=memory.view(np.float64))
-
-
-def _cover(array: NDArray[Any], size: int) -> None:
-    """Make an array at least so long, in place; large arrays are not copied where the platform can remap pages."""
-    if size > len(array):
-        array.resize((max(size, len(array) + max(64, len(array) // 2)), *array.shape[1:]), refcheck=False)
 
 
 def _check_lengths(first: NDArray[Any], second: NDArray[Any], third: NDArray[Any]) -> None:

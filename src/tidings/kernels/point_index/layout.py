@@ -1,6 +1,6 @@
-"""The flat arrays a forest lives in, and the allocator of nodes and point blocks inside them.
+"""Where a point index lies in memory, and the allocator of nodes and of blocks of points.
 
-Everything is an index into an array; nothing is a Python object. A leaf keeps its points in one *block* of the pool:
+A leaf keeps its points in one *block* of the pool:
 
     block at `offset`, `capacity` 4, D = 2:   pool      [x0 x1 x2 x3 | y0 y1 y2 y3]   from offset * D
                                               pool_slot [s0 s1 s2 s3]                 from offset
@@ -16,16 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.kernels.arrays import I32, I64, INT64_MAX, INT64_MIN, Int
 from tidings.kernels.jit import kernel
-
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-U8 = NDArray[np.uint8]
-Int = Any
-"""An integer: int64 in compiled code, where numpy's scalars and Python's mix freely."""
-
-INT64_MIN = np.iinfo(np.int64).min
-INT64_MAX = np.iinfo(np.int64).max
 
 LEAF_MAX = 64
 """Most points in a leaf, unless all its points are the same."""
@@ -57,7 +49,7 @@ SPARE_POINTS = 4 * LEAF_MAX
 
 
 class Arrays(NamedTuple):
-    """All state of a forest over D dimensions; every kernel that changes it gets exactly these, in this order."""
+    """All state of an index over D dimensions; every kernel that changes it gets exactly these, in this order."""
 
     head: I64
     """[HEAD_FIELDS] tops, totals, free lists and the answer of the last update kernel."""
@@ -129,6 +121,14 @@ def node_free(f: Arrays, node: Int) -> None:
 
 
 @kernel
+def clear_bounds(f: Arrays, node: Int) -> None:
+    """Invert a node's bounds, as those of no points."""
+    for d in range(f.bounds.shape[2]):
+        f.bounds[node, 0, d] = INT64_MAX
+        f.bounds[node, 1, d] = INT64_MIN
+
+
+@kernel
 def node_new(f: Arrays) -> Int:
     """A node with no points and inverted bounds, or -1 if there must be room made first."""
     node = f.head[NODE_FREE]
@@ -141,8 +141,7 @@ def node_new(f: Arrays) -> Int:
         f.head[NODE_TOP] = node + 1
     f.nodes[node, LEFT] = 0
     f.nodes[node, COUNT] = 0
-    f.bounds[node, 0, :] = INT64_MAX
-    f.bounds[node, 1, :] = INT64_MIN
+    clear_bounds(f, node)
     return node
 
 
@@ -194,10 +193,10 @@ def leaf_move(f: Arrays, leaf: Int, k: Int) -> bool:
     old_capacity = f.nodes[leaf, CAPACITY]
     dims = f.bounds.shape[2]
     for d in range(dims):
-        source = f.pool[old * dims + d * old_capacity :]
-        target = f.pool[offset * dims + d * CLASS_SIZES[k] :]
+        source = np.int64(old) * dims + d * old_capacity
+        target = offset * dims + d * CLASS_SIZES[k]
         for i in range(f.nodes[leaf, COUNT]):
-            target[i] = source[i]
+            f.pool[target + i] = f.pool[source + i]
     for i in range(f.nodes[leaf, COUNT]):
         f.pool_slot[offset + i] = f.pool_slot[old + i]
     f.nodes[leaf, OFFSET] = offset
@@ -231,8 +230,7 @@ def bounds_join(f: Arrays, node: Int, child: Int) -> None:
 @kernel
 def bounds_tighten(f: Arrays, leaf: Int, point: I64) -> None:
     """Recompute a leaf's bounds from its points; `point` is scratch of D values."""
-    f.bounds[leaf, 0, :] = INT64_MAX
-    f.bounds[leaf, 1, :] = INT64_MIN
+    clear_bounds(f, leaf)
     for at in range(f.nodes[leaf, COUNT]):
         leaf_take(f, leaf, at, point)
         bounds_add(f, leaf, point)
@@ -268,7 +266,7 @@ def find_misfit(slot_map: I32, slots: I32, held: bool) -> Int:
 
 
 def empty_arrays(dims: int) -> Arrays:
-    """The arrays of a forest without points."""
+    """The arrays of an index without points."""
     head = np.full(HEAD_FIELDS, -1, np.int64)
     head[:FREE_LISTS] = 0
     head[NODE_FREE] = -1

@@ -1,10 +1,10 @@
-"""Finding records by key, and the place and label for a member with a new anchor."""
+"""The label of a new member: next to those whose anchors are next to its own, so that a move reaches ranges of labels."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.anchors_arrays import (
+from tidings.families.drift.kernels.threshold_index.layout import (
     ABSOLUTE,
     CHOOSE,
     DN,
@@ -20,13 +20,12 @@ from tidings.kernels.anchors_arrays import (
     TIME,
     UP,
     C,
-    Float,
-    Int,
     N,
     Pointers,
     thresholds,
 )
-from tidings.kernels.anchors_runs import block_of, child_of, node_of, root_of
+from tidings.families.drift.kernels.threshold_index.runs import block_of, child_of, find, is_at, root_of, step
+from tidings.kernels.arrays import Float, Int
 from tidings.kernels.jit import kernel
 
 LABEL_STEP = 1 << 32
@@ -35,65 +34,6 @@ GAPS_TRIED = 16
 """If there is no label left right behind an anchor, one behind the next few will do: near is nearly as good."""
 # Where a member goes: as any with a given label; into a part; behind a part. Or there is no label left.
 AS_GIVEN, INTO, BEHIND, NOWHERE = 0, 1, 2, 3
-
-
-@kernel
-def last_upto(s: Pointers, offset: Int, k: Int, size: Int, reach: Float, label: Int) -> Int:
-    """Place of the last entry of a list or block whose key is not above (reach, label); -1 if there is none."""
-    reaches, labels = offset + (LO << k), offset + (L1 << k)
-    lo, hi = -1, size - 1
-    while lo < hi:
-        middle = (lo + hi + 1) >> 1
-        key = s.f[reaches + middle]
-        if key < reach or (key == reach and s.m[labels + middle] <= label):
-            lo = middle
-        else:
-            hi = middle - 1
-    return lo
-
-
-@kernel
-def find(s: Pointers, item: Int, reach: Float, label: Int) -> tuple[Int, Int, Int]:
-    """Node, block and place of the last record that starts at or before a key; place -1 if there is none."""
-    root, nodes, k = root_of(s, item)
-    ni = last_upto(s, root, k, nodes, reach, label)
-    if ni < 0:
-        return 0, 0, -1
-    node, size, k = node_of(s, item, ni)
-    bi = last_upto(s, node, k, size, reach, label)
-    offset, size, k = child_of(s, node, k, bi)
-    return ni, bi, last_upto(s, offset, k, size, reach, label)
-
-
-@kernel
-def step(s: Pointers, item: Int, ni: Int, bi: Int, i: Int) -> tuple[Int, Int, Int]:
-    """The place of the record behind a given one; node -1 if that is the last."""
-    if i + 1 < block_of(s, item, ni, bi)[1]:
-        return ni, bi, i + 1
-    if bi + 1 < node_of(s, item, ni)[1]:
-        return ni, bi + 1, 0
-    if ni + 1 < root_of(s, item)[1]:
-        return ni + 1, 0, 0
-    return -1, 0, 0
-
-
-@kernel
-def step_back(s: Pointers, item: Int, ni: Int, bi: Int, i: Int) -> tuple[Int, Int, Int]:
-    """The place of the record before a given one; node -1 if that is the first."""
-    if i > 0:
-        return ni, bi, i - 1
-    if bi > 0:
-        return ni, bi - 1, block_of(s, item, ni, bi - 1)[1] - 1
-    if ni > 0:
-        bi = node_of(s, item, ni - 1)[1] - 1
-        return ni - 1, bi, block_of(s, item, ni - 1, bi)[1] - 1
-    return -1, 0, 0
-
-
-@kernel
-def is_at(s: Pointers, offset: Int, k: Int, i: Int, c: Float, t0: Int) -> bool:
-    """True if a record has this anchor."""
-    return bool(s.f[offset + (C << k) + i] == c and s.m[offset + (T0 << k) + i] == t0)
 
 
 @kernel

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.families.drift.kernels.audiences import (
+from tidings.families.drift.kernels.layout import (
     AUDIENCE_CLOCK,
     AUDIENCE_COUNT,
     AUDIENCE_GROUP,
@@ -34,18 +34,16 @@ from tidings.families.drift.kernels.audiences import (
     MEMBER_SLOT,
     ROW_LINKS,
     ROW_VERSION,
-    SCRATCH_NEEDED,
     STAMP,
     WATCH_AUDIENCE,
     WATCH_CELLS,
     WATCH_NEXT,
-    WORDS_NEEDED,
     WORDS_PER_LINK,
     WORDS_PER_PLACE,
     Audiences,
     add_row,
     close_watch,
-    has_room,
+    has_room_for,
     has_value,
     key_words_most,
     link_row,
@@ -57,8 +55,9 @@ from tidings.families.drift.kernels.audiences import (
     watch_of,
 )
 from tidings.families.drift.kernels.members import join, leave, words_to_join
-from tidings.families.drift.kernels.thresholds import double_of, find_due, refresh_several, stride_of
+from tidings.families.drift.kernels.tournament_tree import double_of, find_due, refresh_several, stride_of
 from tidings.families.evaluator import CHANGE, CREATE, DROP
+from tidings.kernels.arrays import ONE, ZERO
 from tidings.kernels.jit import kernel
 from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows import I64, NONE, Int, Rows, mix, record_of, same_value
@@ -76,7 +75,7 @@ class Output(NamedTuple):
     """Room for what is told; shapes as in `tidings.families.evaluator.Told`."""
 
     told: I64
-    """[3, room]: events, slots, tails."""
+    """[room, 3]: event, slot, tail."""
     tails: I64
     changes: I64
     counts: I64
@@ -95,8 +94,22 @@ class Shown(NamedTuple):
 
 
 @kernel
-def _note_needs_of_change(audiences: Audiences, rows: Rows, table: Int, old: Int, new: Int, counts: I64) -> None:
-    words, numbers = audiences.words, audiences.numbers
+def _has_room_for_all(audiences: Audiences, out: Output, words: Int, scratch: Int, places: Int, changes: Int) -> bool:
+    """Whether there is room for an event that tells at most so many members; else notes what is wanted."""
+    counts = out.counts
+    counts[PLACES_NEEDED], counts[CHANGES_NEEDED] = places, changes
+    return bool(
+        has_room_for(audiences, words, scratch)
+        and counts[TOLD] + places <= len(out.told)
+        and counts[TAILS] + places <= len(out.tails)
+        and counts[CHANGES] + changes <= len(out.changes)
+        and 2 * places <= len(out.known_tails)
+    )
+
+
+@kernel
+def _has_room_for_change(audiences: Audiences, rows: Rows, out: Output, table: Int, old: Int, new: Int) -> bool:
+    words = audiences.words
     key_words = np.int64(0)
     if old == NONE:
         key_words = key_words_most(rows, record_of(rows, new), table)
@@ -107,13 +120,12 @@ def _note_needs_of_change(audiences: Audiences, rows: Rows, table: Int, old: Int
         places += words[grouping + GROUPING_PLACES_MOST]
         groupings += 1
         grouping = words[grouping + GROUPING_NEXT]
-    numbers[WORDS_NEEDED] = groupings * (WORDS_PER_LINK + 2 * key_words) + WORDS_PER_PLACE * places
-    counts[PLACES_NEEDED] = counts[CHANGES_NEEDED] = places
-    numbers[SCRATCH_NEEDED] = max(key_words, 2 * places)
+    needed = groupings * (WORDS_PER_LINK + 2 * key_words) + WORDS_PER_PLACE * places
+    return bool(_has_room_for_all(audiences, out, needed, max(key_words, 2 * places), places, places))
 
 
 @kernel
-def _note_needs_of_creation(audiences: Audiences, slot: Int, counts: I64) -> None:
+def _has_room_for_creation(audiences: Audiences, out: Output, slot: Int) -> bool:
     words = audiences.words
     needed: Int = np.int64(0)
     changes: Int = np.int64(0)
@@ -124,20 +136,7 @@ def _note_needs_of_creation(audiences: Audiences, slot: Int, counts: I64) -> Non
             needed += words_to_join(audiences, audience)
             changes += words[words[audience + AUDIENCE_GROUP] + GROUP_LINK_COUNT]
         member = words[member + MEMBER_NEXT]
-    audiences.numbers[WORDS_NEEDED], audiences.numbers[SCRATCH_NEEDED] = needed, 0
-    counts[PLACES_NEEDED], counts[CHANGES_NEEDED] = 1, changes
-
-
-@kernel
-def _has_room_for_all(audiences: Audiences, out: Output) -> bool:
-    counts = out.counts
-    return bool(
-        has_room(audiences)
-        and counts[TOLD] + counts[PLACES_NEEDED] <= out.told.shape[1]
-        and counts[TAILS] + counts[PLACES_NEEDED] <= len(out.tails)
-        and counts[CHANGES] + counts[CHANGES_NEEDED] <= len(out.changes)
-        and 2 * counts[PLACES_NEEDED] <= len(out.known_tails)
-    )
+    return bool(_has_room_for_all(audiences, out, needed, ZERO, ONE, changes))
 
 
 @kernel
@@ -147,39 +146,6 @@ def _looks_same(rows: Rows, shown: Shown, projection: Int, table: Int, old: Int,
         if not same_value(rows, a, b, table, shown.column[i]):
             return False
     return True
-
-
-@kernel
-def _tail_of(
-    out: Output,
-    rows: Rows,
-    shown: Shown,
-    stamp: Int,
-    event: Int,
-    table: Int,
-    projection: Int,
-    old: Int,
-    new: Int,
-) -> Int:
-    """Number of the tail that leads from the old version to the new one; NONE where nothing of that is to be seen."""
-    known, counts = out.known_tails, out.counts
-    mask = len(known) - 1
-    # For some the row may have gone because their value is null, while others are told the new version.
-    kind = 2 * projection + (new == NONE)
-    at = mix(kind, old) & mask
-    while known[at, _STAMP] == stamp:
-        if known[at, _KIND] == kind and known[at, _OLD] == old:
-            return known[at, _TAIL]
-        at = (at + 1) & mask
-    tail = np.int64(NONE)
-    if old == NONE or new == NONE or not _looks_same(rows, shown, projection, table, old, new):
-        tail, change = counts[TAILS], counts[CHANGES]
-        out.changes[change, 0], out.changes[change, 1] = old, new
-        out.tails[tail, 0], out.tails[tail, 1] = event, projection
-        out.tails[tail, 2], out.tails[tail, 3] = change, change + 1
-        counts[TAILS], counts[CHANGES] = tail + 1, change + 1
-    known[at, _STAMP], known[at, _KIND], known[at, _OLD], known[at, _TAIL] = stamp, kind, old, tail
-    return tail
 
 
 @kernel
@@ -194,12 +160,28 @@ def _tell(
     old: Int,
     new: Int,
 ) -> None:
-    """Tells a subscription that a version it holds has been replaced; NONE stands for no row."""
-    tail = _tail_of(out, rows, shown, stamp, event, table, shown.lives[slot, PROJECTION], old, new)
-    if tail != NONE:
-        told = out.counts[TOLD]
-        out.told[0, told], out.told[1, told], out.told[2, told] = event, slot, tail
-        out.counts[TOLD] = told + 1
+    """Tells a subscription that a version it holds has been replaced, if it shows a difference; NONE stands for no row."""
+    known, counts = out.known_tails, out.counts
+    mask = len(known) - 1
+    projection = shown.lives[slot, PROJECTION]
+    # For some the row may have gone because their value is null, while others are told the new version.
+    kind = 2 * projection + (new == NONE)
+    at = mix(kind, old) & mask
+    while known[at, _STAMP] == stamp and not (known[at, _KIND] == kind and known[at, _OLD] == old):
+        at = (at + 1) & mask
+    if known[at, _STAMP] != stamp:
+        tail = np.int64(NONE)
+        if old == NONE or new == NONE or not _looks_same(rows, shown, projection, table, old, new):
+            tail, change = counts[TAILS], counts[CHANGES]
+            out.changes[change, 0], out.changes[change, 1] = old, new
+            out.tails[tail, 0], out.tails[tail, 1] = event, projection
+            out.tails[tail, 2], out.tails[tail, 3] = change, change + 1
+            counts[TAILS], counts[CHANGES] = tail + 1, change + 1
+        known[at, _STAMP], known[at, _KIND], known[at, _OLD], known[at, _TAIL] = stamp, kind, old, tail
+    if known[at, _TAIL] != NONE:
+        told = counts[TOLD]
+        out.told[told, 0], out.told[told, 1], out.told[told, 2] = event, slot, known[at, _TAIL]
+        counts[TOLD] = told + 1
 
 
 @kernel
@@ -213,9 +195,9 @@ def _change(
     old: Int,
     new: Int,
 ) -> None:
-    words, fan, found = audiences.words, audiences.numbers[FAN], audiences.scratch
-    audiences.numbers[STAMP] += 1
-    stamp = audiences.numbers[STAMP]
+    words, fan, found = audiences.words, audiences.head[FAN], audiences.scratch
+    audiences.head[STAMP] += 1
+    stamp = audiences.head[STAMP]
     if old == NONE:
         row = add_row(audiences, new)
         grouping = audiences.groupings[table]
@@ -237,34 +219,32 @@ def _change(
             members, count = words[audience + AUDIENCE_MEMBERS], words[audience + AUDIENCE_COUNT]
             size, value = words[audience + AUDIENCE_SIZE], words[audience + AUDIENCE_VALUE]
             stride = stride_of(size, fan)
-            if new == NONE or not has_value(rows, record, value):
-                if cells != NONE:
-                    for place in range(count):
-                        before = words[cells + 3 * stride + place]
-                        rows.pins[before] -= 1
-                        slot = words[words[members + place] + MEMBER_SLOT]
-                        _tell(out, rows, shown, stamp, event, table, slot, before, _NO_VERSION)
-                    close_watch(audiences, watch)
-            elif cells == NONE:
-                open_watch(audiences, rows, watch, new)
-                for place in range(count):
-                    slot = words[words[members + place] + MEMBER_SLOT]
-                    _tell(out, rows, shown, stamp, event, table, slot, _NO_VERSION, new)
-            else:
+            was_held, is_held = cells != NONE, new != NONE and has_value(rows, record, value)
+            start, stop = ZERO, count if was_held or is_held else ZERO
+            number, time = 0.0, ZERO
+            if was_held and is_held:
                 code = value_code_of(rows, record, table, value)
-                time = time_of(rows, record, table, words[audience + AUDIENCE_CLOCK])
+                number, time = double_of(code), time_of(rows, record, table, words[audience + AUDIENCE_CLOCK])
                 start, stop = find_due(words, cells, size, fan, code, time, found)
-                number = double_of(code)
-                for i in range(start, stop):
+            elif is_held:
+                open_watch(audiences, rows, watch, new)
+            for i in range(start, stop):
+                place, before = i, _NO_VERSION
+                if was_held and is_held:
                     place = found[i]
-                    member, before = words[members + place], words[cells + 3 * stride + place]
+                member = words[members + place]
+                if was_held:
+                    before = words[cells + 3 * stride + place]
                     rows.pins[before] -= 1
-                    set_cell(words, cells, stride, place, member, number, time, new)
-                    slot = words[member + MEMBER_SLOT]
-                    _tell(out, rows, shown, stamp, event, table, slot, before, new)
+                    if is_held:
+                        set_cell(words, cells, stride, place, member, number, time, new)
+                after = new if is_held else _NO_VERSION
+                _tell(out, rows, shown, stamp, event, table, words[member + MEMBER_SLOT], before, after)
+            if was_held and not is_held:
+                close_watch(audiences, watch)
+            elif was_held and start < stop:
                 rows.pins[new] += stop - start
-                if start < stop:
-                    refresh_several(words, cells, size, fan, found, start, stop)
+                refresh_several(words, cells, size, fan, found, start, stop)
             watch = words[watch + WATCH_NEXT]
         link = words[link + LINK_OF_ROW]
     if new == NONE:
@@ -289,7 +269,7 @@ def _create(audiences: Audiences, rows: Rows, shown: Shown, out: Output, event: 
             link = words[link + LINK_NEXT]
         member = words[member + MEMBER_NEXT]
     told, tail = counts[TOLD], counts[TAILS]
-    out.told[0, told], out.told[1, told], out.told[2, told] = event, slot, tail
+    out.told[told, 0], out.told[told, 1], out.told[told, 2] = event, slot, tail
     out.tails[tail, 0], out.tails[tail, 1] = event, shown.lives[slot, PROJECTION]
     out.tails[tail, 2], out.tails[tail, 3] = first, end
     counts[TOLD], counts[TAILS], counts[CHANGES] = told + 1, tail + 1, end
@@ -322,8 +302,7 @@ def apply_events(
             table, old, new = tables[event], olds[event], news[event]
             if audiences.groupings[table] == NONE:
                 continue
-            _note_needs_of_change(audiences, rows, table, old, new, counts)
-            if not _has_room_for_all(audiences, out):
+            if not _has_room_for_change(audiences, rows, out, table, old, new):
                 return False
             _change(audiences, rows, shown, out, event, table, old, new)
             continue
@@ -331,8 +310,7 @@ def apply_events(
         if slot >= len(audiences.member_of) or audiences.member_of[slot] == NONE:
             continue
         if kind == CREATE:
-            _note_needs_of_creation(audiences, slot, counts)
-            if not _has_room_for_all(audiences, out):
+            if not _has_room_for_creation(audiences, out, slot):
                 return False
             _create(audiences, rows, shown, out, event, slot)
         elif kind == DROP:

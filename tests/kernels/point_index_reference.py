@@ -1,11 +1,12 @@
-"""What PointForest must answer, by plain search, and what must hold of its arrays after every call."""
+"""What PointIndex must answer, by plain search, and what must hold of its arrays after every call."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels import PointForest
-from tidings.kernels.forest_arrays import (
+from tidings.kernels.point_index import PointIndex
+from tidings.kernels.point_index.change import COLLAPSE_AT, height_limit
+from tidings.kernels.point_index.layout import (
     CAPACITY,
     CLASS_SIZES,
     COUNT,
@@ -24,8 +25,6 @@ from tidings.kernels.forest_arrays import (
     RIGHT,
     ROOT,
 )
-from tidings.kernels.forest_insert import height_limit
-from tidings.kernels.forest_remove import COLLAPSE_AT
 
 Point = tuple[int, ...]
 Box = tuple[Point, Point, int]
@@ -47,9 +46,9 @@ class Reference:
         return found
 
 
-def check_invariants(forest: PointForest) -> int:
+def check_invariants(index: PointIndex) -> int:
     """Assert all that the class promises about its arrays; returns the greatest height of a tree."""
-    a = forest._arrays
+    a = index._arrays
     live: set[int] = set()
     blocks: list[tuple[int, int]] = []
     slots: dict[int, tuple[int, int]] = {}
@@ -66,8 +65,8 @@ def check_invariants(forest: PointForest) -> int:
             blocks.append((offset, capacity))
             assert capacity in CLASS_SIZES
             assert 1 <= n <= capacity
-            begin = offset * forest.dims
-            points = a.pool[begin : begin + capacity * forest.dims].reshape(forest.dims, capacity)[:, :n].T
+            begin = offset * index.dims
+            points = a.pool[begin : begin + capacity * index.dims].reshape(index.dims, capacity)[:, :n].T
             assert n <= LEAF_MAX or (points == points[0]).all()
             for at in range(n):
                 slots[int(a.pool_slot[offset + at])] = (node, at)
@@ -93,10 +92,10 @@ def check_invariants(forest: PointForest) -> int:
             before = highest
             highest = 0
             n = len(visit(root, -1 - channel, 0))
-            assert highest <= height_limit(n, forest.dims) + 1 or a.channels[channel, 1]
+            assert highest <= height_limit(n, index.dims) + 1 or a.channels[channel, 1]
             highest = max(highest, before)
             total += n
-    assert total == len(forest) == len(slots)
+    assert total == len(index) == len(slots)
 
     held = np.flatnonzero(a.slot_map[:, 0] >= 0)
     assert {int(slot): tuple(a.slot_map[slot].tolist()) for slot in held} == slots

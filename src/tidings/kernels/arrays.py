@@ -1,0 +1,49 @@
+"""Arrays of compiled structures: names of their types, pointers to them, and how they grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+Int = Any
+"""An integer: int64 in compiled code, where numpy's scalars and Python's mix freely."""
+Float = Any
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+ZERO, ONE = np.int64(0), np.int64(1)
+"""For arguments: numba compiles a function once more for every literal that it is called with."""
+
+
+@intrinsic
+def pointer(_context: Any, array: Any) -> Any:
+    """Pointer to the first entry of an array.
+
+    Numba counts references to every array at every call, which can take longer than the function itself. Functions that
+    take pointers are free of that; the arrays stay alive as arguments of the kernel that Python called.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.make_array(signature.args[0])(context, builder, arguments[0]).data
+
+    return types.CPointer(array.dtype)(array), codegen
+
+
+def grow(array: NDArray[Any], size: int, fill: Any = 0) -> None:
+    """Makes an array at least `size` rows long, in place; new rows hold `fill`.
+
+    An array grows by a quarter at least, which bounds both the copying and the memory that lies idle. Large arrays are not
+    copied where the platform can remap pages. Views of the array are invalid afterwards: the caller replaces them.
+    """
+    held = len(array)
+    if size > held:
+        array.resize((max(size, held + max(64, held // 4)), *array.shape[1:]), refcheck=False)
+        if fill != 0:
+            array[held:] = fill
