@@ -15,7 +15,7 @@ from experiments.drift.outcome import Rows, Say, play
 from tidings.bench.drift_timeline import FloatArray, Timeline
 from tidings.families.drift.threshold import roundest_between
 from tidings.model.codes import Int64Array
-from tidings.workloads.drift_radii import drift_radii
+from tidings.workloads.drift.radii import drift_radii
 
 
 def run(config: dict[str, Any], seed: int, say: Say) -> Rows:

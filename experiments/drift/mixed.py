@@ -6,8 +6,8 @@ from typing import Any
 
 from experiments.drift.outcome import Rows, Say, play
 from tidings.bench.drift_timeline import Timeline
-from tidings.workloads.drift_all import drift_all
-from tidings.workloads.drift_stocks import drift_stocks
+from tidings.workloads.drift.all import drift_all
+from tidings.workloads.drift.stocks import drift_stocks
 from tidings.workloads.workload import Generator
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments.drift.outcome import STRATEGIES, Rows, Say, play, server_us
 from tidings.bench.drift_timeline import Timeline
-from tidings.workloads.drift_radii import drift_radii
+from tidings.workloads.drift.radii import drift_radii
 
 
 def run(config: dict[str, Any], seed: int, say: Say) -> Rows:

@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments.drift.outcome import STRATEGIES, Rows, Say, play, server_us
 from tidings.bench.drift_timeline import Timeline
-from tidings.workloads.drift_same import SameCase, drift_same
+from tidings.workloads.drift.same import SameCase, drift_same
 
 _BOOTSTRAP = 10_000
 """Changes before the walk, during which half of the subscriptions come."""

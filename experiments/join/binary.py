@@ -21,7 +21,7 @@ from tidings.families.protocols import Server
 from tidings.model.change import ChangeBatch, Op, TableChanges
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch
-from tidings.workloads.join_cases import BinaryCase
+from tidings.workloads.join.binary import BinaryCase
 
 R = "r"
 SLOW = ("enum-j", "enum-sj", "ref-sj:sub", "ref-sj:min")

@@ -14,10 +14,9 @@ from tidings.families.join.decomposition import Estimate, Sample, Traffic, cheap
 from tidings.families.join.semijoin import SemijoinServer
 from tidings.families.protocols import Server
 from tidings.model.change import Op
-from tidings.workloads.join_draws import widths
-from tidings.workloads.join_multi_cases import GeneralCase, Mix, StarCase
-from tidings.workloads.join_multi_scene import SIGNATURES, S
-from tidings.workloads.join_tables import GENERAL, STAR
+from tidings.workloads.join.draws import widths
+from tidings.workloads.join.multi import SIGNATURES, GeneralCase, Mix, S, StarCase
+from tidings.workloads.join.tables import GENERAL, STAR
 
 _TOGETHER = 50
 _TABLES = "RSTU"

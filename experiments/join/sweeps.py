@@ -9,9 +9,8 @@ from typing import Any
 from experiments.join.binary import Sample, outcomes
 from experiments.join.outcome import Rows, Say
 from tidings.bench.join_data import JoinData
-from tidings.workloads.join_cases import BinaryCase
-from tidings.workloads.join_scene import BinaryScene
-from tidings.workloads.join_stocks import JoinStocksCase
+from tidings.workloads.join.binary import BinaryCase, BinaryScene
+from tidings.workloads.join.stocks import JoinStocksCase
 
 
 def run_growth(config: dict[str, Any], seed: int, say: Say) -> Rows:

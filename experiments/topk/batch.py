@@ -9,8 +9,8 @@ import numpy as np
 from experiments.topk.outcome import Crowd, Rows, Say, play
 from tidings.kernels.rankings_net import NetRankings
 from tidings.model.codes import codes_of_doubles
-from tidings.workloads.topk_cases import UNIFORM
-from tidings.workloads.topk_scene import Scene, scene_of
+from tidings.workloads.topk.cases import UNIFORM
+from tidings.workloads.topk.scene import Scene, scene_of
 
 WAYS = ("online", "coalesced", "batch")
 

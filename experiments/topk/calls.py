@@ -13,8 +13,8 @@ from typing import Any
 
 from experiments.topk.outcome import Crowd, Rows, Say, expected_share, play
 from tidings.bench.topk_player import Player
-from tidings.workloads.topk_cases import UNIFORM
-from tidings.workloads.topk_scene import Scene, scene_of
+from tidings.workloads.topk.cases import UNIFORM
+from tidings.workloads.topk.scene import Scene, scene_of
 
 
 def run(config: dict[str, Any], seed: int, say: Say) -> Rows:

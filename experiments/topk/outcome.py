@@ -16,7 +16,7 @@ from tidings.bench.topk_wire import region_bytes
 from tidings.kernels.crowds import Crowds
 from tidings.kernels.rankings import Sends
 from tidings.model.codes import Int64Array, codes_of_doubles, doubles_of_codes
-from tidings.workloads.topk_scene import Scene
+from tidings.workloads.topk.scene import Scene
 
 Say = Callable[[str], None]
 Rows = list[dict[str, Any]]

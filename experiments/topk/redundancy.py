@@ -10,8 +10,8 @@ from typing import Any
 
 from experiments.topk.outcome import Crowd, Rows, Say, play
 from tidings.bench.topk_wire import PAPER_BOX
-from tidings.workloads.topk_cases import UNIFORM
-from tidings.workloads.topk_scene import scene_of
+from tidings.workloads.topk.cases import UNIFORM
+from tidings.workloads.topk.scene import scene_of
 
 
 def run(config: dict[str, Any], seed: int, say: Say) -> Rows:

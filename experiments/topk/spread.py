@@ -6,10 +6,9 @@ from typing import Any
 
 from experiments.topk.outcome import Crowd, Rows, Say, play
 from tidings.bench.topk_wire import PAPER_BOX, PAPER_UNICAST
-from tidings.workloads.topk_cases import ANTICORRELATED, CORRELATED, UNIFORM, Case
-from tidings.workloads.topk_scene import scene_of
-from tidings.workloads.topk_scores import Steps
-from tidings.workloads.topk_spread import ClusteredRanges, clustered_places
+from tidings.workloads.topk.cases import ANTICORRELATED, CORRELATED, UNIFORM, Case
+from tidings.workloads.topk.scene import scene_of
+from tidings.workloads.topk.spread import ClusteredRanges, SmallSteps, clustered_places
 
 
 def cases(widths: list[float]) -> dict[str, Case]:
@@ -57,7 +56,7 @@ def run_steps(config: dict[str, Any], seed: int, say: Say) -> Rows:
     rows = []
     for volatility in config["volatilities"]:
         scene = scene_of(
-            Case(scores=Steps(volatility)),
+            Case(scores=SmallSteps(volatility)),
             seed=seed,
             rows=config["rows"],
             subscriptions=config["subscriptions"],

@@ -6,8 +6,8 @@ from typing import Any
 
 from experiments.topk.outcome import Crowd, Rows, Say, play
 from tidings.bench.topk_wire import PAPER_BOX, PAPER_UNICAST
-from tidings.workloads.topk_scene import scene_of
-from tidings.workloads.topk_stocks import StockCase
+from tidings.workloads.topk.scene import scene_of
+from tidings.workloads.topk.stocks import StockCase
 
 
 def run(config: dict[str, Any], seed: int, say: Say) -> Rows:

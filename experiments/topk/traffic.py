@@ -9,8 +9,8 @@ from experiments.topk.outcome import Crowd, Rows, Say, play, wire
 from tidings.bench.topk_data import TopkData
 from tidings.bench.topk_wire import PAPER_BOX, PAPER_UNICAST, unicast_bytes
 from tidings.kernels.crowds import Crowds
-from tidings.workloads.topk_cases import UNIFORM
-from tidings.workloads.topk_scene import scene_of
+from tidings.workloads.topk.cases import UNIFORM
+from tidings.workloads.topk.scene import scene_of
 
 WAYS: dict[str, tuple[bool, float | None]] = {
     "dense": (False, None),

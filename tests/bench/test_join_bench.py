@@ -29,9 +29,8 @@ from tidings.pipeline.door import Door
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.pipeline.store import TableStore
-from tidings.workloads.join_cases import BinaryCase
-from tidings.workloads.join_draws import widths
-from tidings.workloads.join_scene import BinaryScene
+from tidings.workloads.join.binary import BinaryCase, BinaryScene
+from tidings.workloads.join.draws import widths
 
 CASE = BinaryCase(r_size=150, s_size=100, join_values=10, width_a=widths(15_000.0), width_c=widths(10_000.0))
 CHANGES = 120

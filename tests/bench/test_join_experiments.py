@@ -17,7 +17,7 @@ from experiments.join.outcome import BEST, LABELS, SKYLINES, figures
 from tidings.bench.join_data import JoinData
 from tidings.families.join.choice import NAMES
 from tidings.families.registry import heard
-from tidings.workloads.join_cases import BinaryCase
+from tidings.workloads.join.binary import BinaryCase
 
 ALL = [name for name in LABELS if name != "auto"]
 CONFIG = f"""

@@ -23,8 +23,8 @@ from tidings.model.errors import UsageError
 from tidings.pipeline.door import Door
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.staged import StagedEngine as Engine
-from tidings.workloads.topk_cases import CLUSTERED, UNIFORM
-from tidings.workloads.topk_scene import Scene, scene_of
+from tidings.workloads.topk.cases import CLUSTERED, UNIFORM
+from tidings.workloads.topk.scene import Scene, scene_of
 
 CHANGES = 150
 

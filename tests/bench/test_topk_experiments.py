@@ -13,8 +13,8 @@ from experiments.topk.__main__ import EXPERIMENTS, HERE, main
 from experiments.topk.batch import coalesced
 from experiments.topk.outcome import Crowd, expected_share, groups_of, play
 from tidings.bench.topk_player import Player
-from tidings.workloads.topk_cases import UNIFORM
-from tidings.workloads.topk_scene import scene_of
+from tidings.workloads.topk.cases import UNIFORM
+from tidings.workloads.topk.scene import scene_of
 
 CONFIG = """
 seed = 1

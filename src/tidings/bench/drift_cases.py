@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tidings.bench.drift_timeline import Timeline
-from tidings.workloads.drift_all import drift_all
-from tidings.workloads.drift_radii import drift_radii
-from tidings.workloads.drift_same import SameCase, drift_same
+from tidings.workloads.drift.all import drift_all
+from tidings.workloads.drift.radii import drift_radii
+from tidings.workloads.drift.same import SameCase, drift_same
 
 ITEMS = 1_000
 _PRELUDE = 10_000

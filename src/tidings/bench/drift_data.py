@@ -19,7 +19,7 @@ from tidings.model.codes import Int64Array, codes_of_doubles
 from tidings.model.points import Event, PointBatch
 from tidings.pipeline.door import Door
 from tidings.sql import parse_catalog
-from tidings.workloads.drift_quotes import CATALOG_SQL
+from tidings.workloads.drift.quotes import CATALOG_SQL
 
 BATCH = 10_000
 _START = np.datetime64("2026-01-05T09:30:00", "us")

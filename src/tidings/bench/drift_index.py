@@ -18,7 +18,7 @@ from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import timed
 from tidings.kernels.anchors import NO_TIME
 from tidings.model.codes import Int64Array
-from tidings.workloads.drift_radii import WALK
+from tidings.workloads.drift.radii import WALK
 
 SAMPLE = 200
 """So many moves are compared with the baselines and the peers, by the number of members told."""

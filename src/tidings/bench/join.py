@@ -16,8 +16,8 @@ from tidings.bench.peers import Way, rate_within
 from tidings.bench.report import Figure
 from tidings.families.join.choice import NAMES
 from tidings.model.codes import Int64Array
-from tidings.workloads.drift_walk import FloatArray, IntArray
-from tidings.workloads.join_scene import BinaryScene
+from tidings.workloads.draws import FloatArray, IntArray
+from tidings.workloads.join.binary import BinaryScene
 
 SAMPLE = 200
 """So many insertions are compared with the peers, by whom they affect."""

@@ -19,9 +19,8 @@ from tidings.model.codes import Int64Array, codes_of_doubles
 from tidings.model.points import Event, PointBatch
 from tidings.pipeline.door import Door
 from tidings.sql import parse_catalog
-from tidings.workloads.join_cases import BinaryCase
-from tidings.workloads.join_scene import BinaryScene
-from tidings.workloads.join_tables import BINARY, repeated
+from tidings.workloads.join.binary import BinaryCase, BinaryScene
+from tidings.workloads.join.tables import BINARY, repeated
 
 BATCH = 10_000
 _R, _S = BINARY.tables

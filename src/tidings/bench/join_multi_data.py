@@ -17,8 +17,8 @@ from tidings.model.codes import BoolArray, Int64Array, codes_of_doubles
 from tidings.model.points import Event, PointBatch
 from tidings.pipeline.door import Door
 from tidings.sql import parse_catalog
-from tidings.workloads.join_multi_scene import SIGNATURES, Images, MultiScene
-from tidings.workloads.join_tables import JoinSchema, repeated
+from tidings.workloads.join.multi import SIGNATURES, Images, MultiScene
+from tidings.workloads.join.tables import JoinSchema, repeated
 
 _NONE = -1
 

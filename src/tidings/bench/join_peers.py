@@ -12,8 +12,8 @@ import numpy as np
 
 from tidings.bench.peers import AnyPeer, Peers, Way
 from tidings.model.codes import Int64Array
-from tidings.workloads.drift_walk import FloatArray, IntArray
-from tidings.workloads.join_scene import BinaryScene
+from tidings.workloads.draws import FloatArray, IntArray
+from tidings.workloads.join.binary import BinaryScene
 
 
 class Peer(AnyPeer):

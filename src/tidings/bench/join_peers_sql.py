@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from tidings.bench.join_peers import Peer
 from tidings.model.codes import Int64Array
-from tidings.workloads.drift_walk import FloatArray, IntArray
-from tidings.workloads.join_scene import BinaryScene
+from tidings.workloads.draws import FloatArray, IntArray
+from tidings.workloads.join.binary import BinaryScene
 
 _AFFECTED = """
 SELECT r.id AS row, m.id AS member FROM r JOIN members m ON r.a BETWEEN m.a_lo AND m.a_hi

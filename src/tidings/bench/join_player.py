@@ -19,7 +19,7 @@ from tidings.model.change import ChangeBatch, Op, TableChanges
 from tidings.model.codes import BoolArray, Int64Array, codes_of_doubles
 from tidings.model.message import MessageBatch
 from tidings.pipeline.store import TableStore
-from tidings.workloads.join_tables import BINARY
+from tidings.workloads.join.tables import BINARY
 
 R, S = 0, 1
 """Numbers of the sides."""

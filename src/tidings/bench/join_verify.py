@@ -19,8 +19,8 @@ from tidings.families.join.reference import answer
 from tidings.families.protocols import PlainTables
 from tidings.model.catalog import Catalog
 from tidings.sql import Compiler, parse_catalog
-from tidings.workloads.join_multi_scene import R, S, T
-from tidings.workloads.join_tables import BINARY, GENERAL, JoinSchema, JoinTable
+from tidings.workloads.join.multi import R, S, T
+from tidings.workloads.join.tables import BINARY, GENERAL, JoinSchema, JoinTable
 
 _MEMBERS, _KEYS, _LINKS, _VALUES = 10, 8, 3, 8
 _CHANGES = 100

@@ -13,8 +13,8 @@ from tidings.bench.report import Figure, Heading
 from tidings.bench.topk_data import TopkData
 from tidings.bench.topk_peers import Peer
 from tidings.model.codes import Int64Array
-from tidings.workloads.drift_walk import FloatArray
-from tidings.workloads.topk_scene import Scene
+from tidings.workloads.draws import FloatArray
+from tidings.workloads.topk.scene import Scene
 
 SAMPLE = 200
 """So many changes are compared with the peers, by the answers after them."""

@@ -15,7 +15,7 @@ from tidings.bench.timing import spent
 from tidings.bench.topk_audience import Audience
 from tidings.bench.topk_player import Player
 from tidings.model.codes import CODE_MAX, CODE_MIN, codes_of_doubles
-from tidings.workloads.topk_scene import Scene
+from tidings.workloads.topk.scene import Scene
 
 CHANGES_AT_A_TIME = 10
 

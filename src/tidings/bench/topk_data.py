@@ -19,10 +19,10 @@ from tidings.model.codes import Int64Array
 from tidings.model.points import Event, PointBatch
 from tidings.pipeline.door import Door
 from tidings.sql import parse_catalog
-from tidings.workloads.drift_walk import FloatArray
-from tidings.workloads.topk_cases import UNIFORM
-from tidings.workloads.topk_scene import Scene, scene_of
-from tidings.workloads.topk_table import ITEMS
+from tidings.workloads.draws import FloatArray
+from tidings.workloads.topk.cases import UNIFORM
+from tidings.workloads.topk.scene import Scene, scene_of
+from tidings.workloads.topk.table import ITEMS
 
 BATCH = 10_000
 

@@ -18,7 +18,7 @@ from tidings.bench.topk_wire import PAPER_BOX, PAPER_UNICAST, region_bytes, unic
 from tidings.kernels.crowds import Crowds
 from tidings.kernels.rankings import Sends
 from tidings.model.codes import Int64Array
-from tidings.workloads.topk_scene import Scene
+from tidings.workloads.topk.scene import Scene
 
 ROWS = (10_000, 1_000_000)
 KS = (1, 10, 20)

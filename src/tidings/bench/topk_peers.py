@@ -12,8 +12,8 @@ import numpy as np
 
 from tidings.bench.peers import AnyPeer, Peers, Way
 from tidings.model.codes import Int64Array
-from tidings.workloads.drift_walk import FloatArray
-from tidings.workloads.topk_scene import Scene
+from tidings.workloads.draws import FloatArray
+from tidings.workloads.topk.scene import Scene
 
 
 class Peer(AnyPeer):

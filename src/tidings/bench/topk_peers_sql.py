@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from tidings.bench.topk_peers import Peer
 from tidings.model.codes import Int64Array
-from tidings.workloads.drift_walk import FloatArray
-from tidings.workloads.topk_scene import Scene
+from tidings.workloads.draws import FloatArray
+from tidings.workloads.topk.scene import Scene
 
 _RANKED = """
 SELECT member, row, score FROM (

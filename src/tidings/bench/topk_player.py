@@ -9,7 +9,7 @@ import numpy as np
 from tidings.kernels.crowds import Crowds
 from tidings.kernels.rankings import Rankings, Sends
 from tidings.model.codes import Int64Array, codes_of_doubles
-from tidings.workloads.topk_scene import Scene
+from tidings.workloads.topk.scene import Scene
 
 
 def points_of(scene: Scene) -> Int64Array:
