@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidings.bench.join_multi_data import MultiData
+from tidings.bench.join.multi_data import MultiData
 from tidings.model.change import Op, TableChanges
 from tidings.pipeline.door import Door
 from tidings.workloads.join.multi import SIGNATURES, GeneralCase, StarCase

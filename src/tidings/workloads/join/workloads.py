@@ -18,7 +18,7 @@ PAYLOAD = BinaryCase(r_size=500, payload=1_000)
 """As in the paper's experiments with payload: with few R rows, S rows come and go often."""
 
 
-def _binary(
+def binary(
     case: BinaryCase,
     *,
     seed: int = 0,
@@ -60,7 +60,7 @@ def _multi(
     return workload_of(schema, joined, scene.ranges, lines)
 
 
-join_binary: Generator = partial(_binary, BinaryCase())
-join_payload: Generator = partial(_binary, PAYLOAD)
+join_binary: Generator = partial(binary, BinaryCase())
+join_payload: Generator = partial(binary, PAYLOAD)
 join_multi: Generator = partial(_multi, GENERAL, GeneralCase())
 join_star: Generator = partial(_multi, STAR, StarCase())
