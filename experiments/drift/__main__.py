@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments.drift import choice, mixed, plots, radii, same
+from experiments.drift import choice
+from experiments.drift.cases import arrivals, by_size
 from experiments.drift.outcome import warm_up
-from experiments.drift.summary import page
-from experiments.running import Paper
+from experiments.drift.pages import PICTURES, page
+from experiments.paper import Paper
 
-HERE = Path(__file__).parent
 EXPERIMENTS = {
-    "radii": radii.run,
-    "same": same.run,
-    "arrivals": same.run_arrivals,
-    "all": mixed.run,
-    "stocks": mixed.run_stocks,
+    "radii": by_size("radii"),
+    "same": by_size("same"),
+    "arrivals": arrivals,
+    "all": by_size("all"),
+    "stocks": by_size("stocks"),
     "choice": choice.run,
 }
-main = Paper(HERE, EXPERIMENTS, plots.draw, page, warm_up).main
+main = Paper(Path(__file__).parent, EXPERIMENTS, PICTURES, page, warm_up).main
 
 
 if __name__ == "__main__":

@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from experiments.drift.outcome import Rows, Say, play
-from tidings.bench.drift_timeline import FloatArray, Timeline
+from experiments.drift.outcome import play
+from experiments.paper import Config, Rows, Say
+from tidings.bench.drift.data import Timeline
 from tidings.families.drift.movement import roundest_between
 from tidings.model.codes import Int64Array
-from tidings.workloads.drift_radii import drift_radii
+from tidings.workloads.draws import FloatArray
+from tidings.workloads.drift.radii import drift_radii
 
 
-def run(config: dict[str, Any], seed: int, say: Say) -> Rows:
+def run(config: Config, seed: int, say: Say) -> Rows:
     size, events = config["subscriptions"], config["events"]
     timeline = Timeline.of(drift_radii(seed=seed, rows=1, subscriptions=size, changes=1 + events))
     low = timeline.member_reach

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from tidings.bench.drift_data import DriftData
-from tidings.bench.drift_player import Player
-from tidings.bench.drift_timeline import Timeline
-from tidings.bench.drift_wire import region_bytes, unicast_bytes
+from tidings.bench.drift.data import DriftData, Timeline
+from tidings.bench.drift.replay import DriftReplay, region_bytes, unicast_bytes
 from tidings.families.drift.kernels.baselines import BaselineIndex
 from tidings.families.drift.kernels.threshold_index import ABSOLUTE, NO_TIME, Touched
 from tidings.model.codes import Int64Array
-
-Say = Callable[[str], None]
-Rows = list[dict[str, Any]]
-"""Results of an experiment: a line for every point of its curves."""
 
 CHUNK = 1_000
 _GROUPED = 100
@@ -66,16 +58,16 @@ class Outcome:
 
 def play(timeline: Timeline, begin: int) -> Outcome:
     """Everything but time, from the move `begin` on."""
-    player, data = Player(timeline), DriftData(timeline)
-    player.play(begin)
-    arrivals = timeline.size - player.joined
+    replay, data = DriftReplay(timeline), DriftData(timeline)
+    replay.play(begin)
+    arrivals = timeline.size - replay.joined
     told, ranges, sizes = [], [], []
-    while player.at < timeline.moves:
-        members = player.members()
-        played = player.play(CHUNK)
-        told.append(player.told(played, members))
-        ranges.append(np.diff(played.touched.starts))
-        sizes.append(region_bytes(data, played))
+    while replay.at < timeline.moves:
+        members = replay.members()
+        moved = replay.play(CHUNK)
+        told.append(replay.told(moved, members))
+        ranges.append(np.diff(moved.touched.starts))
+        sizes.append(region_bytes(data, moved))
     return Outcome(np.concatenate(told), np.concatenate(ranges), np.concatenate(sizes), arrivals, unicast_bytes(data))
 
 
@@ -83,14 +75,14 @@ def server_us(timeline: Timeline, begin: int, events: int, strategy: str) -> flo
     """Microseconds per event that a strategy needs to find whom to tell, of the processor: blind to other work."""
     groups = -(-timeline.member_after // _GROUPED) * _GROUPED
     grouped = replace(timeline, member_after=np.minimum(groups, max(begin, timeline.moves)))
-    player = _Stopwatch(grouped, strategy)
-    player.play(begin)
-    player.seconds = 0.0
-    player.play(events)
-    return player.seconds / min(events, timeline.moves - begin) * 1e6
+    replay = _Stopwatch(grouped, strategy)
+    replay.play(begin)
+    replay.seconds = 0.0
+    replay.play(events)
+    return replay.seconds / min(events, timeline.moves - begin) * 1e6
 
 
-class _Stopwatch(Player):
+class _Stopwatch(DriftReplay):
     """Takes the time of the moves."""
 
     def __init__(self, timeline: Timeline, strategy: str) -> None:

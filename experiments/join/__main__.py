@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments.join import multi, plots, sweeps
+from experiments.join import multi
 from experiments.join.binary import warm_up
-from experiments.join.summary import page
-from experiments.running import Paper
+from experiments.join.pages import PICTURES, page
+from experiments.join.sweeps import SWEEPS
+from experiments.paper import Paper
 
+EXPERIMENTS = SWEEPS | {"general": multi.run_general, "star": multi.run_star}
 HERE = Path(__file__).parent
-EXPERIMENTS = {
-    "growth": sweeps.run_growth,
-    "database": sweeps.run_database,
-    "output": sweeps.run_output,
-    "stocks": sweeps.run_stocks,
-    "payload": sweeps.run_payload,
-    "overlap": sweeps.run_overlap,
-    "general": multi.run_general,
-    "star": multi.run_star,
-}
-main = Paper(HERE, EXPERIMENTS, plots.draw, page, warm_up).main
+main = Paper(HERE, EXPERIMENTS, PICTURES, page, warm_up).main
 
 
 if __name__ == "__main__":

@@ -9,19 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from experiments.join.crowd import Crowd, skip
 from experiments.join.outcome import OUTPUT_BYTES_PER_US, Totals, per_change, totals
-from tidings.bench.join_data import JoinData
+from experiments.join.subscribers import Subscribers, skip
+from experiments.paper import Config
+from tidings.bench.join.data import JoinData
 from tidings.families.join.choice import NAMES
 from tidings.families.protocols import Server
 from tidings.model.change import ChangeBatch, Op, TableChanges
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch
-from tidings.workloads.join_cases import BinaryCase
+from tidings.workloads.join.binary import BinaryCase
 
 R = "r"
 SLOW = ("enum-j", "enum-sj", "ref-sj:sub", "ref-sj:min")
@@ -54,7 +54,7 @@ class Sample:
         return found
 
     @staticmethod
-    def of(config: dict[str, Any]) -> Sample:
+    def of(config: Config) -> Sample:
         return Sample(config["insertions"], config["deletions"], config.get("timed", 0))
 
 
@@ -84,14 +84,14 @@ class Outcome:
 class Run:
     """The changes of some data, in their order."""
 
-    def __init__(self, crowd: Crowd, data: JoinData) -> None:
-        self._crowd, self._data = crowd, data
+    def __init__(self, people: Subscribers, data: JoinData) -> None:
+        self._people, self._data = people, data
         self._rows = [data.images(batch) for batch in data.inserts()]
         changes = ChangeBatch.concat(list(data.updates()))
         self._inserts, self._deletes = (changes.take(changes.op == op) for op in (Op.INSERT, Op.DELETE))
 
     def play(self, strategy: str, sample: Sample) -> Outcome:
-        server, is_slow = self._crowd.server(strategy, self._rows), strategy in SLOW
+        server, is_slow = self._people.server(strategy, self._rows), strategy in SLOW
         # The same for all strategies: in which order rows come and go makes a difference.
         together = max(1, min(_TOGETHER, _TOLD_TOGETHER // max(1, self._data.size), self._data.scene.r_size // 20))
         inserted, deleted = Totals(), Totals()
@@ -121,7 +121,7 @@ class Run:
         if len(changes) == 0:
             return 0.0
         seconds, sent = _timed(server, self._data.images(changes))
-        found.update(totals(sent, R, self._crowd))
+        found.update(totals(sent, R, self._people))
         return seconds
 
 
@@ -139,7 +139,7 @@ def _cuts(start: int, stop: int, step: int) -> Iterator[tuple[int, int]]:
 
 def outcomes(data: JoinData, strategies: list[str], sample: Sample) -> Iterator[tuple[str, Outcome]]:
     """What each strategy comes to."""
-    run = Run(Crowd(data.catalog, [data.points()], R), data)
+    run = Run(Subscribers(data.catalog, [data.points()], R), data)
     for strategy in strategies:
         yield strategy, run.play(strategy, sample)
 

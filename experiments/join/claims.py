@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from experiments.join.outcome import BEST, LABELS, SKYLINES, STRAWMEN, Rows, figures
+from experiments.join.outcome import BEST, LABELS, SKYLINES, STRAWMEN, figures
+from experiments.paper import Config as Said
+from experiments.paper import Rows
 from tidings.bench.report import shown
 
 _MORE = 1.1
@@ -15,9 +17,6 @@ _MORE = 1.1
 class Found(NamedTuple):
     holds: bool
     measured: str
-
-
-Said = dict[str, Any]
 
 
 class Curves:

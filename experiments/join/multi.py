@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 
-from experiments.join.crowd import Crowd
-from experiments.join.outcome import BEST, Rows, Say, Totals, per_change, totals
-from tidings.bench.join_multi_data import MultiData
+from experiments.join.outcome import BEST, Totals, per_change, totals
+from experiments.join.subscribers import Subscribers
+from experiments.paper import Config, Rows, Say
+from tidings.bench.join.multi_data import MultiData
 from tidings.families.join.decomposition import Estimate, Sample, Traffic, cheapest
 from tidings.families.join.semijoin import SemijoinServer
 from tidings.families.protocols import Server
 from tidings.model.change import Op
-from tidings.workloads.join_draws import widths
-from tidings.workloads.join_multi_cases import GeneralCase, Mix, StarCase
-from tidings.workloads.join_multi_scene import SIGNATURES, S
-from tidings.workloads.join_tables import GENERAL, STAR
+from tidings.workloads.join.draws import widths
+from tidings.workloads.join.multi import SIGNATURES, GeneralCase, Mix, S, StarCase
+from tidings.workloads.join.tables import GENERAL, STAR
 
 _TOGETHER = 50
 _TABLES = "RSTU"
@@ -36,12 +35,12 @@ class Play:
         self._center = data.schema.tables[S].name
         points = [data.points(number) for number in range(len(SIGNATURES))]
         self._forms = [batch.form for batch in points]
-        self._crowd = Crowd(data.catalog, points, self._center)
+        self._people = Subscribers(data.catalog, points, self._center)
         self._first_rows = [data.first_rows(table) for table in range(len(_TABLES))]
 
     def server(self, strategy: str) -> Server:
         """`auto` filters by the estimate from a sample, and as it likes; others as they do at first."""
-        server = self._crowd.server(strategy, self._first_rows)
+        server = self._people.server(strategy, self._first_rows)
         if strategy == AUTO and isinstance(server, SemijoinServer):
             for number, form in enumerate(self._forms):
                 sample = self.estimates(server, number)["sample"]
@@ -84,7 +83,7 @@ class Play:
         for start in range(0, scene.changes, _TOGETHER):
             for table, op, changes in self.data.changes(start, min(scene.changes, start + _TOGETHER)):
                 name = self.data.schema.tables[table].name
-                found[op].update(totals(server.change(changes), name, self._crowd))
+                found[op].update(totals(server.change(changes), name, self._people))
         return found
 
     def figures(self, found: Kinds) -> dict[str, float]:
@@ -97,7 +96,7 @@ class Play:
         return figures
 
 
-def run_general(config: dict[str, Any], seed: int, say: Say) -> Rows:
+def run_general(config: Config, seed: int, say: Say) -> Rows:
     """All decompositions, of which some are drawn at random; those of least estimated cost; and fewer or no semijoins."""
     rows: Rows = []
     for width, center_width in config["widths"]:
@@ -160,7 +159,7 @@ def _name(tables: tuple[int, ...]) -> str:
     return "".join(_TABLES[table] for table in tables)
 
 
-def run_star(config: dict[str, Any], seed: int, say: Say) -> Rows:
+def run_star(config: Config, seed: int, say: Say) -> Rows:
     """A fact table with payload and without, for narrow ranges and wide ones; insertions are of facts alone."""
     rows: Rows = []
     for (width, fact_width), payload in product(config["widths"], config["fact_payloads"]):

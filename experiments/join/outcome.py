@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from experiments.join.crowd import Crowd
+from experiments.join.subscribers import Subscribers
+from experiments.paper import Rows
 from tidings.families.join.rows import PLACED, SIDE
 from tidings.families.spec import Form
 from tidings.model.codes import Int64Array
@@ -17,9 +18,6 @@ from tidings.model.message import MessageBatch
 from tidings.model.region import Regions
 from tidings.network.wire import wire_sizes
 
-Say = Callable[[str], None]
-Rows = list[dict[str, Any]]
-"""Results of an experiment: a line for every point of its curves."""
 Totals = Counter[str]
 
 STRAWMEN = ("enum-j", "enum-sj", "rel-sel", "ref-j", "ref-j+")
@@ -46,17 +44,17 @@ OUTPUT_BYTES_PER_US = 70 / 8
 """The paper's server writes its messages at 70 Mbit/s, and counts that as processing."""
 
 
-def totals(sent: Iterable[MessageBatch], table: str, crowd: Crowd) -> Totals:
+def totals(sent: Iterable[MessageBatch], table: str, people: Subscribers) -> Totals:
     """Sums over the messages for changes of one table."""
     found: Totals = Counter()
     for messages in sent:
         if len(messages):
-            found.update(_totals(messages, table, crowd))
+            found.update(_totals(messages, table, people))
     return found
 
 
-def _totals(messages: MessageBatch, table: str, crowd: Crowd) -> dict[str, float]:
-    size, notes, reach = wire_sizes(messages), _notes(messages), crowd.reach(messages)
+def _totals(messages: MessageBatch, table: str, people: Subscribers) -> dict[str, float]:
+    size, notes, reach = wire_sizes(messages), _notes(messages), people.reach(messages)
     skylines = _skylines(messages, table)
     found = {
         "messages": len(messages),

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments.running import Paper
-from experiments.topk import batch, calls, plots, redundancy, spread, stocks, traffic
-from experiments.topk.summary import page
+from experiments.paper import Paper
+from experiments.topk import batch, lookups, traffic
+from experiments.topk.pages import PICTURES, page
 
-HERE = Path(__file__).parent
 EXPERIMENTS = {
-    "calls": calls.run,
-    "growth": calls.run_growth,
-    "redundancy": redundancy.run,
-    "traffic": traffic.run,
+    "calls": lookups.calls,
+    "growth": lookups.growth,
+    "redundancy": traffic.redundancy,
+    "traffic": traffic.traffic,
     "batch": batch.run,
-    "spread": spread.run,
-    "steps": spread.run_steps,
-    "stocks": stocks.run,
+    "spread": lookups.spread,
+    "steps": traffic.steps,
+    "stocks": traffic.stocks,
 }
-main = Paper(HERE, EXPERIMENTS, plots.draw, page).main
+HERE = Path(__file__).parent
+main = Paper(HERE, EXPERIMENTS, PICTURES, page).main
 
 
 if __name__ == "__main__":

@@ -6,28 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from experiments.topk.outcome import Crowd, Rows, Say, play
+from experiments.paper import Config, Rows, Say
+from experiments.topk.outcome import counters, play, uniform
+from tidings.bench.topk.replay import RangeSubscribers
 from tidings.kernels.rankings_net import NetRankings
 from tidings.model.codes import codes_of_doubles
-from tidings.workloads.topk_cases import UNIFORM
-from tidings.workloads.topk_scene import Scene, scene_of
-
-WAYS = ("online", "coalesced", "batch")
+from tidings.workloads.topk.scene import Scene
 
 
-def run(config: dict[str, Any], seed: int, say: Say) -> Rows:
-    size, changes = config["subscriptions"], config["changes"]
-    scene = scene_of(UNIFORM, seed=seed, rows=config["rows"], subscriptions=size, changes=changes)
-    crowd = Crowd(scene)
+def run(config: Config, seed: int, say: Say) -> Rows:
+    scene = uniform(config, seed, config["subscriptions"])
+    people = RangeSubscribers(scene)
     rows = []
     for k in config["ks"]:
         say(f"k = {k}")
         row: dict[str, Any] = {"k": k}
         for name, of_way in (("online", scene), ("coalesced", coalesced(scene))):
-            found = play(of_way.with_k(k), counts={"received": crowd.received})
+            found = play(of_way.with_k(k), counts=counters(people, "received"))
             lookups = found.lookups * of_way.changes
             row |= _figures(name, int(found.boxes.sum()), int(found.counts["received"].sum()), round(lookups))
-        rows.append(row | _net(scene.with_k(k), crowd))
+        rows.append(row | _net(scene.with_k(k), people))
     return rows
 
 
@@ -38,7 +36,7 @@ def coalesced(scene: Scene) -> Scene:
     return Scene(scene.k, scene.place, scene.score, scene.changed[last], scene.new_score[last], scene.ranges)
 
 
-def _net(scene: Scene, crowd: Crowd) -> dict[str, int]:
+def _net(scene: Scene, people: RangeSubscribers) -> dict[str, int]:
     place, rows = codes_of_doubles(scene.place), np.arange(scene.rows)
     rankings = NetRankings(scene.k)
     number = rankings.new_set()
@@ -46,7 +44,7 @@ def _net(scene: Scene, crowd: Crowd) -> dict[str, int]:
     row = scene.changed
     there = np.ones(len(row), np.bool_)
     _, sends = rankings.net(np.full(len(row), number), row, place[row], codes_of_doubles(scene.new_score), row, there)
-    received = int(crowd.received(sends, place[row]).sum())
+    received = int(people.deliveries(sends).sum())
     return _figures("batch", len(sends.box_lo), received, rankings.lookups)
 
 

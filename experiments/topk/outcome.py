@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from tidings.bench.topk_audience import Audience, boxes_per_change, first_boxes, sums
-from tidings.bench.topk_data import TopkData
-from tidings.bench.topk_player import Player, crowds_of, points_of
-from tidings.bench.topk_wire import region_bytes
+from experiments.paper import Config
+from tidings.bench.topk.data import TopkData
+from tidings.bench.topk.replay import RangeSubscribers, TopkReplay, boxes_per_change, first_boxes, region_bytes, sums
 from tidings.kernels.crowds import Crowds
 from tidings.kernels.rankings import Sends
 from tidings.model.codes import Int64Array, codes_of_doubles, doubles_of_codes
-from tidings.workloads.topk_scene import Scene
+from tidings.workloads.topk.cases import UNIFORM
+from tidings.workloads.topk.scene import Scene, scene_of
 
-Say = Callable[[str], None]
-Rows = list[dict[str, Any]]
-"""Results of an experiment: a line for every point of its curves."""
 Count = Callable[[Sends, Int64Array], Int64Array]
 """What is to be known of every change, from its sends and from where the changed rows are."""
 
@@ -53,20 +48,20 @@ def play(
     every: int = 1,
 ) -> Outcome:
     """The changes of a scene, by one way to find boxes; of so many parts of the run, only one is looked at."""
-    player = Player(scene, None if eps is None else groups_of(scene.k, eps), among)
-    rankings, place = player.rankings, codes_of_doubles(scene.place)
+    replay = TopkReplay(scene, None if eps is None else groups_of(scene.k, eps), among)
+    rankings, place = replay.rankings, codes_of_doubles(scene.place)
     lookups = snaps = 0
     boxes: list[Int64Array] = []
     counted: dict[str, list[Int64Array]] = {name: [] for name in counts or {}}
-    while player.at < scene.changes:
+    while replay.at < scene.changes:
         lookups, snaps = lookups - rankings.lookups, snaps - rankings.snaps
-        played = player.play(CHUNK)
+        made = replay.play(CHUNK)
         lookups, snaps = lookups + rankings.lookups, snaps + rankings.snaps
-        boxes.append(boxes_per_change(played.sends))
-        x = place[scene.changed[played.first : player.at]]
+        boxes.append(boxes_per_change(made.sends))
+        x = place[scene.changed[made.first : replay.at]]
         for name, count in (counts or {}).items():
-            counted[name].append(count(played.sends, x))
-        player.skip((every - 1) * CHUNK)
+            counted[name].append(count(made.sends, x))
+        replay.skip((every - 1) * CHUNK)
     changes = sum(map(len, boxes))
     return Outcome(
         changes,
@@ -77,34 +72,23 @@ def play(
     )
 
 
-class Crowd:
-    """The subscriptions of a scene as indexes, made when they are first needed."""
+def counters(people: RangeSubscribers, *names: str) -> dict[str, Count]:
+    """What is to be counted of every change, by name."""
+    every: dict[str, Count] = {
+        "affected": lambda sends, x: people.affected(sends),
+        # Messages that people get.
+        "received": lambda sends, x: people.deliveries(sends),
+        # Look-ups of the paper's unicast.
+        "bounded": people.bounded,
+        # Messages that people get by the relaxed strategy.
+        "around": lambda sends, x: people.around(x),
+    }
+    return {name: every[name] for name in names}
 
-    def __init__(self, scene: Scene) -> None:
-        self._points = points_of(scene)
 
-    @cached_property
-    def audience(self) -> Audience:
-        return Audience(self._points)
-
-    @cached_property
-    def crowds(self) -> Crowds:
-        return crowds_of(self._points)
-
-    def affected(self, sends: Sends, x: Int64Array) -> Int64Array:
-        return self.audience.affected(sends)
-
-    def received(self, sends: Sends, x: Int64Array) -> Int64Array:
-        """Messages that people get."""
-        return self.audience.deliveries(sends)
-
-    def bounded(self, sends: Sends, x: Int64Array) -> Int64Array:
-        """Look-ups of the paper's unicast."""
-        return self.audience.bounded(sends, x)
-
-    def around(self, sends: Sends, x: Int64Array) -> Int64Array:
-        """Messages that people get by the relaxed strategy."""
-        return self.audience.around(x)
+def uniform(config: Config, seed: int, subscriptions: int) -> Scene:
+    """Rows and ranges anywhere, as many rows and changes as configured."""
+    return scene_of(UNIFORM, seed=seed, rows=config["rows"], subscriptions=subscriptions, changes=config["changes"])
 
 
 def expected_share(sends: Sends) -> float:

@@ -10,23 +10,20 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tidings.bench import BENCHES, Options, drift, drift_index, drift_verify, peers
-from tidings.bench.drift_baselines import BASELINES, Baseline
-from tidings.bench.drift_cases import CASES
-from tidings.bench.drift_data import DriftData
-from tidings.bench.drift_peers import NumpyThresholds, Peer, Postgres
-from tidings.bench.drift_player import Player
-from tidings.bench.drift_timeline import Timeline
-from tidings.bench.drift_wire import region_bytes, unicast_bytes
-from tidings.bench.lines import json_lines
-from tidings.bench.peers import Peers, Way
+from tidings.bench import drift, runner
+from tidings.bench.drift import index
+from tidings.bench.drift.cases import CASES
+from tidings.bench.drift.data import DriftData, Timeline
+from tidings.bench.drift.index import BASELINES, Baseline
+from tidings.bench.drift.peers import NumpyThresholds, Postgres
+from tidings.bench.drift.replay import DriftReplay, region_bytes, unicast_bytes
+from tidings.bench.peers import Peer, Peers, Way
 from tidings.bench.postgres import find_server, server
+from tidings.bench.verify import Verified
 from tidings.cli import bench as command
-from tidings.model.errors import UsageError
-from tidings.pipeline.door import Door
-from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.workloads import find
+from tidings.workloads.drift.all import drift_all
 
 MOVES = 300
 
@@ -49,39 +46,39 @@ def _told(timeline: Timeline) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ["drift-radii", "drift-same", "drift-all", "drift-stocks"])
-def test_players_count_who_is_told(name: str) -> None:
+def test_replays_count_who_is_told(name: str) -> None:
     workload = find(name).load()(seed=3, rows=0, subscriptions=200, changes=MOVES)
     timeline = Timeline.of(workload)
-    player = Player(timeline)
+    replay = DriftReplay(timeline)
     counts: list[int] = []
-    while player.at < timeline.moves:
-        members = player.members()
-        counts += player.told(player.play(70), members).tolist()
+    while replay.at < timeline.moves:
+        members = replay.members()
+        counts += replay.told(replay.play(70), members).tolist()
     assert counts == _told(timeline)
-    assert player.joined == int(np.searchsorted(timeline.member_after, timeline.moves - 1, "right"))
+    assert replay.joined == int(np.searchsorted(timeline.member_after, timeline.moves - 1, "right"))
 
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_everybody_comes_before_what_is_measured(name: str) -> None:
     timeline = CASES[name].make(500, MOVES, 1)
-    player = Player(timeline)
-    player.settle()
-    assert player.joined == timeline.size == 500
-    assert timeline.moves - player.at >= MOVES
+    replay = DriftReplay(timeline)
+    replay.settle()
+    assert replay.joined == timeline.size == 500
+    assert timeline.moves - replay.at >= MOVES
     if name in ("same", "all"):
-        assert len(np.unique(player.anchors.runs(0).value)) > 50
+        assert len(np.unique(replay.anchors.runs(0).value)) > 50
 
 
 @pytest.mark.parametrize("name", ["radii", "same", "all"])
 @pytest.mark.parametrize("baseline", list(BASELINES))
 def test_baselines_tell_the_same(name: str, baseline: str) -> None:
     timeline = CASES[name].make(400, 2_000, 2)
-    player = Player(timeline)
-    player.settle()
-    plain = Baseline(player, baseline)
-    values = timeline.move_value[player.at :]
-    members = player.members()
-    expected = player.told(player.play(len(values)), members)
+    replay = DriftReplay(timeline)
+    replay.settle()
+    plain = Baseline(replay, baseline)
+    values = timeline.move_value[replay.at :]
+    members = replay.members()
+    expected = replay.told(replay.play(len(values)), members)
     assert expected.sum() > 100
     touched = plain.move(values)
     if baseline == "unicast":
@@ -91,41 +88,23 @@ def test_baselines_tell_the_same(name: str, baseline: str) -> None:
         assert int((stop - start).sum()) == expected.sum()
 
 
-def test_points_and_changes_are_what_the_contract_says() -> None:
-    timeline = CASES["items"].make(60, 100, 1)
-    data = DriftData(timeline)
-    door = Door(data.catalog)
-    for i in range(60):
-        door.create(f"s{i}", timeline.sql(i), 0)
-    (expected,) = door.take()
-    made = data.points()
-    assert made.form == expected.form
-    assert made.id.equals(expected.id) and made.details.equals(expected.details)
-    assert made.channel[0].equals(expected.channel[0])
-    for name in ("event", "after", "order", "coords", "home"):
-        np.testing.assert_array_equal(getattr(made, name), getattr(expected, name))
-    (first,) = data.inserts()
-    parsed = Ingest(data.catalog).parse(json_lines(first))
-    assert parsed.refused == [] and parsed.changes[0].rows.equals(first.rows)
-
-
 def test_bytes_are_those_of_the_engine() -> None:
     timeline = CASES["radii"].make(1_000, 1_000, 4)
     data = DriftData(timeline)
-    player = Player(timeline)
+    replay = DriftReplay(timeline)
     # The first move tells everybody.
-    player.settle()
-    first, members = player.at, player.members()
-    played = player.play(timeline.moves)
-    told = int(player.told(played, members).sum())
-    expected = {"region": int(region_bytes(data, played).sum()), "unicast": unicast_bytes(data) * told}
+    replay.settle()
+    first, members = replay.at, replay.members()
+    moved = replay.play(timeline.moves)
+    told = int(replay.told(moved, members).sum())
+    expected = {"region": int(region_bytes(data, moved).sum()), "unicast": unicast_bytes(data) * told}
     for strategy, size in expected.items():
         engine = Engine(data.catalog, {"drift": strategy}, counts_bytes=True)
         for i in range(timeline.size):
             engine.door.create(f"s{i}", timeline.sql(i), 0)
-        engine.feed_changes([data.batch(0, first)])
+        engine.feed_changes([data.moves(0, first)])
         before = engine.stats.message_bytes["drift"]
-        engine.feed_changes([data.batch(first, timeline.moves)])
+        engine.feed_changes([data.moves(first, timeline.moves)])
         assert engine.stats.message_bytes["drift"] - before == pytest.approx(size, rel=0.01), strategy
 
 
@@ -133,34 +112,26 @@ def test_peers_tell_the_same() -> None:
     timeline = CASES["radii"].make(2_000, 100, 5)
     expected = _told(timeline)[1:]
     values = timeline.move_value[1:]
-    assert NumpyThresholds(timeline).move(values).tolist() == expected
+    peer: Peer = NumpyThresholds(timeline)
+    peer.feed(values)
+    assert peer.found() == expected
     programs = find_server()
     if programs is None:
         pytest.skip("no PostgreSQL server here")
     with server(programs) as session:
         peer = Postgres(timeline, session)
-        assert peer.move(values).tolist() == expected
+        peer.feed(values)
+        assert peer.found() == expected
         peer.close()
 
 
-@pytest.mark.parametrize("name", list(drift_verify.LEVELS))
-def test_the_index_decides_as_defined(name: str) -> None:
-    wrong, told = drift_verify.differences(drift_verify.LEVELS[name], 5_000, 6)
-    assert wrong == 0 and told > 1_000
-
-
-def test_a_wrong_index_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drift_verify, "interval_around", lambda kind, told, least: (told - least, told + 2 * least))
-    assert drift_verify.differences(drift_verify.LEVELS["all"], 1_000, 6)[0] > 0
-
-
 def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(peers, "BUDGET_S", 0.01)
-    monkeypatch.setattr(drift, "_VERIFIED", 1)
-    monkeypatch.setattr(drift_index, "BASELINE_BUDGET_S", 0.01)
-    monkeypatch.setattr(drift_index, "_AGE", 1)
+    monkeypatch.setattr(runner, "BUDGET_S", 0.01)
+    monkeypatch.setattr(index, "BASELINE_BUDGET_S", 0.01)
+    monkeypatch.setattr(index, "_AGE", 1)
+    monkeypatch.setattr(drift.DriftBench, "verified", Verified("drift", drift_all, 1, 30))
 
-    def without_server(given: Peers[Timeline, Peer]) -> None:
+    def without_server(given: Peers) -> None:
         given.ways = [Way("numpy", "peer: numpy", 10, NumpyThresholds)]
         given.missing = ["PostgreSQL"]
 
@@ -178,9 +149,4 @@ def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert {"ratio.index", "index.radii.scan.ratio", "inline.items.routed.changes_per_s"} <= set(figures)
     sizes = {key: set(values) for key, values in figures.items() if not key.startswith("verify.")}
     assert all(found == {"1000", "2000"} for found in sizes.values())
-    assert figures["verify.same.differences"] == {"1000": 0}
-
-
-def test_mistakes_name_what_there_is() -> None:
-    with pytest.raises(UsageError, match="verify, index, inline, spark"):
-        BENCHES["drift"].load()(Options((1_000,), engines=("nonesuch",)), lambda _: None)
+    assert figures["verify.region.differences"] == {"1000": 0}

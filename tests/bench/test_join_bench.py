@@ -8,30 +8,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tidings.bench import BENCHES, Options, churn, join, join_data, join_index, join_inline, join_verify, peers
-from tidings.bench.join_data import JoinData
-from tidings.bench.join_inline import JoinRun
-from tidings.bench.join_peers import NumpyScan, Peer
-from tidings.bench.join_peers_sql import DuckDbExists
-from tidings.bench.join_player import BaseSide, Player, portions
-from tidings.bench.join_tally import Crowd, Tally, head
-from tidings.bench.lines import json_lines
+from tidings.bench import Options, churn, dataset, join, runner
+from tidings.bench.join import data as join_data
+from tidings.bench.join import index, inline
+from tidings.bench.join.data import JoinData
+from tidings.bench.join.peers import DuckDbExists, NumpyScan
+from tidings.bench.join.replay import BaseSide, JoinReplay, JoinSubscribers, Tally, head, portions
 from tidings.bench.peers import Peers, Way
-from tidings.families.join import semijoin
-from tidings.families.join.choice import NAMES
+from tidings.bench.verify import Verified
 from tidings.families.join.departures import FEW
-from tidings.families.join.skylines import Clusters, skyline_of
+from tidings.families.join.skylines import skyline_of
 from tidings.model.change import Op
-from tidings.model.errors import UsageError
 from tidings.network.wire import wire_size
 from tidings.pipeline.deliver import GatewayWork
-from tidings.pipeline.door import Door
-from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.pipeline.store import TableStore
-from tidings.workloads.join_cases import BinaryCase
-from tidings.workloads.join_draws import widths
-from tidings.workloads.join_scene import BinaryScene
+from tidings.workloads.join.binary import BinaryCase
+from tidings.workloads.join.draws import widths
+from tidings.workloads.join.workloads import join_binary
 
 CASE = BinaryCase(r_size=150, s_size=100, join_values=10, width_a=widths(15_000.0), width_c=widths(10_000.0))
 CHANGES = 120
@@ -63,26 +57,13 @@ def engine_of(data: JoinData, strategy: str) -> Engine:
     return engine
 
 
-def test_points_and_changes_are_what_the_contract_says(data: JoinData) -> None:
-    door = Door(data.catalog)
-    for i in range(data.size):
-        door.create(f"s{i}", data.sql(i), 0)
-    (expected,) = door.take()
-    made = data.points()
-    assert made.form == expected.form and made.channel == expected.channel == ()
-    assert made.id.equals(expected.id) and made.details.equals(expected.details)
-    for name in ("event", "after", "order", "coords", "home"):
-        np.testing.assert_array_equal(getattr(made, name), getattr(expected, name))
-    first, second, updates = *data.inserts(), *data.updates()
-    for batch in (first, second):
-        parsed = Ingest(data.catalog).parse(json_lines(batch))
-        assert parsed.refused == [] and parsed.changes[0].rows.equals(batch.rows)
-    assert updates.seq[0] == second.seq[-1] + 1 == first.seq[-1] + data.scene.r_size + 1
+def test_images_are_those_of_the_table(data: JoinData) -> None:
+    _, second, updates = *data.inserts(), *data.updates()
     store = TableStore(data.catalog.table("r"))
     store.replay(second)
-    expected_images, refused = store.apply(updates)
+    expected, refused = store.apply(updates)
     images = data.images(updates)
-    assert refused == [] and images.before.equals(expected_images.before) and images.after.equals(expected_images.after)
+    assert refused == [] and images.before.equals(expected.before) and images.after.equals(expected.after)
 
 
 def test_streams_begin_with_rows_that_fit_into_a_batch(data: JoinData) -> None:
@@ -98,14 +79,14 @@ def test_affected_are_those_of_the_definition(data: JoinData) -> None:
     rows = data.scene.changed[data.scene.is_insert]
     expected = [affected(data, row) for row in rows.tolist()]
     assert sum(map(len, expected)) > CHANGES
-    assert [found.tolist() for found in join_index.sample(data, CHANGES // 2)] == expected
+    assert [found.tolist() for found in index.affected_by(data, CHANGES // 2)] == expected
 
 
 @pytest.mark.parametrize("strategy", ["ref-sj:clu", "ref-sj:tup+", "enum-sj"])
 def test_tallies_count_what_is_sent(data: JoinData, strategy: str) -> None:
     (changes,) = portions(data, CHANGES, CHANGES)
-    sent = Player(data, strategy).play(changes)
-    tally, crowd = Tally.of(data.space, changes, sent), Crowd(data)
+    sent = JoinReplay(data, strategy).play(changes)
+    tally, crowd = Tally.of(data.space, changes, sent), JoinSubscribers(data)
     assert tally.messages.sum() == sum(map(len, sent)) and tally.bytes.sum() == sum(map(wire_size, sent))
     assert tally.boxes.sum() == sum(len(batch.regions.lo) for batch in sent)
     by_seq = Counter(seq for batch in sent for seq in batch.seq.tolist())
@@ -133,7 +114,7 @@ def test_the_base_side_alone_has_the_boxes_of_the_server(data: JoinData) -> None
     (updates,), (changes,) = data.updates(), portions(data, CHANGES, CHANGES)
     base = BaseSide(data, skyline_of("clu"))
     rows = base.arrive(updates)
-    tally = Tally.of(data.space, changes, Player(data, "ref-sj:clu").play(changes))
+    tally = Tally.of(data.space, changes, JoinReplay(data, "ref-sj:clu").play(changes))
     assert base.play(rows) == (tally.points + (1 - tally.insertions)).sum()
     assert len(base.draw(rows.insertions())) == tally.points.sum() > CHANGES
 
@@ -141,7 +122,7 @@ def test_the_base_side_alone_has_the_boxes_of_the_server(data: JoinData) -> None
 @pytest.mark.parametrize("strategy", ["auto", "ref-sj:clu", "ref-sj:min", "rel-sel", "ref-j+", "enum-j"])
 def test_bytes_are_those_of_the_engine(data: JoinData, strategy: str) -> None:
     (changes,) = portions(data, CHANGES, CHANGES)
-    tally = Tally.of(data.space, changes, Player(data, strategy).play(changes))
+    tally = Tally.of(data.space, changes, JoinReplay(data, strategy).play(changes))
     engine = engine_of(data, strategy)
     before = engine.stats.message_bytes.get("join", 0), engine.stats.messages.get("join", 0)
     engine.feed_changes(list(data.updates()))
@@ -164,9 +145,9 @@ def test_the_inline_run_is_the_engine(data: JoinData, strategy: str) -> None:
     expected = engine.feed_changes(list(data.updates())).notifications
     sent = engine.stats.messages["join"] - before
     assert sent > CHANGES / 2 and len(expected) > CHANGES
-    without = JoinRun(data, strategy, has_views=False)
+    without = inline.run_of(data, strategy, has_views=False)
     assert sum(map(len, without.route(list(data.updates())))) == sent and not without.snapshots
-    run = JoinRun(data, strategy, has_views=True)
+    run = inline.run_of(data, strategy, has_views=True)
     run.gateway.apply(GatewayWork(run.points, [], run.snapshots))
     messages = run.route(list(data.updates()))
     assert sum(map(len, messages)) == sent
@@ -178,73 +159,39 @@ def test_the_inline_run_is_the_engine(data: JoinData, strategy: str) -> None:
 def test_peers_find_the_same_people(make: type[NumpyScan], data: JoinData) -> None:
     peer, scene = make(data.scene), data.scene
     row = scene.changed[:30]
-    peer.find(scene.r_b[row], scene.r_a[row])
-    assert [found.tolist() for found in peer.found()] == [affected(data, i) for i in row.tolist()]
-    peer.find(scene.r_b[row[:1]], scene.r_a[row[:1]])
-    assert [found.tolist() for found in peer.found()] == [affected(data, int(row[0]))]
+    peer.feed((scene.r_b[row], scene.r_a[row]))
+    assert peer.found() == [affected(data, i) for i in row.tolist()]
+    peer.feed((scene.r_b[row[:1]], scene.r_a[row[:1]]))
+    assert peer.found() == [affected(data, int(row[0]))]
     peer.close()
 
 
 def test_a_peer_that_differs_is_noticed(data: JoinData, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "BUDGET_S", 0.01)
+    monkeypatch.setattr(runner, "BUDGET_S", 0.01)
     monkeypatch.setattr(join, "SAMPLE", 20)
+    monkeypatch.setattr(runner, "SAMPLE", 20)
     bench = join.JoinBench(Options((data.size,)), data.size, lambda _: None)
     bench.data = data
     narrower = replace(data.scene, ranges=data.scene.ranges + np.array([3_000.0, 0.0, 0.0, 0.0]))
-    way: Way[BinaryScene, Peer] = Way("numpy", "peer: numpy", 10, NumpyScan)
-    assert bench.rate(NumpyScan(data.scene), way) > 0
-    with pytest.raises(AssertionError, match="20 insertions are not ours"):
-        bench.rate(NumpyScan(narrower), way)
-
-
-def test_everybody_has_the_right_answer_by_every_strategy() -> None:
-    found = join_verify.differences(NAMES, 200, 6)
-    assert set(found) == set(NAMES)
-    assert {wrong for wrong, _ in found.values()} == {0}
-    assert len(set(found.values())) == 1 and min(told for _, told in found.values()) > 100
-
-
-def test_wrong_skylines_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Clusters._points
-
-    def every_second(self, question, row, cell, pair, mark):  # type: ignore[no-untyped-def]
-        pair, points = right(self, question, row, cell, pair, mark)
-        return pair[::2], points[::2]
-
-    monkeypatch.setattr(Clusters, "_points", every_second)
-    assert join_verify.differences(("ref-sj:clu",), 200, 6)["ref-sj:clu"][0] > 0
-
-
-def test_missing_exposures_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(semijoin.SemijoinServer, "_exposed", lambda *_: iter(()))
-    assert join_verify.differences(("ref-sj:tup",), 200, 6)["ref-sj:tup"][0] > 0
-
-
-def test_what_is_told_for_nothing_is_noticed() -> None:
-    expected = {(0, "s"): Counter(), (2, "s"): Counter([(1,)])}
-    first = {"subscription": "s", "seq": 0, "snapshot": True, "changes": []}
-    right = {"subscription": "s", "seq": 2, "snapshot": False, "changes": [{"op": "insert", "row": {"id": 1}}]}
-    assert join_verify.compare(expected, [first, right]) == (0, 2)
-    nothing = {**right, "seq": 3, "changes": [{"op": "update", "old": {"id": 1}, "row": {"id": 1}}]}
-    assert join_verify.compare(expected, [first, right, nothing]) == (1, 3)
-    assert join_verify.compare(expected, [first]) == (1, 1)
-    ghost = {**right, "changes": [*right["changes"], {"op": "delete", "row": {"id": 7}}]}  # type: ignore[misc]
-    assert join_verify.compare(expected, [first, ghost]) == (1, 2)
+    way = Way("numpy", "peer: numpy", 10, NumpyScan)
+    assert runner.rate_of(bench, NumpyScan(data.scene), way) > 0
+    with pytest.raises(AssertionError, match="in 20 changes is not ours"):
+        runner.rate_of(bench, NumpyScan(narrower), way)
 
 
 def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "BUDGET_S", 0.01)
-    monkeypatch.setattr(join_index, "BUDGET_S", 0.01)
-    monkeypatch.setattr(join_inline, "TOLD_BUDGET_S", 0.01)
-    monkeypatch.setattr(join_inline, "VIEWS_MAX", 1_200)
-    monkeypatch.setattr(join_inline, "_NEW", 200)
+    monkeypatch.setattr(runner, "BUDGET_S", 0.01)
+    monkeypatch.setattr(index, "BUDGET_S", 0.01)
+    monkeypatch.setattr(inline, "TOLD_BUDGET_S", 0.01)
+    monkeypatch.setattr(inline, "VIEWS_MAX", 1_200)
+    monkeypatch.setattr(inline, "_NEW", 200)
     monkeypatch.setattr(churn.Churn, "FROM_SQL", 100)
     monkeypatch.setattr(churn, "_SINGLES", 20)
-    monkeypatch.setattr(join_data, "BATCH", 500)
+    monkeypatch.setattr(dataset, "BATCH", 500)
     monkeypatch.setattr(join_data, "BinaryCase", lambda: CASE)
-    monkeypatch.setattr(join, "NAMES", ("auto", "ref-sj:clu"))
+    monkeypatch.setattr(join.JoinBench, "verified", Verified("join", join_binary, 20, 10))
 
-    def without_servers(given: Peers[BinaryScene, Peer]) -> None:
+    def without_servers(given: Peers) -> None:
         given.ways = [Way("numpy", "peer: numpy", 10, NumpyScan, 1_000)]
         given.missing = ["pyspark"]
 
@@ -262,8 +209,3 @@ def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     assert figures["verify.ref-sj:clu.differences"] == {"1000": 0} and set(figures["ratio.peers"]) == {"1000"}
     assert any("affected by 200 insertions as ours" in note for note in report.notes)
     assert any("not installed: pyspark" in note for note in report.notes)
-
-
-def test_mistakes_name_what_there_is() -> None:
-    with pytest.raises(UsageError, match="verify, index, inline, spark"):
-        BENCHES["join"].load()(Options((1_000,), engines=("nonesuch",)), lambda _: None)

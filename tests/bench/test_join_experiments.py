@@ -12,12 +12,12 @@ import pytest
 from experiments.join.__main__ import EXPERIMENTS, HERE, main
 from experiments.join.binary import R, Run, Sample
 from experiments.join.claims import check
-from experiments.join.crowd import Crowd, brokers_of
 from experiments.join.outcome import BEST, LABELS, SKYLINES, figures
-from tidings.bench.join_data import JoinData
+from experiments.join.subscribers import Subscribers, brokers_of
+from tidings.bench.join.data import JoinData
 from tidings.families.join.choice import NAMES
 from tidings.families.registry import heard
-from tidings.workloads.join_cases import BinaryCase
+from tidings.workloads.join.binary import BinaryCase
 
 ALL = [name for name in LABELS if name != "auto"]
 CONFIG = f"""
@@ -125,7 +125,7 @@ def test_payloads_cost_what_they_would(strategy: str) -> None:
     for payload in (0, 70):
         case = BinaryCase(r_size=300, s_size=200, join_values=10, payload=payload)
         data = JoinData.make(500, SAMPLE.changes, 2, case)
-        outcomes.append(Run(Crowd(data.catalog, [data.points()], R), data).play(strategy, SAMPLE))
+        outcomes.append(Run(Subscribers(data.catalog, [data.points()], R), data).play(strategy, SAMPLE))
     without, with_payload = outcomes
     for name in ("sent", "carried", "delivered"):
         expected = without.inserted[name] + 70 * without.inserted[f"{name}_notes"]
@@ -135,7 +135,7 @@ def test_payloads_cost_what_they_would(strategy: str) -> None:
 def test_what_is_not_told_still_happens() -> None:
     """Whatever part of the deletions is looked at, insertions come to the same."""
     data = JoinData.make(500, SAMPLE.changes, 2, BinaryCase(r_size=60, s_size=200, join_values=10))
-    run = Run(Crowd(data.catalog, [data.points()], R), data)
+    run = Run(Subscribers(data.catalog, [data.points()], R), data)
     few, all_of_them = (run.play(BEST, Sample(30, deletions)) for deletions in (3, 30))
     assert few.inserted == all_of_them.inserted and 0 < few.deleted["messages"] <= 3 < all_of_them.deleted["messages"]
 
@@ -148,12 +148,12 @@ def test_told_deletions_are_as_many_as_asked_for() -> None:
 def test_reach_is_what_regions_say(strategy: str) -> None:
     data = JoinData.make(300, 40, 5, BinaryCase(r_size=80, s_size=100, join_values=6))
     points = data.points()
-    crowd = Crowd(data.catalog, [points], R, brokers=7)
-    server = crowd.server(strategy, map(data.images, data.inserts()))
+    people = Subscribers(data.catalog, [points], R, brokers=7)
+    server = people.server(strategy, map(data.images, data.inserts()))
     owner, messages = brokers_of(points.coords, 7), 0
     for batch in data.updates():
         for sent in server.change(data.images(batch)):
-            found = crowd.reach(sent)
+            found = people.reach(sent)
             (sent,) = heard(sent, data.catalog)
             for i in range(len(sent)):
                 told = [number for number, at in enumerate(points.coords.tolist()) if sent.regions.contains(i, at)]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidings.bench.join_multi_data import MultiData
+from tidings.bench.join.multi_data import MultiData
 from tidings.model.change import Op, TableChanges
 from tidings.pipeline.door import Door
-from tidings.workloads.join_multi_cases import GeneralCase, StarCase
-from tidings.workloads.join_multi_scene import SIGNATURES
-from tidings.workloads.join_tables import GENERAL, STAR, change_lines
+from tidings.workloads.join.multi import SIGNATURES, GeneralCase, StarCase
+from tidings.workloads.join.tables import GENERAL, STAR, change_lines
 
 CASES = {"general": (GENERAL, GeneralCase().sized(40)), "star": (STAR, StarCase(shares=(1, 2, 1, 1)).sized(100))}
 

@@ -11,13 +11,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tidings.bench import Options, mix, mix_peers, mix_run, mix_spark
-from tidings.bench.mix_data import CASES, Batch, MixData
-from tidings.bench.mix_duckdb import DuckDb
-from tidings.bench.mix_numpy import NumpyShapes
-from tidings.bench.mix_peers import Peer, Way
-from tidings.bench.mix_run import Running, batches_timed, batches_warm, changes_needed
-from tidings.bench.mix_select import Range, Selection
+from tidings.bench import Options, mix
+from tidings.bench.mix import inline, peers, spark
+from tidings.bench.mix.data import CASES, Batch, MixData
+from tidings.bench.mix.inline import Running, batches_timed, batches_warm, changes_needed
+from tidings.bench.mix.peers import MixPeer, MixWay
+from tidings.bench.mix.recompute import DuckDb
+from tidings.bench.mix.scan import NumpyShapes
+from tidings.bench.mix.selections import Range, Selection
 from tidings.bench.report import Heading
 from tidings.cli import bench as command
 from tidings.model.errors import UsageError
@@ -25,8 +26,8 @@ from tidings.sql import parse_catalog
 from tidings.workloads.market import CATALOG_SQL
 
 _WAYS = [
-    Way("numpy", "numpy", NumpyShapes, is_for_mixes=False),
-    Way("duckdb", "DuckDB", DuckDb, is_for_mixes=True),
+    MixWay("numpy", "numpy", NumpyShapes, is_for_mixes=False),
+    MixWay("duckdb", "DuckDB", DuckDb, is_for_mixes=True),
 ]
 
 
@@ -38,13 +39,14 @@ def _lines(running: Running, batch: Batch) -> list[bytes]:
     return b"".join(running.feed(batch)[1]).splitlines()
 
 
-def _both(data: MixData, peer: Peer, sizes: list[int]) -> list[tuple[list[bytes], list[bytes]]]:
+def _both(data: MixData, peer: MixPeer, sizes: list[int]) -> list[tuple[list[bytes], list[bytes]]]:
     """Lines of the engine and of the peer, for batches of these sizes in turn."""
     running, found = Running(data), []
     peer.fill(data.filling)
     for size in sizes:
         for batch in running.batches(1, size):
-            found.append((_lines(running, batch), peer.feed(batch.lines).splitlines()))
+            peer.feed(batch.lines)
+            found.append((_lines(running, batch), peer.found()))
     peer.close()
     return found
 
@@ -133,14 +135,14 @@ def test_small_batches_are_repeated_until_there_are_enough() -> None:
     assert [batches_timed(size, 100_000) for size in mix.BATCHES] == [2_000, 200, 20, 5, 5]
     assert [batches_timed(size, 300) for size in mix.BATCHES] == [300, 30, 3, 1, 1]
     assert all(batches_warm(size) >= 1 for size in mix.BATCHES)
-    assert changes_needed((1, 10), 50) == mix_run.SAMPLE + 20 + 50 + 10 * (20 + 5)
+    assert changes_needed((1, 10), 50) == inline.SAMPLE + 20 + 50 + 10 * (20 + 5)
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mix_run, "BUDGET_S", 0.5)
-    monkeypatch.setattr(mix_run, "_WARM_CHANGES", 2)
-    monkeypatch.setattr(mix_peers, "BUDGET_S", 0.2)
+    monkeypatch.setattr(inline, "BUDGET_S", 0.5)
+    monkeypatch.setattr(inline, "_WARM_CHANGES", 2)
+    monkeypatch.setattr(peers, "BUDGET_S", 0.2)
     monkeypatch.setattr(mix, "CHURN", 600)
     monkeypatch.setattr(mix, "_TINY", 20)
     monkeypatch.setattr(mix, "_TINY_CHANGES", 2)
@@ -187,7 +189,7 @@ def test_the_command_measures_one_case_alone(tmp_path: Path) -> None:
     assert not any("batch1." in key or "peer" in key for key in keys)
 
 
-class _Slow(Peer):
+class _Slow(MixPeer):
     """A peer for which one change takes a while, and that is wrong when told to be."""
 
     def __init__(self, data: MixData, text: bytes | None = None) -> None:
@@ -199,31 +201,31 @@ class _Slow(Peer):
     def fill(self, lines: Any) -> None:
         self._numpy.fill(lines)
 
-    def feed(self, lines: Any) -> bytes:
+    def notifications(self, lines: Any) -> bytes:
         self.batches.append(len(lines))
-        return self._numpy.feed(lines) if self._text is None else self._text
+        return self._numpy.notifications(lines) if self._text is None else self._text
 
 
 @pytest.mark.parametrize("is_per_change", [True, False])
 def test_a_peer_without_time_gets_smaller_batches_and_says_so(
     is_per_change: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mix_peers, "BUDGET_S", 0.002 if is_per_change else 0.0)
+    monkeypatch.setattr(peers, "BUDGET_S", 0.002 if is_per_change else 0.0)
     data = _data("select", 500, 3_000)
     slow = _Slow(data)
     slow.is_per_change = is_per_change
-    compared = mix_peers.Compared(CASES["select"], data, None, lambda _: None)
-    compared.run(Way("slow", "a slow peer", lambda _: slow, is_for_mixes=False), (1, 1_000), 100_000)
+    compared = peers.Compared(CASES["select"], data, None, lambda _: None)
+    compared.run(MixWay("slow", "a slow peer", lambda _: slow, is_for_mixes=False), (1, 1_000), 100_000)
     assert max(slow.batches[1:]) < 1_000
     assert any("a slow peer: for batches of 1,000 measured with" in note for note in compared.notes)
 
 
 def test_a_peer_with_other_lines_is_found_out() -> None:
     data = _data("select", 500, 200)
-    ours = mix_run.measure(data, (1,), 5, Heading("x", "x"), lambda _: None)
+    ours = inline.measure(data, (1,), 5, Heading("x", "x"), lambda _: None)
     assert ours.sample
-    compared = mix_peers.Compared(CASES["select"], data, ours, lambda _: None)
-    way = Way("wrong", "a wrong peer", lambda given: _Slow(given, b"{}\n"), is_for_mixes=False)
+    compared = peers.Compared(CASES["select"], data, ours, lambda _: None)
+    way = MixWay("wrong", "a wrong peer", lambda given: _Slow(given, b"{}\n"), is_for_mixes=False)
     with pytest.raises(AssertionError, match="a wrong peer"):
         compared.run(way, (1,), 5)
 
@@ -243,17 +245,17 @@ def test_mistakes_name_what_there_is() -> None:
 
 @pytest.mark.spark
 def test_spark_is_measured_by_batch_and_its_peer_makes_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tidings.bench.mix_foreach import SparkForeachBatch
+    from tidings.bench.mix.foreach import SparkForeachBatch
     from tidings.spark.session import spark_session
 
-    monkeypatch.setattr(mix_spark, "LARGE", 300)
-    monkeypatch.setattr(mix_spark, "SMALL", 20)
-    monkeypatch.setattr(mix_spark, "_LARGE_BATCHES", 2)
-    monkeypatch.setattr(mix_spark, "_SMALL_BATCHES", 2)
-    monkeypatch.setattr(mix_spark, "CHANGES", 2 * 300 + 2 * 20)
+    monkeypatch.setattr(spark, "LARGE", 300)
+    monkeypatch.setattr(spark, "SMALL", 20)
+    monkeypatch.setattr(spark, "_LARGE_BATCHES", 2)
+    monkeypatch.setattr(spark, "_SMALL_BATCHES", 2)
+    monkeypatch.setattr(spark, "CHANGES", 2 * 300 + 2 * 20)
     with spark_session("mix", "local[2]") as session:
         data = _data("select", 200, 700, has_churn=True)
-        figures = {f.key: f.value for f in mix_spark.measure(data, Heading("m", "m"), lambda _: None)}
+        figures = {f.key: f.value for f in spark.measure(data, Heading("m", "m"), lambda _: None)}
         assert set(figures) > {"m.changes_per_s", "m.first_s", "m.small_s", "m.notifications"}
         assert all(value > 0 for value in figures.values())
         assert figures["m.first_s"] < figures["m.first_after_s"]

@@ -11,17 +11,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tidings.bench import BENCHES, Options, find, peers, select
-from tidings.bench.lines import json_lines
+from tidings.bench import BENCHES, Options, find, runner, select
 from tidings.bench.peers import Peers, Way
 from tidings.bench.report import Figure, Report, short, shown
-from tidings.bench.select_data import SelectData, kind_numbers
-from tidings.bench.select_inline import SAMPLE, measure
-from tidings.bench.select_peers import DuckDbJoin, NumpyByKind, NumpyScan, Peer
+from tidings.bench.runner import SAMPLE
+from tidings.bench.select.data import SelectData, kind_numbers
+from tidings.bench.select.peers import DuckDbJoin, NumpyScan
 from tidings.cli import bench as command
 from tidings.model.errors import UsageError
-from tidings.pipeline.door import Door
-from tidings.pipeline.ingest import Ingest
 
 
 @pytest.fixture(scope="module")
@@ -41,52 +38,33 @@ def _brute_force(data: SelectData, count: int) -> list[int]:
     ]
 
 
-def test_points_are_what_the_door_would_give(data: SelectData) -> None:
-    door = Door(data.catalog)
-    for i in range(50):
-        door.create(f"s{i}", data.sql(i), 0)
-    (expected,) = door.take()
-    made = data.points().take(np.arange(50))
-    assert made.form == expected.form
-    assert made.id.equals(expected.id) and made.details.equals(expected.details)
-    assert [a.equals(b) for a, b in zip(made.channel, expected.channel, strict=True)] == [True]
-    for name in ("event", "after", "order", "coords", "home"):
-        np.testing.assert_array_equal(getattr(made, name), getattr(expected, name))
-
-
 def test_one_subscription_in_ten_thousand_matches() -> None:
-    data = SelectData.make(200_000, 10_000, seed=0)
-    counts = NumpyByKind(data).counts(next(data.updates()).rows.slice(0, 500))
-    assert 18 < counts.mean() < 22
-
-
-def test_json_lines_are_the_same_changes(data: SelectData) -> None:
-    batch = next(data.updates())
-    parsed = Ingest(data.catalog).parse(json_lines(batch))
-    assert parsed.refused == []
-    assert parsed.changes[0].rows.equals(batch.rows)
-    np.testing.assert_array_equal(parsed.changes[0].seq, batch.seq)
+    peer = NumpyScan(SelectData.make(200_000, 10_000, seed=0), is_by_kind=True)
+    peer.feed(next(SelectData.make(1, 10_000, seed=0).updates()).rows.slice(0, 500))
+    assert 18 < np.mean(peer.found()) < 22
 
 
 def test_matches_agree_with_brute_force(data: SelectData) -> None:
     expected = _brute_force(data, SAMPLE)
     assert sum(expected) > 20
-    measured = measure(data, lambda _: None)
-    assert measured.sample_counts is not None and measured.sample_counts.tolist() == expected
+    bench = select.SelectBench(Options((data.size,)), data.size, lambda _: None)
+    bench.given = data
+    figures = {figure.key: figure.value for figure in bench.inline()}
+    assert bench.expected == expected
     rows = next(data.updates()).rows.slice(0, SAMPLE)
     assert kind_numbers(rows).tolist() == [int(kind[1:]) for kind in rows.column("kind").to_pylist()]
-    for peer in (NumpyScan(data), NumpyByKind(data), DuckDbJoin(data)):
-        assert peer.counts(rows).tolist() == expected
+    for peer in (NumpyScan(data), NumpyScan(data, is_by_kind=True), DuckDbJoin(data)):
+        peer.feed(rows)
+        assert peer.found() == expected
         peer.close()
-    figures = {figure.key: figure.value for figure in measured.figures}
     assert min(figures.values()) >= 0 or figures["inline.memory.rss"] == min(figures.values())
     assert 50 < figures["inline.memory.index"] < 1_000
 
 
 def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(peers, "BUDGET_S", 0.01)
+    monkeypatch.setattr(runner, "BUDGET_S", 0.01)
 
-    def without_spark(given: Peers[SelectData, Peer]) -> None:
+    def without_spark(given: Peers) -> None:
         given.ways = [Way("numpy.scan", "numpy", 10, NumpyScan), Way("duckdb.10k", "DuckDB", 10_000, DuckDbJoin)]
 
     monkeypatch.setattr(select.SelectBench, "add_peers", without_spark)
@@ -117,6 +95,12 @@ def test_report_shows_sizes_and_growth() -> None:
     ]
     assert [short(n) for n in (10_000, 1_500, 2_000_000)] == ["10k", "1500", "2M"]
     assert [shown(x) for x in (1234567.0, 12.34, 0.1234, None)] == ["1,234,567", "12.3", "0.123", "-"]
+
+
+@pytest.mark.parametrize("name", ["drift", "topk", "join"])
+def test_unknown_engines_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="verify, index, inline, spark"):
+        BENCHES[name].load()(Options((1_000,), engines=("nonesuch",)), lambda _: None)
 
 
 def test_mistakes_name_what_there_is() -> None:

@@ -5,26 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidings.bench import BENCHES, Options, peers, topk, topk_data, topk_index, topk_verify
-from tidings.bench.lines import json_lines
+from tidings.bench import Options, dataset, runner, topk
 from tidings.bench.peers import Peers, Way
-from tidings.bench.topk_audience import Audience
-from tidings.bench.topk_baselines import BASELINES
-from tidings.bench.topk_data import TopkData
-from tidings.bench.topk_inline import TopkRun
-from tidings.bench.topk_peers import NumpyHeld, Peer
-from tidings.bench.topk_peers_sql import DuckDbAffected, DuckDbWindow
-from tidings.bench.topk_player import Player, crowds_of, points_of
-from tidings.bench.topk_wire import region_bytes, unicast_bytes
-from tidings.kernels.rankings import Rankings
+from tidings.bench.topk import index
+from tidings.bench.topk.data import TopkData
+from tidings.bench.topk.index import BASELINES
+from tidings.bench.topk.peers import DuckDbAffected, DuckDbWindow, NumpyHeld
+from tidings.bench.topk.replay import RangeSubscribers, TopkReplay, region_bytes, unicast_bytes
+from tidings.bench.verify import Verified
 from tidings.model.change import Op
 from tidings.model.codes import codes_of_doubles
-from tidings.model.errors import UsageError
-from tidings.pipeline.door import Door
-from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.staged import StagedEngine as Engine
-from tidings.workloads.topk_cases import CLUSTERED, UNIFORM
-from tidings.workloads.topk_scene import Scene, scene_of
+from tidings.workloads.topk.cases import CLUSTERED, UNIFORM, topk_uniform
+from tidings.workloads.topk.scene import Scene, scene_of
 
 CHANGES = 150
 
@@ -61,66 +54,47 @@ def told(scene: Scene) -> tuple[list[int], list[int]]:
     return affected, messages
 
 
-def test_audiences_are_counted_right(scene: Scene) -> None:
-    audience = Audience(points_of(scene))
-    played = Player(scene).play(1_000)
+def test_people_are_counted_right(scene: Scene) -> None:
+    people = RangeSubscribers(scene)
+    played = TopkReplay(scene).play(1_000)
     assert len(played) == CHANGES
     affected, messages = told(scene)
     assert sum(affected) > CHANGES
-    assert audience.affected(played.sends).tolist() == affected
-    assert audience.deliveries(played.sends).tolist() == messages
+    assert people.affected(played.sends).tolist() == affected
+    assert people.deliveries(played.sends).tolist() == messages
     place = scene.place[scene.changed]
     around = ((scene.ranges[:, :1] <= place) & (place <= scene.ranges[:, 1:])).sum(axis=0)
-    assert audience.around(codes_of_doubles(place)).tolist() == around.tolist()
-    bounded = audience.bounded(played.sends, codes_of_doubles(place))
+    assert people.around(codes_of_doubles(place)).tolist() == around.tolist()
+    bounded = people.bounded(played.sends, codes_of_doubles(place))
     assert (bounded >= affected).all() and (bounded <= around).all() and bounded.sum() > sum(affected)
 
 
 def test_for_one_row_regions_are_their_own_bounds(scene: Scene) -> None:
-    audience, first = Audience(points_of(scene)), scene.with_k(1)
-    sends = Player(first).play(CHANGES).sends
+    people, first = RangeSubscribers(scene), scene.with_k(1)
+    sends = TopkReplay(first).play(CHANGES).sends
     x = codes_of_doubles(scene.place[scene.changed])
-    assert audience.bounded(sends, x).tolist() == audience.affected(sends).tolist()
+    assert people.bounded(sends, x).tolist() == people.affected(sends).tolist()
 
 
 def test_sparse_reaches_the_same_people_with_no_more_boxes(scene: Scene) -> None:
-    points = points_of(scene)
-    audience = Audience(points)
-    dense, sparse = Player(scene).play(CHANGES).sends, Player(scene, among=crowds_of(points)).play(CHANGES).sends
-    assert audience.deliveries(sparse).tolist() == audience.deliveries(dense).tolist()
-    assert audience.affected(sparse).tolist() == audience.affected(dense).tolist()
+    people = RangeSubscribers(scene)
+    dense, sparse = TopkReplay(scene).play(CHANGES).sends, TopkReplay(scene, among=people.crowds).play(CHANGES).sends
+    assert people.deliveries(sparse).tolist() == people.deliveries(dense).tolist()
+    assert people.affected(sparse).tolist() == people.affected(dense).tolist()
     assert len(sparse.box_lo) < len(dense.box_lo)
     # Boxes that hold nobody are not sent.
-    empty = audience.forest.count(
+    empty = people.forest.count(
         np.zeros(len(sparse.box_lo), np.int64), sparse.box_lo, sparse.box_hi, np.arange(len(sparse.box_lo) + 1)
     )
     assert empty.min() > 0
 
 
 def test_baselines_find_whom_they_should(scene: Scene) -> None:
-    audience = Audience(points_of(scene))
-    unicast, relax = (BASELINES[name](scene, audience) for name in ("unicast", "relax"))
+    people = RangeSubscribers(scene)
+    unicast, relax = (BASELINES[name](scene, people) for name in ("unicast", "relax"))
     assert [unicast(1) for _ in range(CHANGES)] == told(scene)[1]
-    around = audience.around(codes_of_doubles(scene.place[scene.changed]))
+    around = people.around(codes_of_doubles(scene.place[scene.changed]))
     assert [relax(1) for _ in range(CHANGES)] == around.tolist()
-
-
-def test_points_and_changes_are_what_the_contract_says() -> None:
-    data = TopkData.make(60, 100, 1, rows=50)
-    door = Door(data.catalog)
-    for i in range(60):
-        door.create(f"s{i}", data.sql(i), 0)
-    (expected,) = door.take()
-    made = data.points()
-    assert made.form == expected.form and made.channel == expected.channel == ()
-    assert made.id.equals(expected.id) and made.details.equals(expected.details)
-    for name in ("event", "after", "order", "coords", "home"):
-        np.testing.assert_array_equal(getattr(made, name), getattr(expected, name))
-    (first,), (updates,) = data.inserts(), data.updates()
-    for batch in (first, updates):
-        parsed = Ingest(data.catalog).parse(json_lines(batch))
-        assert parsed.refused == [] and parsed.changes[0].rows.equals(batch.rows)
-    assert updates.seq[0] == first.seq[-1] + 1
 
 
 def test_streams_begin_with_rows_that_fit_into_a_batch() -> None:
@@ -134,10 +108,10 @@ def test_streams_begin_with_rows_that_fit_into_a_batch() -> None:
 @pytest.mark.parametrize("strategy", ["dense", "unicast"])
 def test_bytes_are_those_of_the_engine(strategy: str) -> None:
     data = TopkData.make(200, 100, 4, rows=80)
-    player = Player(data.scene)
-    sends = player.play(100).sends
-    people = int(Audience(points_of(data.scene)).deliveries(sends).sum())
-    expected = float(region_bytes(data, sends).sum()) if strategy == "dense" else unicast_bytes(data) * people
+    replay = TopkReplay(data.scene)
+    sends = replay.play(100).sends
+    told_people = int(RangeSubscribers(data.scene).deliveries(sends).sum())
+    expected = float(region_bytes(data, sends).sum()) if strategy == "dense" else unicast_bytes(data) * told_people
     engine = Engine(data.catalog, {"topk": strategy}, counts_bytes=True)
     engine.feed_changes(list(data.inserts()))
     for i in range(data.size):
@@ -151,7 +125,9 @@ def test_bytes_are_those_of_the_engine(strategy: str) -> None:
 @pytest.mark.parametrize("strategy", ["dense", "sparse"])
 def test_the_inline_run_is_the_engine(strategy: str) -> None:
     data = TopkData.make(200, 300, 5, rows=80)
-    run = TopkRun(data, strategy)
+    bench = topk.TopkBench(Options((data.size,)), data.size, lambda _: None)
+    bench.data = data
+    run = bench.inline_run(strategy)
     (messages,) = run.route(list(data.updates()))
     engine = Engine(data.catalog, {"topk": strategy})
     engine.feed_changes(list(data.inserts()))
@@ -168,7 +144,7 @@ def test_the_inline_run_is_the_engine(strategy: str) -> None:
 @pytest.mark.parametrize("k", [1, 6])
 def test_peers_have_the_same_answers(make: type[NumpyHeld], k: int, scene: Scene) -> None:
     of_k = scene.with_k(k)
-    expected = topk_index.sample(of_k, 20)
+    expected = index.answers_after(of_k, 20)
     score = scene.score.copy()
     score[scene.changed[:20]] = scene.new_score[:20]
     by_definition = [
@@ -177,46 +153,21 @@ def test_peers_have_the_same_answers(make: type[NumpyHeld], k: int, scene: Scene
     assert expected.tolist() == by_definition
     peer = make(of_k)
     for part in (slice(0, 5), slice(5, 20)):
-        peer.change(scene.changed[part], scene.new_score[part])
-    assert peer.answers().tolist() == expected.tolist()
+        peer.feed((scene.changed[part], scene.new_score[part]))
+    assert peer.found() == expected.tolist()
     peer.close()
 
 
-@pytest.mark.parametrize("name", list(topk_verify.LEVELS))
-def test_everybody_has_the_right_answer(name: str) -> None:
-    wrong, people = topk_verify.differences(topk_verify.LEVELS[name], 900, 6)
-    assert wrong == 0 and people > 500
-
-
-def test_a_wrong_index_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    class OneTooMany(Rankings):
-        def __init__(self, k: int, groups: int | None = None) -> None:
-            super().__init__(k + 1, groups=groups)
-
-    monkeypatch.setattr(topk_verify, "Rankings", OneTooMany)
-    assert topk_verify.differences(topk_verify.LEVELS["dense"], 200, 6)[0] > 0
-
-
-def test_people_told_for_nothing_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Rounded(Rankings):
-        def __init__(self, k: int, groups: int | None = None) -> None:
-            super().__init__(k, groups=1)
-
-    monkeypatch.setattr(topk_verify, "Rankings", Rounded)
-    assert topk_verify.differences(topk_verify.LEVELS["dense"], 600, 6)[0] > 0
-    assert topk_verify.differences(topk_verify.LEVELS["dense_rounded"], 600, 6)[0] == 0
-
-
 def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "BUDGET_S", 0.01)
-    monkeypatch.setattr(topk_index, "BASELINE_BUDGET_S", 0.01)
-    monkeypatch.setattr(topk_index, "ROWS", (1_000,))
-    monkeypatch.setattr(topk_index, "KS", (1,))
-    monkeypatch.setattr(topk_verify, "LEVELS", {"dense": topk_verify.LEVELS["dense"]})
-    for module in (topk_data, topk_index):
+    monkeypatch.setattr(runner, "BUDGET_S", 0.01)
+    monkeypatch.setattr(index, "BASELINE_BUDGET_S", 0.01)
+    monkeypatch.setattr(index, "ROWS", (1_000,))
+    monkeypatch.setattr(index, "KS", (1,))
+    monkeypatch.setattr(topk.TopkBench, "verified", Verified("topk", topk_uniform, 20, 10))
+    for module in (dataset, index):
         monkeypatch.setattr(module, "BATCH", 500)
 
-    def without_servers(given: Peers[Scene, Peer]) -> None:
+    def without_servers(given: Peers) -> None:
         given.ways = [Way("numpy", "peer: numpy", 10, NumpyHeld, 1_000)]
         given.missing = ["pyspark"]
 
@@ -231,8 +182,3 @@ def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     assert figures["verify.dense.differences"] == {"1000": 0} and set(figures["peer.numpy.changes_per_s"]) == {"1000"}
     assert any("answers after 200 changes as ours" in note for note in report.notes)
     assert any("not installed: pyspark" in note for note in report.notes)
-
-
-def test_mistakes_name_what_there_is() -> None:
-    with pytest.raises(UsageError, match="verify, index, inline, spark"):
-        BENCHES["topk"].load()(Options((1_000,), engines=("nonesuch",)), lambda _: None)

@@ -11,10 +11,10 @@ import pytest
 
 from experiments.topk.__main__ import EXPERIMENTS, HERE, main
 from experiments.topk.batch import coalesced
-from experiments.topk.outcome import Crowd, expected_share, groups_of, play
-from tidings.bench.topk_player import Player
-from tidings.workloads.topk_cases import UNIFORM
-from tidings.workloads.topk_scene import scene_of
+from experiments.topk.outcome import expected_share, groups_of, play
+from tidings.bench.topk.replay import RangeSubscribers, TopkReplay
+from tidings.workloads.topk.cases import UNIFORM
+from tidings.workloads.topk.scene import scene_of
 
 CONFIG = """
 seed = 1
@@ -93,8 +93,8 @@ def test_dense_lookups_are_those_of_the_paper(k: int) -> None:
 
 def test_expected_people_are_those_found() -> None:
     scene = scene_of(UNIFORM, seed=2, rows=200, subscriptions=200_000, changes=300).with_k(5)
-    sends = Player(scene).play(scene.changes).sends
-    found = Crowd(scene).audience.affected(sends).mean()
+    sends = TopkReplay(scene).play(scene.changes).sends
+    found = RangeSubscribers(scene).affected(sends).mean()
     assert expected_share(sends) * scene.size == pytest.approx(found, rel=0.02)
 
 

@@ -10,7 +10,7 @@ from tidings.families.join.family import JoinFamily
 from tidings.families.join.subscription import common_columns
 from tidings.model.errors import SqlError
 from tidings.sql import Compiler, parse_catalog
-from tidings.testing import CHECKS, Workload, check_family, join_workloads, run_inline
+from tidings.testing import CHECKS, ENGINE_CHECKS, STAGE_CHECKS, Workload, check_family, join_workloads, run_inline
 
 TABLES = """
 CREATE TABLE stocks (symbol TEXT PRIMARY KEY, per DOUBLE);
@@ -103,7 +103,7 @@ def test_a_table_is_filtered_by_the_neighbour_that_makes_the_least_traffic():
     assert combinations_of([1, 2]) == [(), (1,), (2,), (1, 2)]
 
 
-@pytest.mark.parametrize("check", CHECKS[:6], ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", (*ENGINE_CHECKS, *STAGE_CHECKS), ids=lambda check: check.__name__)
 def test_filters_follow_the_traffic_and_answers_stay_exact(check, monkeypatch):
     monkeypatch.setattr("tidings.families.join.semijoin._RECONSIDER_AFTER", 2)
     monkeypatch.setattr("tidings.families.join.semijoin._MUCH_CHEAPER", 1.0)

@@ -11,7 +11,7 @@ from tidings.families.join.strategies import server_of
 from tidings.families.optional import FamilyServer
 from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.sql import parse_catalog
-from tidings.testing import CHECKS, Workload, check_family
+from tidings.testing import CHECKS, ENGINE_CHECKS, STAGE_CHECKS, Workload, check_family
 from tidings.testing.deployment import deploy, run_steps
 
 STAR = """
@@ -77,7 +77,7 @@ def test_contract(check):
     check_family("join", star_workloads(), checks=[check], examples=8, **inexact)
 
 
-@pytest.mark.parametrize("check", CHECKS[:6], ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", (*ENGINE_CHECKS, *STAGE_CHECKS), ids=lambda check: check.__name__)
 def test_forms_may_leave_a_circle(check, monkeypatch):
     monkeypatch.setattr("tidings.families.join.semijoin._RECONSIDER_AFTER", 2)
     monkeypatch.setattr("tidings.families.join.semijoin._MUCH_CHEAPER", 1.0)

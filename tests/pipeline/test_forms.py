@@ -16,7 +16,7 @@ from tidings.pipeline.door import Door
 from tidings.pipeline.forms import Groups, group_of
 from tidings.pipeline.partition import shard_of_values
 from tidings.sql import parse_catalog
-from tidings.testing import CHECKS, Workload, check_family, run_inline, workload_strategy
+from tidings.testing import ENGINE_CHECKS, STAGE_CHECKS, Workload, check_family, run_inline, workload_strategy
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def mirror_workloads():
     return workload_strategy(CATALOG, queries)
 
 
-@pytest.mark.parametrize("check", CHECKS[:6], ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", (*ENGINE_CHECKS, *STAGE_CHECKS), ids=lambda check: check.__name__)
 def test_contract(mirror, check):
     check_family(mirror, mirror_workloads(), checks=[check], examples=25)
 

@@ -15,7 +15,7 @@ from tidings.sql.compiler import Compiler
 from tidings.workloads import find
 from tidings.workloads.auctions import CATALOG_SQL, auctions
 from tidings.workloads.auctions.changes import BIDS_MAX, House
-from tidings.workloads.auctions.scene import Scene
+from tidings.workloads.auctions.start import Start
 
 
 def _made(seed: int = 3, *, has_churn: bool = True, changes: int = 4_000) -> tuple[list[bytes], list[bytes]]:
@@ -77,7 +77,7 @@ def test_popular_auctions_have_many_bids_but_not_too_many() -> None:
     of: Counter[int] = Counter()
     auction_of: dict[int, int] = {}
     most = 0
-    for line in islice(House(Scene.make(1, 2_000), 1).changes(), 30_000):
+    for line in islice(House(Start.make(1, 2_000), 1).changes(), 30_000):
         change = json.loads(line)
         if change["table"] != "bids":
             continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -16,15 +15,15 @@ import typer
 from typer.testing import CliRunner
 
 from tidings.cli import workload as command
-from tidings.model.errors import UsageError
 from tidings.sql import Compiler, parse_catalog
 from tidings.workloads import WORKLOADS, find
-from tidings.workloads.drift_radii import DEFAULT as RADII
-from tidings.workloads.drift_radii import RadiiCase, drift_radii
-from tidings.workloads.drift_same import DEFAULT as SAME
-from tidings.workloads.drift_same import SameCase, drift_same
-from tidings.workloads.drift_stocks import SYMBOLS, drift_stocks
-from tidings.workloads.drift_walk import TruncatedNormal, Walk, reflected
+from tidings.workloads.draws import TruncatedNormal
+from tidings.workloads.drift.quotes import Walk, reflected
+from tidings.workloads.drift.radii import DEFAULT as RADII
+from tidings.workloads.drift.radii import RadiiCase, drift_radii
+from tidings.workloads.drift.same import DEFAULT as SAME
+from tidings.workloads.drift.same import SameCase, drift_same
+from tidings.workloads.prices import SYMBOLS
 
 Record = dict[str, Any]
 DRIFTS = [name for name in WORKLOADS if name.startswith("drift-")]
@@ -228,12 +227,6 @@ def test_splits_are_no_moves() -> None:
     _, changes = records("drift-stocks", changes=16_000)
     # Split on 2003-02-18, when the price went from 48.30 to 24.96.
     assert np.diff(prices(changes, "MSFT")).min() > -20
-
-
-def test_stocks_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "bokeh_sampledata", None)
-    with pytest.raises(UsageError, match=r"^drift-stocks needs [^\n]*pip install 'tidings\[workloads\]'$"):
-        drift_stocks(subscriptions=1, changes=1)
 
 
 def test_mix_has_every_kind_of_subscription() -> None:

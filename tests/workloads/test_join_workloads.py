@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -14,15 +13,12 @@ import pytest
 
 from tidings.engine import Engine
 from tidings.model.change import Op
-from tidings.model.errors import UsageError
 from tidings.sql import Compiler, parse_catalog
 from tidings.workloads import WORKLOADS, find
-from tidings.workloads.join_cases import BinaryCase
-from tidings.workloads.join_draws import DOMAIN, zipf_counts
-from tidings.workloads.join_multi_cases import GeneralCase, StarCase
-from tidings.workloads.join_multi_scene import SIGNATURES, MultiScene, R, S, T, U
-from tidings.workloads.join_scene import BinaryScene
-from tidings.workloads.join_stocks import JoinStocksCase, join_stocks
+from tidings.workloads.join.binary import BinaryCase, BinaryScene
+from tidings.workloads.join.draws import DOMAIN, zipf_counts
+from tidings.workloads.join.multi import SIGNATURES, GeneralCase, MultiScene, R, S, StarCase, T, U
+from tidings.workloads.join.stocks import JoinStocksCase
 
 Record = dict[str, Any]
 JOINS = [name for name in WORKLOADS if name.startswith("join-")]
@@ -318,9 +314,3 @@ def test_reviews_are_replaced_and_stocks_stay() -> None:
     sizes = list(sizes_after(changes, keys_of("join-stocks")))[-1]
     assert sizes["stocks"] == 20 and sizes["reviews"] in {460, 461}
     assert all(1 <= one["row"]["rating"] <= 10 for one in changes if "rating" in one["row"])
-
-
-def test_stocks_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "bokeh_sampledata", None)
-    with pytest.raises(UsageError, match=r"^join-stocks needs [^\n]*pip install 'tidings\[workloads\]'$"):
-        list(join_stocks(subscriptions=1, changes=50).changes)

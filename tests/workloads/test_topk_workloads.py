@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tidings.model.errors import UsageError
 from tidings.sql import Compiler, parse_catalog
 from tidings.workloads import WORKLOADS, find
-from tidings.workloads.topk_cases import ANTICORRELATED, CLUSTERED, CORRELATED, STEPS, UNIFORM, Case
-from tidings.workloads.topk_scene import Source, scene_of
-from tidings.workloads.topk_scores import Jumps, Steps
-from tidings.workloads.topk_spread import CENTRES, GAP, ClusteredRanges, even_ranges
-from tidings.workloads.topk_stocks import StockCase, _history, _moves, topk_stocks
+from tidings.workloads.topk.cases import ANTICORRELATED, CLUSTERED, CORRELATED, STEPS, UNIFORM, Case
+from tidings.workloads.topk.scene import Source, scene_of
+from tidings.workloads.topk.spread import CENTRES, GAP, ClusteredRanges, Jumps, SmallSteps, even_ranges
+from tidings.workloads.topk.stocks import StockCase, _trendless
 
 Record = dict[str, Any]
 TOPKS = [name for name in WORKLOADS if name.startswith("topk-")]
@@ -147,7 +144,7 @@ def test_jumps_go_either_way_and_anywhere_there() -> None:
 
 @pytest.mark.parametrize("volatility", [1.0, 1 / 8])
 def test_steps_are_small(volatility: float) -> None:
-    drawn = scene(Case(scores=Steps(volatility)))
+    drawn = scene(Case(scores=SmallSteps(volatility)))
     step = drawn.new_score - previous(drawn)
     inside = np.abs(previous(drawn) - 0.5) < 0.5 - 4 * volatility / 8 if volatility < 1 else np.abs(step) >= 0
     assert drawn.new_score.min() >= 0 and drawn.new_score.max() <= 1
@@ -161,7 +158,7 @@ def test_scores_are_reflected() -> None:
             return np.array([-0.3, 0.9, -0.1])
 
     score = [0.2, 0.5]
-    assert Steps().change(Always(), score, [0, 1, 0]) == pytest.approx([0.1, 0.6, 0.0])  # type: ignore[arg-type]
+    assert SmallSteps().change(Always(), score, [0, 1, 0]) == pytest.approx([0.1, 0.6, 0.0])  # type: ignore[arg-type]
     assert score == pytest.approx([0.0, 0.6])
 
 
@@ -213,16 +210,9 @@ def test_stocks_move_a_little_all_in_turn_twice_a_day() -> None:
 def test_histories_are_real_and_come_back_to_where_they_began() -> None:
     from bokeh_sampledata import stocks
 
-    moves = _history("IBM")
+    moves = _trendless("IBM")
     days = np.diff(np.log(np.array(stocks.IBM["close"], np.float64)))
     np.testing.assert_allclose(moves.sum(axis=1), days - days.mean(), atol=1e-9)
     np.testing.assert_allclose(moves.sum(axis=0), 0, atol=1e-9)
     # Two shares for one on 18 February 2003, and nothing else like it.
-    assert len(_history("MSFT")) == len(stocks.MSFT["close"]) - 2
-
-
-def test_stocks_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    _moves.cache_clear()
-    monkeypatch.setitem(sys.modules, "bokeh_sampledata", None)
-    with pytest.raises(UsageError, match=r"^topk-stocks needs [^\n]*pip install 'tidings\[workloads\]'$"):
-        list(topk_stocks(subscriptions=1, changes=50).changes)
+    assert len(_trendless("MSFT")) == len(stocks.MSFT["close"]) - 2

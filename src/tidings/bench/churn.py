@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from tidings.bench.inline_path import INLINE, InlineRun
+from tidings.bench.dataset import Dataset
+from tidings.bench.inline import INLINE, InlineRun
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import each, timed
 from tidings.model.points import Event, PointBatch
-from tidings.pipeline.deliver import Gateway, GatewayWork
+from tidings.pipeline.deliver import GatewayWork
 from tidings.pipeline.door import Door
-from tidings.pipeline.tables import TableShard, TablesWork
+from tidings.pipeline.tables import TablesWork
 
 _SINGLES = 200
 
@@ -35,6 +36,12 @@ class Churn:
     rows: str
     """What their first answers come from."""
 
+    @staticmethod
+    def of(make: Callable[[int, int], Dataset], seed: int, rows: str, bulk: int | None = None) -> Churn:
+        """`make` gives data with so many subscriptions, by seed; `bulk`: fewer at once than usual."""
+        some, others = make(bulk or Churn.BULK, seed + 1), make(Churn.FROM_SQL, seed + 2)
+        return Churn(some.points(), [others.sql(i) for i in range(others.size)], rows)
+
     def created(self) -> PointBatch:
         ids = pa.array([f"n{i}" for i in range(len(self.points))], pa.string())
         return replace(self.points, id=ids)
@@ -49,42 +56,28 @@ def churn(run: InlineRun, index: Timed, new: Churn, heading: Heading = INLINE) -
         heading.figure(key, label, "us/subscription", taken * 1e6)
         for key, label, taken in (
             *index,
-            *_gateway(new, run.gateway),
-            *_server(new, run.shard),
+            *_stage("gateway", "gateway", "", new, lambda points: run.gateway.apply(GatewayWork(points=[points]))),
+            *_stage(
+                "server", "server", f", {new.rows}", new, lambda points: run.shard.apply(TablesWork(points=[points]))
+            ),
             *_sql(new, run),
         )
     ]
 
 
-def _gateway(new: Churn, gateway: Gateway) -> Timed:
-    created, dropped = new.created(), new.dropped()
+def _stage(key: str, place: str, answer: str, new: Churn, apply: Callable[[PointBatch], object]) -> Timed:
+    """One by one, then all at once; `answer`: what those who come are given."""
+    created, dropped, count = new.created(), new.dropped(), len(new.points)
 
-    def singles(batch: PointBatch) -> list[GatewayWork]:
-        return [GatewayWork(points=[batch.take(np.array([i]))]) for i in range(_SINGLES)]
+    def singles(batch: PointBatch) -> list[PointBatch]:
+        return [batch.take(np.array([i])) for i in range(_SINGLES)]
 
-    count = len(created)
-    yield "gateway.add_one", "add one at the gateway", each(gateway.apply, singles(created))
-    yield "gateway.drop_one", "drop one at the gateway", each(gateway.apply, singles(dropped))
-    adding, _ = timed(gateway.apply, GatewayWork(points=[created]))
-    yield "gateway.add_many", f"add {count:,} at once at the gateway", adding.wall / count
-    dropping, _ = timed(gateway.apply, GatewayWork(points=[dropped]))
-    yield "gateway.drop_many", f"drop {count:,} at once at the gateway", dropping.wall / count
-
-
-def _server(new: Churn, shard: TableShard) -> Timed:
-    """At the server, where a new subscription's first answer is found among the rows."""
-    created, dropped = new.created(), new.dropped()
-
-    def singles(batch: PointBatch) -> list[TablesWork]:
-        return [TablesWork(points=[batch.take(np.array([i]))]) for i in range(_SINGLES)]
-
-    count = len(created)
-    yield "server.add_one", f"add one at the server, {new.rows}", each(shard.apply, singles(created))
-    yield "server.drop_one", "drop one at the server", each(shard.apply, singles(dropped))
-    adding, _ = timed(shard.apply, TablesWork(points=[created]))
-    yield "server.add_many", f"add {count:,} at once at the server, {new.rows}", adding.wall / count
-    dropping, _ = timed(shard.apply, TablesWork(points=[dropped]))
-    yield "server.drop_many", f"drop {count:,} at once at the server", dropping.wall / count
+    yield f"{key}.add_one", f"add one at the {place}{answer}", each(apply, singles(created))
+    yield f"{key}.drop_one", f"drop one at the {place}", each(apply, singles(dropped))
+    adding, _ = timed(apply, created)
+    yield f"{key}.add_many", f"add {count:,} at once at the {place}{answer}", adding.wall / count
+    dropping, _ = timed(apply, dropped)
+    yield f"{key}.drop_many", f"drop {count:,} at once at the {place}", dropping.wall / count
 
 
 def _sql(new: Churn, run: InlineRun) -> Timed:

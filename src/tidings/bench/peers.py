@@ -1,57 +1,110 @@
-"""The obvious ways to do a bench without Tidings: which of them can be had here, and how many changes each makes a second."""
+"""The obvious ways to do a bench without Tidings: what a peer is, and which ways can be had here."""
 
 from __future__ import annotations
 
 import os
 import sys
-from abc import ABC
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, Generic, TypeVar
+from typing import Any
+
+import pyarrow as pa
 
 from tidings.bench import Say
 from tidings.bench.postgres import Psql, find_server, server
-from tidings.bench.report import short
-from tidings.bench.timing import spent
-
-BUDGET_S = 8.0
-"""For one way at one size."""
 
 
-class AnyPeer(ABC):  # noqa: B024
+class Peer(ABC):
     """One way, loaded with the data of one size."""
+
+    @abstractmethod
+    def feed(self, part: Any) -> None:
+        """Takes some changes: what is timed."""
+
+    @abstractmethod
+    def found(self) -> list[Any]:
+        """What the peer knows after the changes it was fed last, to be compared with what we know."""
 
     def close(self) -> None:  # noqa: B027
         """Frees what the peer holds; most hold nothing."""
 
 
-Given = TypeVar("Given")
-"""What the peers of a bench are loaded with."""
-Peer = TypeVar("Peer", bound=AnyPeer)
-Part = TypeVar("Part")
+class DuckDbPeer(Peer):
+    """A connection on all processors, with tables of DuckDB's own."""
+
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        import duckdb
+
+        self.connection = duckdb.connect()
+        self.connection.execute(f"SET threads = {os.cpu_count() or 1}")
+        for name, rows in tables.items():
+            self.create(name, rows)
+
+    def create(self, name: str, rows: pa.Table) -> None:
+        self.connection.register("given", rows)
+        self.connection.execute(f"CREATE TABLE {name} AS SELECT * FROM given")
+        self.connection.unregister("given")
+
+    def query(self, sql: str) -> dict[str, Any]:
+        """Columns by name."""
+        found: dict[str, Any] = self.connection.execute(sql).fetchnumpy()
+        return found
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class SparkPeer(Peer):
+    """A session with cached tables. What a query finds stays in Spark."""
+
+    def __init__(self, session: Any, tables: Mapping[str, pa.Table]) -> None:
+        self._session = session
+        self._kept = []
+        for name, rows in tables.items():
+            frame = session.createDataFrame(rows).repartition(2 * (os.cpu_count() or 1)).cache()
+            frame.count()
+            frame.createOrReplaceTempView(name)
+            self._kept.append(frame)
+
+    def give(self, name: str, rows: pa.Table) -> None:
+        """A table that is not kept."""
+        self._session.createDataFrame(rows).createOrReplaceTempView(name)
+
+    def run(self, sql: str) -> None:
+        self._session.sql(sql).write.format("noop").mode("overwrite").save()
+
+    def query(self, sql: str) -> dict[str, Any]:
+        """Columns by name."""
+        found = self._session.sql(sql).toArrow()
+        return {name: found.column(name).to_numpy() for name in found.column_names}
+
+    def close(self) -> None:
+        for frame in self._kept:
+            frame.unpersist(blocking=True)
 
 
 @dataclass(frozen=True)
-class Way(Generic[Given, Peer]):
+class Way:
     key: str
     label: str
     at_a_time: int
     """Changes."""
-    load: Callable[[Given], Peer]
+    load: Callable[[Any], Peer]
     size_max: int = sys.maxsize
     """With more subscriptions it takes minutes."""
 
 
-class Peers(Generic[Given, Peer]):
+class Peers:
     """The ways that can be had here. What must run for all sizes is started when asked for; `stack` stops it."""
 
     def __init__(self, stack: ExitStack, say: Say) -> None:
-        self.ways: list[Way[Given, Peer]] = []
+        self.ways: list[Way] = []
         self.missing: list[str] = []
+        self.say = say
         self._stack = stack
-        self._say = say
 
     def has(self, package: str) -> bool:
         """Whether the package is installed; it is missing if not."""
@@ -66,7 +119,7 @@ class Peers(Generic[Given, Peer]):
             return None
         from tidings.spark.session import spark_session
 
-        self._say("starting Spark")
+        self.say("starting Spark")
         settings = {"spark.sql.adaptive.enabled": "true"}
         cores = f"local[{os.cpu_count() or 1}]"
         return self._stack.enter_context(spark_session("tidings bench", cores, config=settings))
@@ -77,24 +130,8 @@ class Peers(Generic[Given, Peer]):
         if programs is None:
             self.missing.append("PostgreSQL")
             return None
-        self._say("starting PostgreSQL")
+        self.say("starting PostgreSQL")
         return self._stack.enter_context(server(programs))
 
-    def for_size(self, size: int) -> list[Way[Given, Peer]]:
+    def for_size(self, size: int) -> list[Way]:
         return [way for way in self.ways if size <= way.size_max]
-
-    def rates(
-        self, size: int, given: Given, rate: Callable[[Peer, Way[Given, Peer]], float]
-    ) -> Iterator[tuple[Way[Given, Peer], float]]:
-        """Changes a second of every way for the size, one after the other, so that only one of them is loaded."""
-        for way in self.for_size(size):
-            self._say(f"{short(size)}: {way.label}")
-            with closing(way.load(given)) as peer:
-                found = rate(peer, way)
-            yield way, found
-
-
-def rate_within(run: Callable[[Part], object], parts: Iterable[Part], at_a_time: int) -> float:
-    """Changes a second over all parts for which there is time; each holds so many changes."""
-    calls, taken = spent(BUDGET_S, run, parts)
-    return calls * at_a_time / taken.wall

@@ -80,7 +80,7 @@ def _travelled(blob: bytes) -> bytes:
 
 
 @dataclass
-class Step:
+class BatchResult:
     """What a micro-batch brought."""
 
     lines: list[str]
@@ -111,16 +111,16 @@ class Deployment:
     def stages(self) -> list[Durable[Any]]:
         return [*self._tables, *self._forms.values(), *self._gateways]
 
-    def feed(self, lines: list[bytes]) -> Step:
+    def feed(self, lines: list[bytes]) -> BatchResult:
         parsed = self._ingest.parse(lines, self._position)
         self._position += len(lines)
         step = self._flow(parsed.changes, is_end=False)
-        return Step(step.lines, step.messages, step.points, [*parsed.refused, *step.refused])
+        return BatchResult(step.lines, step.messages, step.points, [*parsed.refused, *step.refused])
 
-    def finish(self) -> Step:
+    def finish(self) -> BatchResult:
         return self._flow([], is_end=True)
 
-    def _flow(self, changes: list[ChangeBatch], *, is_end: bool) -> Step:
+    def _flow(self, changes: list[ChangeBatch], *, is_end: bool) -> BatchResult:
         whole = TablesWork.of(changes, self.door.take())
         results: list[TablesResult] = []
         for shard, durable in enumerate(self._tables):
@@ -152,7 +152,7 @@ class Deployment:
         batches = [durable.apply(work) for durable, work in zip(self._gateways, works, strict=True)]
         lines = sorted((line for batch in batches for line in batch.lines()), key=_place)
         messages = [batch.take(np.argsort(batch.seq, kind="stable").astype(np.int64)) for batch in sent.merged()]
-        return Step(lines, messages, points, [entry for result in results for entry in result.refused])
+        return BatchResult(lines, messages, points, [entry for result in results for entry in result.refused])
 
 
 def deploy(workload: Workload, strategies: dict[str, str], layout: Layout | None = None) -> Deployment:
@@ -168,7 +168,7 @@ def deploy(workload: Workload, strategies: dict[str, str], layout: Layout | None
     return deployment
 
 
-def run_steps(deployment: Deployment, lines: list[bytes], sizes: list[int]) -> list[Step]:
+def run_steps(deployment: Deployment, lines: list[bytes], sizes: list[int]) -> list[BatchResult]:
     return [*(deployment.feed(chunk) for chunk in chunks(lines, sizes)), deployment.finish()]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 
 from hypothesis import HealthCheck, given, settings
@@ -12,14 +13,12 @@ from tidings.families import registry
 from tidings.families.protocols import Family
 from tidings.model.catalog import Catalog
 from tidings.sql.shape import Shape
-from tidings.testing.checks import CHECKS, Case
+from tidings.testing.checks import CHECKS, ENGINE_CHECKS, Case
 from tidings.testing.engines import RunEngine, run_inline
 from tidings.testing.oracle import Expected, recompute
 from tidings.testing.workload import Workload
 
 Check = Callable[[Case], None]
-ENGINE_CHECKS = CHECKS[:4]
-"""Checks of the lines alone, which any engine can be put to."""
 
 
 def check_family(
@@ -58,9 +57,9 @@ def _run(
     may_hear_twice: bool,
 ) -> None:
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(workload=workloads, seed=st.integers(0, 2**32 - 1))
-    def keeps_promise(workload: Workload, seed: int) -> None:
-        case = Case(family, workload, seed, engine, oracle, may_hear_twice=may_hear_twice)
+    @given(workload=workloads, rng=st.randoms(use_true_random=False))
+    def keeps_promise(workload: Workload, rng: random.Random) -> None:
+        case = Case(family, workload, rng, engine, oracle, may_hear_twice=may_hear_twice)
         if has_exact_regions is not None:
             case.has_exact_regions = has_exact_regions
         check(case)

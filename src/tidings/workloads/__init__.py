@@ -21,90 +21,90 @@ class Entry:
 
     description: str
     function: str
-    """`module:function`"""
+    """`module:function`, the module relative to this package."""
 
     def load(self) -> Generator:
         module, _, name = self.function.partition(":")
-        generator: Generator = getattr(import_module(module), name)
+        generator: Generator = getattr(import_module(f"{__name__}.{module}"), name)
         return generator
 
 
 WORKLOADS: Mapping[str, Entry] = {
     "market": Entry(
         "stocks, reviews and analysts with skewed popularity; screens, alerts and watchlists as subscriptions",
-        "tidings.workloads.market:market",
+        "market:market",
     ),
     "auctions": Entry(
         "people, auctions and bids that all change; searches, IN lists, joins of two and three tables and leaderboards",
-        "tidings.workloads.auctions:auctions",
+        "auctions:auctions",
     ),
     "shapes": Entry(
         "homes on one table, and saved searches of a thousand different shapes",
-        "tidings.workloads.shapes:shapes",
+        "shapes:shapes",
     ),
     "drift-radii": Entry(
         "a value that walks, and subscriptions that all have different radii",
-        "tidings.workloads.drift_radii:drift_radii",
+        "drift.radii:drift_radii",
     ),
     "drift-same": Entry(
         "a value that walks, and subscriptions of one radius that come at different values",
-        "tidings.workloads.drift_same:drift_same",
+        "drift.same:drift_same",
     ),
     "drift-all": Entry(
         "a price that walks, and subscriptions of any radius, mostly whole dollars, that come at any moment",
-        "tidings.workloads.drift_all:drift_all",
+        "drift.all:drift_all",
     ),
     "drift-stocks": Entry(
         "daily prices of five real stocks, replayed, with subscriptions as in drift-all; needs tidings[workloads]",
-        "tidings.workloads.drift_stocks:drift_stocks",
+        "drift.stocks:drift_stocks",
     ),
     "drift-mix": Entry(
         "many items that come and go, and watchers who do too, with every kind of movement",
-        "tidings.workloads.drift_mix:drift_mix",
+        "drift.mix:drift_mix",
     ),
     "topk-uniform": Entry(
         "the ten best rows in a range: rows and ranges anywhere, scores that jump",
-        "tidings.workloads.topk_cases:topk_uniform",
+        "topk.cases:topk_uniform",
     ),
     "topk-clustered": Entry(
         "the same with rows in ten clusters and ranges in ten others",
-        "tidings.workloads.topk_cases:topk_clustered",
+        "topk.cases:topk_clustered",
     ),
     "topk-correlated": Entry(
         "the same with rows in ten clusters and short ranges around them",
-        "tidings.workloads.topk_cases:topk_correlated",
+        "topk.cases:topk_correlated",
     ),
     "topk-anticorrelated": Entry(
         "the same with rows in ten clusters and short ranges between them",
-        "tidings.workloads.topk_cases:topk_anticorrelated",
+        "topk.cases:topk_anticorrelated",
     ),
     "topk-steps": Entry(
         "the ten best rows in a range, with scores that move a little at a time",
-        "tidings.workloads.topk_cases:topk_steps",
+        "topk.cases:topk_steps",
     ),
     "topk-stocks": Entry(
         "the ten cheapest of 2,031 made-up companies, whose prices move as five real stocks did; needs tidings[workloads]",
-        "tidings.workloads.topk_stocks:topk_stocks",
+        "topk.stocks:topk_stocks",
     ),
     "join-binary": Entry(
         "pairs of rows of two tables with a range on each: rows come and go in one, ranges are around hot spots",
-        "tidings.workloads.join_workloads:join_binary",
+        "join.workloads:join_binary",
     ),
     "join-payload": Entry(
         "the same with few rows in the table that changes, and a kilobyte of text in every row",
-        "tidings.workloads.join_workloads:join_payload",
+        "join.workloads:join_payload",
     ),
     "join-multi": Entry(
         "joins of two, three and four tables, all of which change",
-        "tidings.workloads.join_workloads:join_multi",
+        "join.workloads:join_multi",
     ),
     "join-star": Entry(
         "sales joined with customers, products and stores: facts come and go, dimensions change now and then",
-        "tidings.workloads.join_workloads:join_star",
+        "join.workloads:join_star",
     ),
     "join-stocks": Entry(
         "stocks and their reviews, price-earnings ratios that move as five real stocks did; needs tidings[workloads]",
-        "tidings.workloads.join_stocks:join_stocks",
+        "join.stocks:join_stocks",
     ),
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from tidings.workloads.churn import coming_and_going, steady
+from tidings.workloads.subscribers import coming_and_going, steady
 from tidings.workloads.workload import Workload
 
 CATALOG_SQL = """\

@@ -10,16 +10,24 @@ from tidings.testing.checks.restart import check_restart
 from tidings.testing.checks.sharding import check_sharding
 from tidings.testing.checks.wire import check_wire
 
-CHECKS = (
+ENGINE_CHECKS = (
     check_exact,
     check_only_affected_are_told,
     check_strategies_agree,
     check_batches_do_not_matter,
-    check_replicas,
-    check_restart,
-    check_sharding,
-    check_regions,
-    check_wire,
 )
+"""Checks of the lines alone, which any engine can be put to."""
+STAGE_CHECKS = (check_replicas, check_restart, check_sharding)
+"""Lines stay the same however the stages of the pipeline are spread and restarted."""
+MESSAGE_CHECKS = (check_regions, check_wire)
+"""Whom messages reach, and their bytes."""
+CHECKS = (*ENGINE_CHECKS, *STAGE_CHECKS, *MESSAGE_CHECKS)
 
-__all__ = ["CHECKS", "Case", *(check.__name__ for check in CHECKS)]
+__all__ = [
+    "CHECKS",
+    "ENGINE_CHECKS",
+    "MESSAGE_CHECKS",
+    "STAGE_CHECKS",
+    "Case",
+    *(check.__name__ for check in CHECKS),
+]

@@ -16,7 +16,7 @@ from tidings.model.channel import ChannelKey, channel_keys
 from tidings.model.points import Event, PointBatch
 from tidings.sql import Statement
 from tidings.testing.checks.case import Case
-from tidings.testing.deployment import Step, deploy, run_steps
+from tidings.testing.deployment import BatchResult, deploy, run_steps
 from tidings.testing.oracle import Followed, Recomputation, walk
 from tidings.testing.workload import Record
 
@@ -95,7 +95,7 @@ def check_regions(case: Case) -> None:
         assert not idle, f"{strategy}: reached for nothing: {sorted(idle)}"
 
 
-def _coords(steps: list[Step]) -> Coords:
+def _coords(steps: list[BatchResult]) -> Coords:
     """Where points were placed: the server may have had a say in it."""
     placed: Coords = {}
     for points in PointBatch.by_form(points for step in steps for points in step.points):
@@ -107,7 +107,7 @@ def _coords(steps: list[Step]) -> Coords:
     return placed
 
 
-def _reached(case: Case, steps: list[Step], points_at: dict[int, list[_Point]]) -> Counter[Reached]:
+def _reached(case: Case, steps: list[BatchResult], points_at: dict[int, list[_Point]]) -> Counter[Reached]:
     reached: Counter[Reached] = Counter()
     placed = _coords(steps)
     sent = [messages for step in steps for messages in step.messages]

@@ -11,8 +11,8 @@ from itertools import islice
 
 from tidings.workloads.auctions.changes import House
 from tidings.workloads.auctions.queries import queries
-from tidings.workloads.auctions.scene import Scene
-from tidings.workloads.churn import coming_and_going, steady
+from tidings.workloads.auctions.start import Start
+from tidings.workloads.subscribers import coming_and_going, steady
 from tidings.workloads.workload import Workload
 
 __all__ = ["CATALOG_SQL", "auctions"]
@@ -34,10 +34,10 @@ def auctions(
 
     With churn a tenth of the subscriptions comes later and a tenth goes, each after a change of its own.
     """
-    scene = Scene.make(seed, rows or max(_ROWS_MIN, min(_ROWS_MAX, changes // 5)))
-    asked = queries(scene, seed)
+    start = Start.make(seed, rows or max(_ROWS_MIN, min(_ROWS_MAX, changes // 5)))
+    asked = queries(start, seed)
     if has_churn:
-        lines = coming_and_going(asked, subscriptions, range(scene.filling, changes), seed)
+        lines = coming_and_going(asked, subscriptions, range(start.filling, changes), seed)
     else:
         lines = steady(asked, subscriptions)
-    return Workload(CATALOG_SQL, lines, islice(House(scene, seed).changes(), changes))
+    return Workload(CATALOG_SQL, lines, islice(House(start, seed).changes(), changes))

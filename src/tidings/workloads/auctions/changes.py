@@ -10,11 +10,11 @@ import random
 from collections.abc import Iterator
 from itertools import chain
 
-from tidings.workloads.auctions.scene import (
+from tidings.workloads.auctions.start import (
     SALES_MAX,
     Auction,
     Person,
-    Scene,
+    Start,
     city_of,
     end_time,
     new_auction,
@@ -55,8 +55,8 @@ class Pool:
 class House:
     """All that is there now. `changes` gives lines without end."""
 
-    def __init__(self, scene: Scene, seed: int) -> None:
-        self._scene = scene
+    def __init__(self, start: Start, seed: int) -> None:
+        self._start = start
         self._rng = random.Random(f"auctions changes {seed}")
         self._seq = 0
         self._people: dict[int, Person] = {}
@@ -68,19 +68,19 @@ class House:
         self._sales_of: dict[int, set[int]] = {}
         self._closed: list[tuple[int, Auction]] = []
         self._left: list[int] = []
-        self._auction_next = len(scene.auctions) + 1
-        self._person_next = len(scene.people) + 1
+        self._auction_next = len(start.auctions) + 1
+        self._person_next = len(start.people) + 1
         self._bid_next = 1
 
     def changes(self) -> Iterator[bytes]:
         return chain(self._fill(), self._live())
 
     def _fill(self) -> Iterator[bytes]:
-        for id, person in self._scene.people.items():
+        for id, person in self._start.people.items():
             yield self._put_person(id, Person(**vars(person)), "insert")
-        for id, auction in self._scene.auctions.items():
+        for id, auction in self._start.auctions.items():
             yield self._put_auction(id, Auction(**vars(auction)), "insert")
-        for _ in range(self._scene.bids):
+        for _ in range(self._start.bids):
             yield self._new_bid(self._any_auction())
 
     def _live(self) -> Iterator[bytes]:

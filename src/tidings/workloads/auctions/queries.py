@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from tidings.workloads.auctions.scene import CATEGORIES, STATES, Scene, city_of, end_time, popular
+from tidings.workloads.auctions.start import CATEGORIES, STATES, Start, city_of, end_time, popular
 
 _POPULAR = 0.4
 """Share of the looks that go to a popular auction; the others go to any."""
@@ -78,23 +78,23 @@ _QUERIES: tuple[tuple[float, str], ...] = (
 )
 
 
-def queries(scene: Scene, seed: int) -> Iterator[str]:
+def queries(start: Start, seed: int) -> Iterator[str]:
     """SQL without end; the first n are the same whatever n."""
     rng = random.Random(f"auctions queries {seed}")
     shares, texts = [share for share, _ in _QUERIES], [text for _, text in _QUERIES]
     while True:
         for text in rng.choices(texts, shares, k=1_000):
-            yield text.format_map(_look(scene, rng))
+            yield text.format_map(_look(start, rng))
 
 
-def _look(scene: Scene, rng: random.Random) -> dict[str, object]:
+def _look(start: Start, rng: random.Random) -> dict[str, object]:
     """What one person looks at: an auction, its seller, and ranges around its numbers."""
-    count = len(scene.auctions)
+    count = len(start.auctions)
     ids = [1 + (popular(rng, count) if rng.random() < _POPULAR else rng.randrange(count)) for _ in range(3)]
-    auction = scene.auctions[ids[0]]
-    seller = scene.people[auction.seller]
+    auction = start.auctions[ids[0]]
+    seller = start.people[auction.seller]
     price = auction.opening
-    person = rng.randint(1, len(scene.people))
+    person = rng.randint(1, len(start.people))
     top = rng.uniform(6.0, 9.8)
     return {
         "auction": ids[0],

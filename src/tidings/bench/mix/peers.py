@@ -1,0 +1,178 @@
+"""The obvious ways to do the mix bench without Tidings, each on as much of the mix as it can express.
+
+Each peer is given the same lines as the engine and makes notification lines of them. Those of the first changes are
+compared with ours before anything is timed.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from tidings.bench import Say
+from tidings.bench.mix.data import Batch, Case, MixData
+from tidings.bench.mix.inline import SAMPLE, Measured, Timed, batches_timed
+from tidings.bench.peers import Peer, Peers
+from tidings.bench.report import Figure, Heading, short, shown
+
+BUDGET_S = 6.0
+"""For one peer, size and batch size."""
+
+
+class MixPeer(Peer):
+    """One way, loaded with the subscriptions of one size; it leaves out those that it cannot express."""
+
+    expressed: int
+    """Subscriptions that it serves."""
+    is_per_change = False
+    """Whether it looks at one change after the other, so that the size of a batch makes no difference."""
+    text = b""
+    """Notification lines of the last batch."""
+    is_net = False
+    """Whether it tells what a batch comes to, not what each change did: its lines are then not ours."""
+
+    @abstractmethod
+    def fill(self, lines: Iterable[bytes]) -> None:
+        """Takes the changes that fill the tables, telling nobody."""
+
+    @abstractmethod
+    def notifications(self, lines: Sequence[bytes]) -> bytes:
+        """Notification lines of a batch of changes."""
+
+    def feed(self, part: Sequence[bytes]) -> None:
+        self.text = self.notifications(part)
+
+    def found(self) -> list[bytes]:
+        return self.text.splitlines()
+
+
+@dataclass(frozen=True)
+class MixWay:
+    key: str
+    label: str
+    load: Callable[[MixData], MixPeer]
+    is_for_mixes: bool
+    """Whether it can express more than selections."""
+
+
+class Compared:
+    """Peers at one case and size: their figures, what to say about them, and how ours compare."""
+
+    def __init__(self, case: Case, data: MixData, ours: Measured | None, say: Say) -> None:
+        self.figures: list[Figure] = []
+        self.notes: list[str] = []
+        self._case = case
+        self._data = data
+        self._ours = ours
+        self._say = say
+        self._best: dict[int, tuple[float, str]] = {}
+        self._place = f"{case.label}, {short(len(data.first))}"
+
+    def run(self, way: MixWay, sizes: Sequence[int], changes_max: int) -> None:
+        self._say(way.label)
+        with closing(way.load(self._data)) as peer:
+            peer.fill(self._data.filling)
+            first, *_ = self._data.batches(1, SAMPLE, 0)
+            peer.feed(first.lines)
+            self._compare(way, peer)
+            fed, last = len(first.lines), Timed()
+            for size in sizes:
+                planned = _affordable(peer, size, last)
+                found = self._timed(peer, planned, batches_timed(size, changes_max), fed)
+                if not found.changes:
+                    continue
+                fed, last = fed + found.changes, found
+                if planned < size:
+                    self.notes.append(
+                        f"{self._place}: {way.label}: for batches of {size:,} measured with {planned:,} at a time"
+                    )
+                self._add(way, size, found)
+
+    def _timed(self, peer: MixPeer, size: int, count: int, fed: int) -> Timed:
+        """At most so many batches, until the budget is spent."""
+        found = Timed()
+        for batch in self._data.batches(count, size, fed):
+            found.add(len(batch.lines), *_feed(peer, batch))
+            if found.total_s > BUDGET_S:
+                break
+        return found
+
+    def _compare(self, way: MixWay, peer: MixPeer) -> None:
+        total, case = len(self._data.first), self._case
+        served = "all" if peer.expressed == total else f"{peer.expressed:,} of {total:,}"
+        ours = self._ours
+        if ours is None or peer.is_net or peer.expressed < total:
+            lines = "lines not compared"
+        elif peer.found() != ours.sample:
+            raise AssertionError(f"{way.label}: lines of the first {SAMPLE} changes differ from ours in {case.label}")
+        else:
+            lines = f"lines of {SAMPLE} changes agree with ours"
+        told = ", told what each batch comes to" if peer.is_net else ""
+        self.notes.append(f"{self._place}: {way.label}: {served} subscriptions{told}; {lines}")
+
+    def _add(self, way: MixWay, size: int, found: Timed) -> None:
+        case, batches = self._case, f"batches of {size:,}"
+        self.figures += found.figures(
+            Heading(f"{case.key}.peer.{way.key}.batch{size}", f"{case.label}, {way.label}, {batches}")
+        )
+        rate = found.changes_per_s
+        self._best[size] = max(self._best.get(size, (0.0, "")), (rate, way.label))
+        self._ratio(way.key, f"over {way.label}", size, rate)
+
+    def best(self) -> None:
+        """Adds ours over the best peer at every batch size."""
+        for size, (rate, _) in self._best.items():
+            self._ratio("best", "over the best peer", size, rate)
+        if self._best:
+            each = (f"{size:,}: {label} ({shown(rate)} changes/s)" for size, (rate, label) in self._best.items())
+            self.notes.append(f"{self._place}: best peer in batches of {', '.join(each)}")
+
+    def _ratio(self, key: str, label: str, size: int, rate: float) -> None:
+        if self._ours is not None and size in self._ours.rates:
+            heading = Heading(f"{self._case.key}.ratio.{key}", f"{self._case.label}, ours {label}")
+            ratio = self._ours.rates[size] / rate
+            self.figures.append(heading.figure(f"batch{size}", f"batches of {size:,}", "ratio", ratio))
+
+
+def _affordable(peer: MixPeer, size: int, last: Timed) -> int:
+    """The size of batch to measure instead of `size`, after batches of a smaller one.
+
+    A peer that goes change by change costs the same in parts. For others a larger batch is cheaper per change, and is
+    only left out where already a smaller one took all the time there is.
+    """
+    if not last.changes:
+        return size
+    if peer.is_per_change:
+        return max(1, min(size, int(last.changes_per_s * BUDGET_S)))
+    return size if max(last.seconds) <= BUDGET_S else min(size, last.changes // len(last.seconds))
+
+
+def _feed(peer: MixPeer, batch: Batch) -> tuple[int, float]:
+    """Notifications, and seconds they took."""
+    started = time.perf_counter()
+    peer.feed(batch.lines)
+    seconds = time.perf_counter() - started
+    return peer.text.count(b"\n"), seconds
+
+
+def ways(peers: Peers, *, has_spark: bool) -> list[MixWay]:
+    """The ways that can be had here, those on Spark if asked for."""
+    from tidings.bench.mix.scan import NumpyShapes
+
+    found = [MixWay("numpy", "numpy scan of each shape", NumpyShapes, is_for_mixes=False)]
+    if peers.has("duckdb"):
+        from tidings.bench.mix.recompute import DuckDb
+
+        found.append(MixWay("duckdb", "DuckDB, recomputing the affected", DuckDb, is_for_mixes=True))
+    if has_spark and (session := peers.spark()):
+        from tidings.bench.mix.foreach import SparkForeachBatch
+
+        found.append(
+            MixWay(
+                "spark", "Spark SQL in foreachBatch", lambda data: SparkForeachBatch(data, session), is_for_mixes=False
+            )
+        )
+    return found

@@ -1,0 +1,30 @@
+"""A bit of everything that watchers of prices do: many items, few of them popular; every way to say how far is too far.
+
+Made for tests and demos rather than after the paper: people come, go and change their minds; items appear, vanish and
+return; numbers of other columns change on their own.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, islice
+
+import numpy as np
+
+from tidings.workloads.drift.mix_changes import QuoteLife, seq_of
+from tidings.workloads.drift.mix_queries import Items, queries
+from tidings.workloads.drift.quotes import CATALOG_SQL
+from tidings.workloads.drift.timetable import Timetable
+from tidings.workloads.workload import Workload
+
+_ITEMS_MAX = 1_000
+
+
+def drift_mix(*, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000) -> Workload:
+    """`rows` items, nine in ten of them there from the start."""
+    items = Items.make(seed, rows or max(20, min(_ITEMS_MAX, changes // 50)))
+    timetable = Timetable.with_churn(np.random.default_rng([seed, 2]), subscriptions, changes)
+    return Workload(
+        CATALOG_SQL,
+        timetable.at(seq_of).lines(queries(items, seed)),
+        islice(chain.from_iterable(QuoteLife(items, seed).blocks()), changes),
+    )

@@ -1,0 +1,85 @@
+"""When subscriptions come and go, and the lines that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.workloads.draws import BLOCK, IntArray
+
+_CREATED_LATER = 0.3
+"""Share of the subscriptions that are created while changes flow, where they come and go."""
+_DROPPED = 10
+"""One subscription in so many is dropped."""
+_RETURNED = 2
+"""One dropped subscription in so many comes back under its old id, with another query."""
+_RETURNED_AT_ONCE = 0.2
+"""Share of those that come back at the very moment they are dropped, as somebody does who changes a query."""
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """Creations and drops in the order they happen, an array element each."""
+
+    number: IntArray
+    """Which subscription: 1, 2, .."""
+    is_drop: npt.NDArray[np.bool_]
+    after: IntArray
+
+    @staticmethod
+    def of_creations(after: IntArray) -> Timetable:
+        """Everybody stays; `after` is in ascending order."""
+        return Timetable(np.arange(1, len(after) + 1), np.zeros(len(after), np.bool_), after)
+
+    @staticmethod
+    def with_churn(rng: np.random.Generator, creations: int, changes: int) -> Timetable:
+        """Most exist from the start, some come later, some go, and some of these return; returns count as creations."""
+        drops = creations // _DROPPED
+        returns = drops // _RETURNED
+        people = creations - returns
+        created = np.where(rng.random(people) < _CREATED_LATER, (changes * rng.random(people)).astype(np.int64), 0)
+        created.sort()
+        leaver = rng.permutation(people)[:drops]
+        dropped = _later(rng, created[leaver], changes)
+        returned = _later(rng, dropped[:returns], changes)
+        at_once = rng.random(returns) < _RETURNED_AT_ONCE
+        returned[at_once] = dropped[:returns][at_once]
+        number = np.concatenate([np.arange(people), leaver, leaver[:returns]]) + 1
+        after = np.concatenate([created, dropped, returned])
+        stage = np.repeat([0, 1, 2], [people, drops, returns])
+        order = np.lexsort((stage, after))
+        return Timetable(number[order], stage[order] == 1, after[order])
+
+    def at(self, seq: Callable[[IntArray], IntArray]) -> Timetable:
+        """The same with counts of changes turned into sequence numbers."""
+        return replace(self, after=seq(self.after))
+
+    def lines(self, queries: Iterator[str]) -> Iterator[bytes]:
+        """A line for every event; each creation takes the next query."""
+        for start in range(0, len(self.after), BLOCK):
+            part = slice(start, start + BLOCK)
+            columns = (self.number[part].tolist(), self.is_drop[part].tolist(), self.after[part].tolist())
+            for number, is_drop, after in zip(*columns, strict=True):
+                # Nothing in these queries needs escaping in JSON.
+                what = '"drop": true' if is_drop else f'"sql": "{next(queries)}"'
+                yield f'{{"id": "s{number}", {what}, "after": {after}}}'.encode()
+
+
+def random_moments(rng: np.random.Generator, count: int, changes: int) -> IntArray:
+    """Numbers of changes after which subscriptions come, any moment as likely as any other, in order."""
+    return np.sort(rng.integers(max(1, changes), size=count))
+
+
+def even_moments(rng: np.random.Generator, count: int, first: int, changes: int) -> IntArray:
+    """Moments after the changes first, .., first + changes - 1, as many in any stretch as in another of its length.
+
+    Each is drawn within its own share of the changes: with equal steps, all could fall on the same of several items.
+    """
+    return first + ((np.arange(count) + rng.random(count)) * (changes / max(1, count))).astype(np.int64)
+
+
+def _later(rng: np.random.Generator, moments: IntArray, changes: int) -> IntArray:
+    return moments + ((changes - moments) * rng.random(len(moments))).astype(np.int64)

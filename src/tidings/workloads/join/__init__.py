@@ -1,0 +1,1 @@
+"""Workloads of join subscriptions: those of the paper on select-joins."""

@@ -1,0 +1,205 @@
+"""Changes of the market workload, in blocks: numbers are drawn and walked columnar, only the text is made line by line.
+
+State per stock is its price and whether it is listed. A review's symbol follows from its id, so that reviews, however
+many, cost no memory; they come and go in a fixed pattern, so that every update and delete finds its row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.workloads.draws import FloatArray, IntArray, draw
+from tidings.workloads.market.listing import Listing
+
+StrArray = npt.NDArray[np.str_]
+
+BLOCK = 8_192
+_STOCKS, _REVIEWS = 0.90, 0.98
+"""Running shares of the tables among changes; the rest goes to analysts."""
+_DELISTED, _UPSERTED, _GAPS = 0.005, 0.02, 0.01
+_STEP, _PULL = 0.008, 0.01
+"""Size of a price's step, and how strongly it is pulled back to where it lives."""
+_RERATED = 0.01
+"""Share of the stocks whose risk is seen anew in every block."""
+
+# What happens to reviews, again and again: per 8 events 3 new ones, 1 deleted (the oldest), 4 updated.
+_INSERT, _UPDATE, _DELETE = 0, 1, 2
+_PATTERN = np.array([_INSERT, _UPDATE, _INSERT, _UPDATE, _DELETE, _UPDATE, _INSERT, _UPDATE])
+_REPORTS = (
+    *("null", '"solid quarter, outlook raised"', '"margins under pressure"', '"hold until the next report"'),
+    *('"new product line, strong demand"', '"debt too high"', '"cheap, and for a reason"', '"best of its class"'),
+    *('"new management: wait and see…"', '"dividend cut likely"', '"takeover rumours"', '"steady"'),
+)
+
+
+class ChangeWalk:
+    """Gives block after block of change lines, seq strictly ascending with a few gaps."""
+
+    def __init__(self, listing: Listing, seed: int) -> None:
+        self._listing = listing
+        self._rng = np.random.default_rng([seed, 2])
+        self._seq = 0
+        self._log_price = listing.log_price.copy()
+        self._listed = np.zeros(len(listing), np.bool_)
+        self._stock_heads = [
+            f'"symbol": "{symbol}", "sector": "{sector}", "per": '
+            for symbol, sector in zip(listing.symbols, listing.sectors, strict=True)
+        ]
+        self._risks = [repr(risk) for risk in listing.risk.tolist()]
+        for unrated in np.flatnonzero(self._rng.random(len(listing)) < 0.01).tolist():
+            self._risks[unrated] = "null"
+        symbol_of_review = draw(listing.popularity, self._rng.random(65_536)).tolist()
+        self._review_heads = [f'"symbol": "{listing.symbols[stock]}", "rating": ' for stock in symbol_of_review]
+        self._review_events = 0
+        self._review_first = 1
+        self._review_next = 1
+        self._analyst_heads = [
+            f'"id": {id}, "name": {_quoted(name)}, "firm": {_quoted(firm)}, "score": '
+            for id, (name, firm) in enumerate(listing.analysts, 1)
+        ]
+        self._filling = self._fill()
+
+    def next_block(self) -> list[bytes]:
+        """The next lines: about `BLOCK` of them, never none."""
+        for block in self._filling:
+            return block
+        kind = self._rng.random(BLOCK)
+        seq = self._next_seqs(BLOCK)
+        lines: list[bytes] = [b""] * BLOCK
+        at = np.flatnonzero(kind < _STOCKS)
+        _put(lines, at, self._live_stocks(seq[at]))
+        at = np.flatnonzero((kind >= _STOCKS) & (kind < _REVIEWS))
+        _put(lines, at, self._live_reviews(seq[at]))
+        at = np.flatnonzero(kind >= _REVIEWS)
+        _put(lines, at, self._analysts(seq[at], self._rng.integers(len(self._analyst_heads), size=len(at)), "update"))
+        return lines
+
+    def _fill(self) -> Iterator[list[bytes]]:
+        """Inserts of everything that is there at the start."""
+        for stocks in _runs(len(self._listing)):
+            inserted = np.full(len(stocks), "insert")
+            yield self._stocks(self._next_seqs(len(stocks)), stocks, self._log_price[stocks], inserted)
+            self._listed[stocks] = True
+        for analysts in _runs(len(self._analyst_heads)):
+            yield self._analysts(self._next_seqs(len(analysts)), analysts, "insert")
+        for reviews in _runs(len(self._listing) // 2):
+            yield self._reviews(self._next_seqs(len(reviews)), reviews + 1, np.full(len(reviews), "insert"))
+            self._review_next += len(reviews)
+
+    def _next_seqs(self, count: int) -> IntArray:
+        steps = np.ones(count, np.int64)
+        has_gap = self._rng.random(count) < _GAPS
+        steps[has_gap] += self._rng.integers(1, 10, size=int(has_gap.sum()))
+        seqs = self._seq + np.cumsum(steps)
+        self._seq = int(seqs[-1])
+        return seqs
+
+    def _live_stocks(self, seq: IntArray) -> list[bytes]:
+        """Prices walk; now and then a stock leaves the market, and comes back when it is traded again."""
+        rng, count = self._rng, len(seq)
+        wants_out = rng.random(count) < _DELISTED
+        stock = draw(self._listing.popularity, rng.random(count))
+        stock[wants_out] = rng.integers(len(self._listing), size=int(wants_out.sum()))
+        order = np.argsort(stock, kind="stable")
+        own = stock[order]
+        is_first = np.diff(own, prepend=-1) != 0
+        follows_out = ~is_first & np.roll(wants_out[order], 1)
+        is_unlisted = is_first & ~self._listed[own]
+        is_out = wants_out[order] & ~follows_out & ~is_unlisted
+        is_back = is_unlisted | (~is_first & np.roll(is_out, 1))
+        ops = np.where(rng.random(count) < _UPSERTED, "upsert", np.where(is_back, "insert", "update"))
+        ops[is_out] = "delete"
+        # Sums of the steps within each stock: the running sum of all, less its value before the stock's first step.
+        starts = np.flatnonzero(is_first)
+        lengths = np.diff(starts, append=count)
+        steps = _STEP * rng.standard_t(4, size=count)
+        walked = np.cumsum(steps)
+        walked -= np.repeat((walked - steps)[starts], lengths)
+        home = self._listing.log_price[own]
+        log_price = home + (self._log_price[own] - home) * (1 - _PULL) ** np.repeat(lengths, lengths) + walked
+        ends = starts + lengths - 1
+        self._log_price[own[ends]] = log_price[ends]
+        self._listed[own[ends]] = ~is_out[ends]
+        self._rerate()
+        back = np.empty(count, np.int64)
+        back[order] = np.arange(count)
+        return self._stocks(seq, stock, log_price[back], ops[back])
+
+    def _rerate(self) -> None:
+        rng = self._rng
+        for stock in rng.integers(len(self._listing), size=max(1, int(_RERATED * len(self._listing)))).tolist():
+            seen = self._listing.risk[stock] + 0.5 * rng.standard_normal()
+            self._risks[stock] = repr(round(float(np.clip(seen, 0.1, 9.9)), 1))
+
+    def _stocks(self, seq: IntArray, stock: IntArray, log_price: FloatArray, op: StrArray) -> list[bytes]:
+        prices = np.exp(log_price)
+        pers = (prices / self._listing.earnings[stock]).round(2)
+        lines = []
+        heads, risks, symbols = self._stock_heads, self._risks, self._listing.symbols
+        for number, at, per, price, name in zip(
+            seq.tolist(), stock.tolist(), pers.tolist(), prices.round(2).tolist(), op.tolist(), strict=True
+        ):
+            row = f'"symbol": "{symbols[at]}"'
+            if name != "delete":
+                # Only NaN differs from itself.
+                row = f'{heads[at]}{per if per == per else "null"}, "risk": {risks[at]}, "price": {price}'
+            lines.append(f'{{"seq": {number}, "table": "stocks", "op": "{name}", "row": {{{row}}}}}'.encode())
+        return lines
+
+    def _live_reviews(self, seq: IntArray) -> list[bytes]:
+        count = len(seq)
+        kind = _PATTERN[(self._review_events + np.arange(count)) % len(_PATTERN)]
+        inserts, deletes = np.cumsum(kind == _INSERT), np.cumsum(kind == _DELETE)
+        # First and next id as they are before each event.
+        first = self._review_first + deletes - (kind == _DELETE)
+        following = self._review_next + inserts - (kind == _INSERT)
+        any_id = first + (self._rng.random(count) * (following - first)).astype(np.int64)
+        ids = np.where(kind == _INSERT, following, np.where(kind == _DELETE, first, any_id))
+        ops = np.array(["insert", "update", "delete"])[kind]
+        ops[(kind == _UPDATE) & (self._rng.random(count) < 0.1)] = "upsert"
+        self._review_events += count
+        self._review_first += int(deletes[-1]) if count else 0
+        self._review_next += int(inserts[-1]) if count else 0
+        return self._reviews(seq, ids, ops)
+
+    def _reviews(self, seq: IntArray, ids: IntArray, op: StrArray) -> list[bytes]:
+        ratings = (10 * self._rng.beta(3.0, 2.0, size=len(seq))).round(1).tolist()
+        reports = self._rng.integers(len(_REPORTS), size=len(seq)).tolist()
+        lines = []
+        for number, id, rating, report, name in zip(
+            seq.tolist(), ids.tolist(), ratings, reports, op.tolist(), strict=True
+        ):
+            rest = (
+                "" if name == "delete" else f', {self._review_heads[id & 65_535]}{rating}, "report": {_REPORTS[report]}'
+            )
+            lines.append(
+                f'{{"seq": {number}, "table": "reviews", "op": "{name}", "row": {{"id": {id}{rest}}}}}'.encode()
+            )
+        return lines
+
+    def _analysts(self, seq: IntArray, analysts: IntArray, op: str) -> list[bytes]:
+        scores = (100 * self._rng.beta(4.0, 3.0, size=len(seq))).round(1).tolist()
+        heads = self._analyst_heads
+        return [
+            f'{{"seq": {number}, "table": "analysts", "op": "{op}", "row": {{{heads[at]}{score}}}}}'.encode()
+            for number, at, score in zip(seq.tolist(), analysts.tolist(), scores, strict=True)
+        ]
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _runs(count: int) -> Iterator[IntArray]:
+    """0, 1, .. count - 1 in runs of at most BLOCK."""
+    for start in range(0, count, BLOCK):
+        yield np.arange(start, min(start + BLOCK, count))
+
+
+def _put(lines: list[bytes], at: IntArray, made: list[bytes]) -> None:
+    for place, line in zip(at.tolist(), made, strict=True):
+        lines[place] = line

@@ -1,0 +1,1 @@
+"""Workloads of top-k subscriptions: those of the paper on range top-k."""
