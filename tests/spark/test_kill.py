@@ -82,7 +82,7 @@ def _kill_workers(root: int) -> int:
             continue
         try:
             parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            if b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+            if b"tidings.spark.daemon" in (entry / "cmdline").read_bytes():
                 workers.append(int(entry.name))
         except OSError:
             continue
