@@ -25,7 +25,7 @@ BATCHES = 9
 def test_five_kills_change_nothing(tmp_path: Path) -> None:
     warm_replicas(warm)
     rng = random.Random(20)
-    # So many subscriptions that state is folded on the way.
+    # So many subscriptions that a worker which starts again has something to do.
     recorded = Recorded(tmp_path, 5, subscriptions=15_000, changes=BATCHES * 60)
     recorded.spoil(rng, 10)
     out = tmp_path / "out.jsonl"
