@@ -13,14 +13,14 @@ from pyspark.sql import SparkSession
 pytestmark = pytest.mark.spark
 
 
-def _loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    modules = [name for name in ("numba", "pandas", "tidings.spark.replicas") if name in sys.modules]
-    for _ in batches:
-        yield pa.RecordBatch.from_pydict({"parent": [os.getppid()], "modules": [",".join(modules)]})
-
-
 def test_workers_have_everything_when_they_start(spark: SparkSession) -> None:
-    frame = spark.range(0, 4, 1, 4).mapInArrow(_loaded, "parent long, modules string")
+    # Inside, so that it travels by value: workers cannot import test files.
+    def loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        modules = [name for name in ("numba", "pandas", "tidings.spark.replicas") if name in sys.modules]
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"parent": [os.getppid()], "modules": [",".join(modules)]})
+
+    frame = spark.range(0, 4, 1, 4).mapInArrow(loaded, "parent long, modules string")
     rows = frame.collect()
     assert {row["modules"] for row in rows} == {"numba,pandas,tidings.spark.replicas"}
     (daemon,) = {row["parent"] for row in rows}
