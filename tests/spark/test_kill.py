@@ -25,7 +25,7 @@ BATCHES = 9
 def test_five_kills_change_nothing(tmp_path: Path) -> None:
     compile_kernels(STEPS)
     rng = random.Random(20)
-    # So many subscriptions that state is folded on the way.
+    # So many subscriptions that a worker which starts again has something to do.
     recorded = Recorded(tmp_path, 5, subscriptions=15_000, changes=BATCHES * 60)
     recorded.spoil(rng, 10)
     out = tmp_path / "out.jsonl"
@@ -82,7 +82,7 @@ def _kill_workers(root: int) -> int:
             continue
         try:
             parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            if b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+            if b"tidings.spark.daemon" in (entry / "cmdline").read_bytes():
                 workers.append(int(entry.name))
         except OSError:
             continue

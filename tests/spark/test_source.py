@@ -1,4 +1,4 @@
-"""The recorded source hands out every line once, in blocks, whatever the sizes and however the file ends."""
+"""A recording hands out every line once, in blocks, whatever the sizes and however the file ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.spark import source as module
-from tidings.spark.source import RecordedReader
+from tidings.spark.source import Recording
 
 lines_strategy = st.lists(st.binary(max_size=12).map(lambda data: data.replace(b"\n", b"")), max_size=30)
 
@@ -16,7 +16,7 @@ lines_strategy = st.lists(st.binary(max_size=12).map(lambda data: data.replace(b
     lines=lines_strategy,
     ends=st.booleans(),
     batches=st.lists(st.integers(1, 7), min_size=1, max_size=3),
-    partitions=st.integers(1, 3),
+    blocks=st.integers(1, 3),
     read=st.integers(1, 9),
 )
 def test_all_lines_once(
@@ -24,7 +24,7 @@ def test_all_lines_once(
     lines: list[bytes],
     ends: bool,
     batches: list[int],
-    partitions: int,
+    blocks: int,
     read: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("source")
@@ -33,28 +33,27 @@ def test_all_lines_once(
     (folder / "points").write_bytes(b"p")
     kept, module._READ_BYTES = module._READ_BYTES, read
     try:
-        seen, kinds = _read_all(RecordedReader(str(folder / "changes"), str(folder / "points"), batches, partitions))
+        Recording.write(folder / "index", folder / "changes", folder / "points", batches, blocks)
     finally:
         module._READ_BYTES = kept
+    recording = Recording(folder / "index")
     expected = data[:-1].split(b"\n") if data.endswith(b"\n") else data.split(b"\n") if data else []
-    assert [seen[position] for position in sorted(seen)] == expected
-    assert sorted(seen) == list(range(len(expected)))
-    assert kinds.count("points") == 1
-    assert kinds.count("end") == 1
-
-
-def _read_all(reader: RecordedReader) -> tuple[dict[int, bytes], list[str]]:
-    seen: dict[int, bytes] = {}
-    kinds: list[str] = []
-    at = reader.initialOffset()
-    while (end := reader.latestOffset(at)) != at:
-        for block in reader.partitions(at, end):
-            kinds.append(block.kind)
-            for batch in reader.read(block):
-                row = batch.to_pylist()[0]
-                if block.kind == "lines":
-                    for i, line in enumerate(row["value"].split(b"\n")):
-                        assert row["position"] + i not in seen
-                        seen[row["position"] + i] = line
-        at = end
-    return seen, kinds
+    rows = [[*recording.rows(block)] for block in range(len(recording))]
+    assert [row.kind for block in rows for row in block if row.kind != "lines"] == ["points", "end"]
+    assert rows[0][0].kind == "points"
+    assert rows[-1][-1].kind == "end"
+    assert not [*recording.rows(len(recording))]
+    seen: list[bytes] = []
+    sizes = []
+    for block in rows:
+        read_before = len(seen)
+        for row in block:
+            if row.kind == "lines":
+                assert row.position == len(seen)
+                seen += (row.value or b"").split(b"\n")
+        sizes.append(len(seen) - read_before)
+    assert seen == expected
+    assert len(sizes) % blocks == 0
+    counts = [sum(sizes[at : at + blocks]) for at in range(0, len(sizes), blocks)]
+    assert all(count == batches[number % len(batches)] for number, count in enumerate(counts[:-1]))
+    assert counts[-1] <= batches[(len(counts) - 1) % len(batches)]

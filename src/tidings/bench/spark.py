@@ -70,9 +70,6 @@ class _Work:
     """Input files of the bench, and queries over them."""
 
     def __init__(self, spark: SparkSession, data: Dataset, folder: Path) -> None:
-        from tidings.spark.source import RecordedSource
-
-        spark.dataSource.register(RecordedSource)
         points = data.points()
         self._spark = spark
         self._data = data
@@ -83,15 +80,18 @@ class _Work:
     def run(self, name: str) -> tuple[list[float], dict[str, int]]:
         """Seconds of each micro-batch after the warm-up, and counts of one of them where they are finished."""
         from tidings.spark.job import notifications, routed_messages
+        from tidings.spark.source import Recording, recorded_source
         from tidings.spark.stages import Plan
 
         batch, batches = _RUNS[name]
         total = batches + _WARM_BATCHES
         lines = self._folder / f"{name}.jsonl"
         self._write(lines, batch, total)
-        plan = Plan(f"{name}-{time.time_ns()}", self._data.catalog_sql, {}, CORES, CORES, self._zones)
-        options = {"changes": str(lines), "points": str(self._folder / "points"), "partitions": str(CORES)}
-        source = self._spark.readStream.format("tidings-recorded").options(**options, batch=str(batch)).load()
+        index = self._folder / f"{name}.index"
+        Recording.write(index, lines, self._folder / "points", [batch], CORES)
+        job = f"{name}-{time.time_ns()}"
+        plan = Plan(job, self._data.catalog_sql, {}, CORES, CORES, self._zones, index=str(index))
+        source = recorded_source(self._spark, CORES)
         counts: dict[str, int] = {}
         frame = notifications(source, plan) if name == "notified" else routed_messages(source, plan)
         writer = frame.writeStream.option("checkpointLocation", str(self._folder / f"checkpoint-{name}"))

@@ -40,20 +40,19 @@ _LEAN = 0.2
 """How much less than the last replica the first one has to do."""
 
 
-def shares(batches: Iterable[PointBatch], count: int) -> list[list[PointBatch]]:
-    """Subscription events by replica: all of one id go to the same.
+def share(batches: Iterable[PointBatch], count: int, number: int) -> list[PointBatch]:
+    """Subscription events of one of `count` replicas: all of one id go to the same.
 
     Replicas further on have a little more to do, so that on one machine they mostly end in order: Spark gives the first task
     the worker that was free first, and it finds its own replica there.
     """
     weights = np.linspace(1.0 - _LEAN, 1.0, count)
     ends = (np.cumsum(weights / weights.sum()) * 2**32).astype(np.int64)
-    parts: list[list[PointBatch]] = [[] for _ in range(count)]
+    part: list[PointBatch] = []
     for points in batches:
         hashes = np.array([zlib.crc32(id.encode()) for id in points.id.to_pylist()], np.int64)
         replica = np.minimum(np.searchsorted(ends, hashes, "right"), count - 1)
-        for number, part in enumerate(parts):
-            own = points.take(replica == number)
-            if len(own):
-                part.append(own)
-    return parts
+        own = points.take(replica == number)
+        if len(own):
+            part.append(own)
+    return part

@@ -18,7 +18,7 @@ from tidings.model.blob import unpack
 from tidings.model.points import PointBatch
 from tidings.pipeline.door import Door
 from tidings.spark import envelope as kinds
-from tidings.spark.job import evaluated, for_replicas
+from tidings.spark.job import evaluated
 from tidings.spark.live import drop_points, live_source, points_folder
 from tidings.spark.session import default_partitions, spark_session
 from tidings.spark.sink import add_metrics
@@ -112,7 +112,7 @@ def run_demo(
         points = aside.submit(_compile, feed, subscriptions)
         plan = Plan(f"demo-{time.time_ns()}", feed.catalog_sql, {}, cores, cores, parts=str(root / "parts"))
         writer = _Feed(feed, root / "changes", rate)
-        with spark_session("tidings demo", master, root / "spark.log") as spark:
+        with spark_session("tidings demo", master, root / "spark.log", starts_workers=True) as spark:
             drop_points(root / "points", "initial", points.result())
             writer.tick()
             lines = (
@@ -125,7 +125,7 @@ def run_demo(
             source = live_source(lines, points_folder(spark, root / "points"))
             watch = _Watch(writer, root / "parts", on_batch)
             query = (
-                evaluated(for_replicas(source, plan), plan)
+                evaluated(source, plan)
                 .writeStream.foreachBatch(watch.batch)
                 .option("checkpointLocation", str(root / "checkpoint"))
                 .start()

@@ -11,9 +11,12 @@ from typing import NamedTuple
 SCHEMA = "key string, kind string, blob binary"
 SOURCE_SCHEMA = "kind string, position long, value binary"
 
-LINES, POINTS, CHANGES, END = "lines", "points", "changes", "end"
+LINES, POINTS, CHANGES, END, RECORDED = "lines", "points", "changes", "end", "recorded"
 MESSAGES, SNAPSHOTS, NOTIFICATIONS, REFUSED, METRICS = "messages", "snapshots", "notifications", "refused", "metrics"
 PART, SAMPLES = "part", "samples"
+
+NO_POSITION = -1
+"""Of blocks whose source does not say where they stand."""
 
 
 class Envelope(NamedTuple):

@@ -1,41 +1,30 @@
-"""What needs no state: blocks of input to all replicas or, typed and spread by key, to the table shards."""
+"""What needs no state: blocks of input, typed and spread by key, to the table shards."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
 
-from tidings.model.blob import pack, unpack
+from tidings.model.blob import pack
 from tidings.model.change import ChangeBatch
 from tidings.model.quarantine import Quarantined
-from tidings.pipeline.partition import shard_of_values, shares
+from tidings.pipeline.partition import shard_of_values
 from tidings.pipeline.sequence import by_number, ties_of
 from tidings.spark import envelope as kinds
 from tidings.spark.envelope import Envelope
 from tidings.spark.stages import Plan
 
-NO_POSITION = -1
-"""Of blocks whose source does not say where they stand."""
-
 
 def ingest_batches(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for row in batch.to_pylist():
-            # One at a time: together, copies for many shards could pass Arrow's 2 GiB.
-            yield from map(to_arrow, _ingest(plan, row["kind"], row["position"], row["value"]))
-
-
-def spread(keys: Sequence[str], kind: str, position: int | None, value: bytes | None) -> Iterator[Envelope]:
-    """A block of input: lines to every replica, subscription events to the replica of their id."""
-    if kind == kinds.POINTS:
-        parts = shares(unpack(value or b""), len(keys))
-        yield from (Envelope(key, kind, pack(points)) for key, points in zip(keys, parts, strict=True))
-        return
-    head = (NO_POSITION if position is None else position).to_bytes(8, "big", signed=True)
-    # No value at all (a tombstone of a message queue) says nothing, like a blank line.
-    yield from (Envelope(key, kind, head + (value or b"")) for key in keys)
+            is_recorded = row["kind"] == kinds.RECORDED
+            blocks = plan.recording.rows(row["position"]) if is_recorded else [row.values()]
+            for kind, position, value in blocks:
+                # One at a time: together, copies for many shards could pass Arrow's 2 GiB.
+                yield from map(to_arrow, _ingest(plan, kind, position, value))
 
 
 def _ingest(plan: Plan, kind: str, position: int | None, value: bytes | None) -> list[Envelope]:

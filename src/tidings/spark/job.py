@@ -9,8 +9,9 @@ from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.functions import array, coalesce, col, concat, explode, hex, lit, lpad, unhex
 
-from tidings.spark.envelope import SCHEMA
+from tidings.spark.envelope import NO_POSITION, SCHEMA
 from tidings.spark.processor import ShardProcessor, Stage
 from tidings.spark.stages import DELIVER, FORMS, REPLICA, TABLES, JobStage, Plan
 
@@ -26,22 +27,13 @@ def notifications(source: DataFrame, plan: Plan) -> DataFrame:
     return _stateful(routed_messages(source, plan), JobStage(DELIVER, plan))
 
 
-def evaluated(envelopes: DataFrame, plan: Plan) -> DataFrame:
-    """Envelopes for replicas -> what these make of them: each sees all changes and has a share of the subscriptions."""
-    return _stateful(envelopes, JobStage(REPLICA, plan))
-
-
-def for_replicas(source: DataFrame, plan: Plan) -> DataFrame:
-    """Input blocks -> envelopes for replicas; a source may well make these itself."""
-    return source.mapInArrow(partial(_spread, plan.replica_keys), SCHEMA)
-
-
-def _spread(keys: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    from tidings.spark.ingest import spread, to_arrow
-
-    for batch in batches:
-        for row in batch.to_pylist():
-            yield from map(to_arrow, spread(keys, row["kind"], row["position"], row["value"]))
+def evaluated(source: DataFrame, plan: Plan) -> DataFrame:
+    """Input blocks -> what replicas make of them: each sees all blocks and has a share of the subscriptions."""
+    # Done by Spark itself: a stage in Python would cost every micro-batch a tenth of a second.
+    head = unhex(lpad(hex(coalesce(col("position"), lit(NO_POSITION))), 16, "0"))
+    blob = concat(head, coalesce(col("value"), lit(bytearray()))).alias("blob")
+    keys = explode(array(*map(lit, plan.replica_keys))).alias("key")
+    return _stateful(source.select(keys, col("kind"), blob), JobStage(REPLICA, plan))
 
 
 def _ingest(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -16,6 +16,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from tidings.pipeline.stats import Stats
 from tidings.spark.job import evaluated, notifications
 from tidings.spark.session import default_partitions, spark_session
 from tidings.spark.sink import PartsSink, family_counter
-from tidings.spark.source import RecordedSource
+from tidings.spark.source import Recording, recorded_source
 from tidings.spark.stages import Plan
 from tidings.sql import parse_catalog
 from tidings.terminal import console, progress
@@ -68,36 +69,35 @@ def replay_on_spark(
         settings = {"batches": list(batches), "strategies": dict(strategies), "master": master, "version": __version__}
         settings["families"] = os.environ.get("TIDINGS_FAMILIES", "")
         _prepare_folder(work, _fingerprint([catalog, subscriptions, changes], settings))
-        plan, refused = _plan(work, catalog, subscriptions, strategies, default_partitions(master))
+        partitions = _partitions(work, master)
         sink = PartsSink(work / "parts")
         if sink.batches():
             console().print(f"going on after micro-batch {sink.batches()[-1]}")
         java_mb = 0.0
-        if not sink.metrics().get("is_end"):
-            config = {"spark.sql.shuffle.partitions": str(plan.partitions)}
-            with spark_session("tidings replay", master, work / "spark.log", config) as spark:
-                java = _note_java(spark, work)
-                _run(spark, plan, sink, work, changes, batches)
-                java_mb = peak_rss_mb(java)
-        _assemble(sink, out, quarantine, refused)
+        # Spark and its workers start while subscriptions are compiled.
+        with ThreadPoolExecutor(1) as aside:
+            planned = aside.submit(_plan, work, catalog, subscriptions, changes, batches, strategies, partitions)
+            if not sink.metrics().get("is_end"):
+                config = {"spark.sql.shuffle.partitions": str(partitions)}
+                session = spark_session("tidings replay", master, work / "spark.log", config, starts_workers=True)
+                with session as spark:
+                    java = _note_java(spark, work)
+                    _run(spark, planned.result()[0], sink, work)
+                    java_mb = peak_rss_mb(java)
+        _assemble(sink, out, quarantine, planned.result()[1])
         metrics = sink.metrics()
         stats = Stats(metrics.get("changes", 0))
         for name in ("messages", "message_bytes", "deliveries", "notifications"):
             setattr(stats, name, family_counter(metrics, name))
-        stats.quarantined = metrics.get("quarantined", 0) + len(refused)
+        stats.quarantined = metrics.get("quarantined", 0) + len(planned.result()[1])
         _discard(work)
         summary = stats.summary(time.monotonic() - started, peak_rss_mb() + java_mb)
         caches = {name: metrics.get(name, 0) for name in ("cache_hits", "cache_catch_ups", "cache_rebuilds")}
         return {**summary, "state": caches}
 
 
-def _run(spark: SparkSession, plan: Plan, sink: PartsSink, work: Path, changes: Path, batches: Sequence[int]) -> None:
-    spark.dataSource.register(RecordedSource)
-    options = {"changes": str(changes.resolve()), "points": str(work / "points"), "batch": ",".join(map(str, batches))}
-    if plan.parts:
-        options["keys"] = ",".join(plan.replica_keys)
-    reader = spark.readStream.format(RecordedSource.name()).options(**options, partitions=str(plan.partitions))
-    is_over = threading.Event()
+def _run(spark: SparkSession, plan: Plan, sink: PartsSink, work: Path) -> None:
+    is_over, is_stopping = threading.Event(), threading.Event()
     with progress() as display:
         task = display.add_task("changes", total=None)
 
@@ -106,10 +106,16 @@ def _run(spark: SparkSession, plan: Plan, sink: PartsSink, work: Path, changes: 
             display.update(task, advance=metrics.get("changes", 0))
             if metrics.get("is_end"):
                 is_over.set()
+                # The source has no end of its own: no other micro-batch may begin.
+                is_stopping.wait()
 
-        result = evaluated(reader.load(), plan) if plan.parts else notifications(reader.load(), plan)
+        source = recorded_source(spark, _blocks(plan.partitions, is_shared=bool(plan.parts)))
+        result = evaluated(source, plan) if plan.parts else notifications(source, plan)
         query = result.writeStream.foreachBatch(write).option("checkpointLocation", str(work / "checkpoint")).start()
-        _wait(query, is_over)
+        try:
+            _wait(query, is_over)
+        finally:
+            _stop(query, is_stopping)
 
 
 def _wait(query: StreamingQuery, is_over: threading.Event) -> None:
@@ -117,16 +123,39 @@ def _wait(query: StreamingQuery, is_over: threading.Event) -> None:
         if not query.isActive:
             error = query.exception()
             raise RuntimeError(f"the Spark query stopped: {error}")
-    query.stop()
+
+
+def _stop(query: StreamingQuery, is_stopping: threading.Event) -> None:
+    """Stops a query that may be waiting for just that."""
+    stopping = threading.Thread(target=query.stop, daemon=True)
+    stopping.start()
+    while query.isActive:
+        time.sleep(0.01)
+    is_stopping.set()
+    stopping.join()
+
+
+def _partitions(work: Path, master: str) -> int:
+    """A run that goes on keeps its number of partitions, whatever machine it finds itself on: points are spread by it."""
+    ready = work / "ready.json"
+    return int(json.loads(ready.read_text())["partitions"]) if ready.exists() else default_partitions(master)
+
+
+def _blocks(partitions: int, *, is_shared: bool) -> int:
+    """Blocks per micro-batch: every replica reads all of it, table shards parse a part of it each."""
+    return 1 if is_shared else partitions
 
 
 def _plan(
-    work: Path, catalog: Path, subscriptions: Path, strategies: Mapping[str, str], partitions: int
+    work: Path,
+    catalog: Path,
+    subscriptions: Path,
+    changes: Path,
+    batches: Sequence[int],
+    strategies: Mapping[str, str],
+    partitions: int,
 ) -> tuple[Plan, list[str]]:
-    """The job's plan, with subscriptions compiled once and kept for runs that go on; also the refused lines.
-
-    A run that goes on keeps its number of partitions, whatever machine it finds itself on: rows and points are spread by it.
-    """
+    """The job's plan, with subscriptions compiled once and kept for runs that go on; also the refused lines."""
     catalog_sql = catalog.read_text(encoding="utf-8-sig")
     ready = work / "ready.json"
     if not ready.exists():
@@ -138,6 +167,7 @@ def _plan(
         points = door.take()
         (work / "points").write_bytes(pack(points))
         is_shared = all(shares_rows(batch.form, strategies) for batch in points)
+        Recording.write(work / "index", changes, work / "points", batches, _blocks(partitions, is_shared=is_shared))
         if not is_shared:
             (work / "zones").write_bytes(pack(ZoneMap.build(points, partitions, spaces_of(tables)).state()))
         known = {"partitions": partitions, "is_shared": is_shared, "refused": [entry.line() for entry in refused]}
@@ -151,6 +181,7 @@ def _plan(
         partitions=known["partitions"],
         zone_state=b"" if known["is_shared"] else (work / "zones").read_bytes(),
         parts=str((work / "parts").resolve()) if known["is_shared"] else "",
+        index=str((work / "index").resolve()),
     )
     return plan, known["refused"]
 

@@ -6,7 +6,7 @@ import os
 import uuid
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ import msgspec
 
 from tidings.model.blob import pack, unpack
 from tidings.model.points import PointBatch
+from tidings.pipeline.partition import share
 from tidings.pipeline.replica.replica import Lines, Replica
 from tidings.spark import envelope as kinds
-from tidings.spark.envelope import Envelope
-from tidings.spark.ingest import NO_POSITION, pack_refused
+from tidings.spark.envelope import NO_POSITION, Envelope
+from tidings.spark.ingest import pack_refused
 from tidings.spark.processor import Handling
 from tidings.spark.stages import Plan
 
@@ -30,31 +31,25 @@ class ReplicaWorker:
 
     def __init__(self, plan: Plan, key: str) -> None:
         self._plan = plan
-        self._is_first = key == plan.keys.replica(0)
+        self._number = plan.replica_keys.index(key)
         self._replica = Replica(plan.catalog, keeps_points=True)
         self.dump, self.load = self._replica.dump, self._replica.load
 
     def replay(self, entry: Any) -> None:
-        self._replica.replay(*self._read(entry), is_end=entry["is_end"])
+        lines, position, points, is_end = self._read(entry)
+        self._replica.replay(lines, position, points, is_end=is_end)
 
     def handle(self, inputs: list[Envelope]) -> Handling:
-        blocks, points, is_end = [], [], False
-        for _, kind, blob in inputs:
-            if kind == kinds.LINES:
-                blocks.append((int.from_bytes(blob[:8], "big", signed=True), blob[8:]))
-            elif kind == kinds.POINTS:
-                points.extend(unpack(blob))
-            elif kind == kinds.END:
-                is_end = True
-        entry = {"blocks": sorted(blocks), "points": points, "is_end": is_end}
+        entry = self._entry((kind, int.from_bytes(blob[:8], "big", signed=True), blob[8:]) for _, kind, blob in inputs)
         key, replica = inputs[0].key, self._replica
         before = _counts(replica)
-        lines, refused = replica.apply(*self._read(entry), is_end=is_end)
+        records, position, points, is_end = self._read(entry)
+        lines, refused = replica.apply(records, position, points, is_end=is_end)
         yield from self._deliver(key, lines)
         counts: dict[str, Any] = {
             name: dict(now - then) for (name, now), then in zip(_counts(replica).items(), before.values(), strict=True)
         }
-        if self._is_first:
+        if self._number == 0:
             if refused:
                 yield Envelope(key, kinds.REFUSED, pack_refused(refused))
             counts |= {"passed": replica.passed, "is_end": is_end, "changes": counts["changes"].get("", 0)}
@@ -63,15 +58,32 @@ class ReplicaWorker:
         yield Envelope(key, kinds.METRICS, pack(counts))
         return entry
 
-    @staticmethod
-    def _read(entry: Any) -> tuple[list[bytes], int, list[PointBatch]]:
-        """Lines of a micro-batch in order, the position of the first, and subscription events."""
+    def _entry(self, rows: Iterable[tuple[str, int, bytes]]) -> dict[str, Any]:
+        """All that a micro-batch holds for this replica; of recorded input the numbers of blocks, which stay readable."""
+        entry: dict[str, Any] = {"blocks": [], "points": [], "is_end": False, "recorded": []}
+        for kind, position, value in rows:
+            if kind == kinds.LINES:
+                entry["blocks"].append((position, value))
+            elif kind == kinds.POINTS:
+                entry["points"] += share(unpack(value), self._plan.shards, self._number)
+            elif kind == kinds.END:
+                entry["is_end"] = True
+            elif kind == kinds.RECORDED:
+                entry["recorded"].append(position)
+        entry["blocks"].sort()
+        return entry
+
+    def _read(self, entry: dict[str, Any]) -> tuple[list[bytes], int, list[PointBatch], bool]:
+        """Lines of a micro-batch in order, the position of the first, subscription events, and if it is the last."""
+        if entry["recorded"]:
+            rows = (row for block in entry["recorded"] for row in self._plan.recording.rows(block))
+            entry = self._entry((kind, position or 0, value or b"") for kind, position, value in rows)
         blocks = entry["blocks"]
         lines = [line.rstrip(b"\r") for _, block in blocks for line in block.split(b"\n")]
         position = blocks[0][0] if blocks else 0
         if position == NO_POSITION:
             lines, position = sorted(lines, key=_by_number), 0
-        return lines, position, entry["points"]
+        return lines, position, entry["points"], entry["is_end"]
 
     def _deliver(self, key: str, lines: Lines) -> Iterator[Envelope]:
         """Notifications to a file of their own, or as they are; and a few to show."""

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -27,14 +28,29 @@ _CONFIG = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "tidings.spark.daemon",
+    # Spark keeps workers apart by their environment, of which this is a part for some kinds of tasks only.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
+
+# Java plans and moves a few large rows; the work is done in Python. The optimising compiler would cost more than it gains:
+# it takes two fifths of Java's processor time in the first minutes.
+_JAVA_OPTIONS = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
 
 
 @contextmanager
 def spark_session(
-    name: str, master: str = "local[*]", log: Path | None = None, config: Mapping[str, str] | None = None
+    name: str,
+    master: str = "local[*]",
+    log: Path | None = None,
+    config: Mapping[str, str] | None = None,
+    *,
+    starts_workers: bool = False,
 ) -> Iterator[SparkSession]:
-    """A session, stopped at the end unless there was one before. What Java and workers say goes to `log` (None: nowhere)."""
+    """A session, stopped at the end unless there was one before. What Java and workers say goes to `log` (None: nowhere).
+
+    `starts_workers`: Python workers are there, with all they need loaded, when the session is handed out.
+    """
     running = SparkSession.getActiveSession()
     if running is not None:
         yield running
@@ -45,7 +61,7 @@ def spark_session(
     quiet = Path(__file__).with_name("log4j2.properties")
     settings = {
         **_CONFIG,
-        "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile={quiet.as_uri()}",
+        "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={quiet.as_uri()}",
         **(config or {}),
     }
     settings.setdefault("spark.sql.shuffle.partitions", str(default_partitions(master)))
@@ -57,9 +73,20 @@ def spark_session(
     with _stderr_to(log or Path(os.devnull)):
         session = builder.getOrCreate()
     try:
+        if starts_workers:
+            _start_workers(session)
         yield session
     finally:
         session.stop()
+
+
+def _start_workers(spark: SparkSession) -> None:
+    slots = spark.sparkContext.defaultParallelism
+    spark.range(0, slots, 1, slots).mapInArrow(_same, "id long").collect()
+
+
+def _same(batches: Iterator[Any]) -> Iterator[Any]:
+    return batches
 
 
 @contextmanager

@@ -1,130 +1,100 @@
-"""A Spark streaming source for recorded input: subscription events first, then blocks of lines, then an end mark.
+"""Recorded input as a Spark stream: subscription events first, then blocks of lines, then an end mark.
 
-An offset says how much has been handed out: {"batch": micro-batches, "line": lines, "byte": bytes, "end": 0 or 1}. Each
-trigger takes up to `batch` lines, so that memory is bounded by the batch, not by the file; several sizes take turns.
+Spark's own source of numbered rows counts blocks, and its offsets are what a run that was interrupted goes on from. Which lines
+a block holds is found once, before the run, and kept in a file beside the others: whoever works on a block reads it itself, so
+that no process has to start or to copy anything for reading.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, lit
 
+from tidings.model.blob import pack, unpack
 from tidings.spark import envelope as kinds
 
 _READ_BYTES = 1 << 20
-Offset = dict[str, int]
+_NEWLINE = 10
 
 
-class RecordedSource(DataSource):  # type: ignore[misc]
-    """`spark.readStream.format("tidings-recorded")` with options changes, points, batch (sizes with commas), partitions.
-
-    With an option `keys` (names of replicas with commas) the rows are envelopes for these, else blocks as they are.
-    """
-
-    @classmethod
-    def name(cls) -> str:
-        return "tidings-recorded"
-
-    def schema(self) -> str:
-        return kinds.SCHEMA if "keys" in self.options else kinds.SOURCE_SCHEMA
-
-    def streamReader(self, schema: Any) -> DataSourceStreamReader:
-        batches = [int(size) for size in self.options["batch"].split(",")]
-        keys = self.options["keys"].split(",") if "keys" in self.options else []
-        files = (self.options["changes"], self.options["points"])
-        return RecordedReader(*files, batches, int(self.options["partitions"]), keys)
-
-
-@dataclass
-class Block(InputPartition):  # type: ignore[misc]
-    """A part of a micro-batch: bytes of the changes file, or a whole points file, or the end mark."""
+class Row(NamedTuple):
+    """What a source of the job hands out; see `envelope.SOURCE_SCHEMA`."""
 
     kind: str
-    path: str = ""
-    start: int = 0
-    stop: int = 0
-    first_line: int = 0
+    position: int | None
+    value: bytes | None
 
 
-class RecordedReader(DataSourceStreamReader):  # type: ignore[misc]
-    def __init__(
-        self, changes: str, points: str, batches: list[int], partitions: int, keys: Sequence[str] = ()
-    ) -> None:
-        self._changes = changes
-        self._points = points
-        self._batches = batches
-        self._partitions = partitions
-        self._keys = keys
+class Recording:
+    """A file of changes cut into blocks, and a file of subscription events that belongs to its beginning."""
 
-    def initialOffset(self) -> Offset:
-        return {"batch": 0, "line": 0, "byte": 0, "end": 0}
+    def __init__(self, index: Path) -> None:
+        known = unpack(index.read_bytes())
+        self._changes = Path(known["changes"])
+        self._points = Path(known["points"])
+        self._cuts = known["cuts"]
 
-    def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:
-        at = start or self.initialOffset()
-        if at["end"]:
-            return at
-        wanted = self._batches[at["batch"] % len(self._batches)]
-        lines, byte = self._skip(at["byte"], wanted)
-        is_over = lines < wanted and byte >= Path(self._changes).stat().st_size
-        return {"batch": at["batch"] + 1, "line": at["line"] + lines, "byte": byte, "end": int(is_over)}
+    @staticmethod
+    def write(index: Path, changes: Path, points: Path, batches: Sequence[int], blocks: int) -> None:
+        """Makes the index: micro-batches of so many lines each, in turn, and so many blocks in each of them."""
+        known = {"changes": str(changes.resolve()), "points": str(points.resolve())}
+        partial = index.with_name(f".{index.name}.partial")
+        partial.write_bytes(pack({**known, "cuts": np.array(_cuts(changes, batches, blocks), np.int64)}))
+        partial.replace(index)
 
-    def partitions(self, start: Offset, end: Offset) -> list[Block]:
-        blocks = []
-        if start["batch"] == 0:
-            blocks.append(Block(kinds.POINTS, self._points))
-        lines, byte = start["line"], start["byte"]
-        share = max(1, -(-(end["line"] - lines) // self._partitions))
-        while byte < end["byte"]:
-            count, stop = self._skip(byte, min(share, end["line"] - lines))
-            blocks.append(Block(kinds.LINES, self._changes, byte, stop, lines))
-            lines, byte = lines + count, stop
-        if start["end"] < end["end"]:
-            blocks.append(Block(kinds.END))
-        return blocks
+    def __len__(self) -> int:
+        return len(self._cuts) - 1
 
-    def read(self, partition: Block) -> Iterator[pa.RecordBatch]:
-        value = b""
-        if partition.path:
-            with Path(partition.path).open("rb") as source:
-                source.seek(partition.start)
-                size = partition.stop - partition.start if partition.kind == kinds.LINES else -1
-                value = source.read(size)
-        if partition.kind == kinds.LINES and value.endswith(b"\n"):
-            value = value[:-1]
-        if self._keys:
-            from tidings.spark.ingest import spread, to_arrow
-
-            yield from map(to_arrow, spread(self._keys, partition.kind, partition.first_line, value))
+    def rows(self, block: int) -> Iterator[Row]:
+        """All that a block holds; nothing for blocks beyond the last."""
+        if block >= len(self):
             return
-        arrays = [
-            pa.array([partition.kind], pa.string()),
-            pa.array([partition.first_line], pa.int64()),
-            pa.array([value], pa.binary()),
-        ]
-        yield pa.RecordBatch.from_arrays(arrays, ["kind", "position", "value"])
+        if block == 0:
+            yield Row(kinds.POINTS, None, self._points.read_bytes())
+        (line, start), (_, stop) = self._cuts[block : block + 2].tolist()
+        if start < stop:
+            with self._changes.open("rb") as source:
+                source.seek(start)
+                yield Row(kinds.LINES, line, source.read(stop - start).removesuffix(b"\n"))
+        if block == len(self) - 1:
+            yield Row(kinds.END, None, None)
 
-    def commit(self, end: Offset) -> None:
-        """Nothing to forget: the files stay."""
 
-    def _skip(self, byte: int, lines: int) -> tuple[int, int]:
-        """(lines passed, byte reached) after at most so many lines from a byte; a last line may lack its newline."""
-        passed = 0
-        last = b"\n"
-        with Path(self._changes).open("rb") as source:
-            source.seek(byte)
-            while passed < lines and (chunk := source.read(_READ_BYTES)):
-                count = chunk.count(b"\n")
-                if passed + count >= lines:
-                    at = -1
-                    for _ in range(lines - passed):
-                        at = chunk.index(b"\n", at + 1)
-                    return lines, byte + at + 1
-                passed += count
-                byte += len(chunk)
-                last = chunk[-1:]
-        return passed + (last != b"\n"), byte
+def recorded_source(spark: SparkSession, blocks: int) -> DataFrame:
+    """The job's input: the numbers of `blocks` blocks in every micro-batch, without an end."""
+    numbers = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=blocks, numPartitions=blocks).load()
+    nothing = lit(None).cast("binary").alias("value")
+    return numbers.select(lit(kinds.RECORDED).alias("kind"), col("value").alias("position"), nothing)
+
+
+def _cuts(changes: Path, batches: Sequence[int], blocks: int) -> list[tuple[int, int]]:
+    """(line, byte) where each block begins, and where the last one ends; the last line may lack its newline."""
+    sizes = (size for batch in cycle(batches) for size in _split(batch, blocks))
+    cuts = [(0, 0)]
+    line = byte = 0
+    due = next(sizes)
+    last = b"\n"
+    with changes.open("rb") as source:
+        while chunk := source.read(_READ_BYTES):
+            ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == _NEWLINE)
+            while due <= line + len(ends):
+                cuts.append(cuts[-1] if due == cuts[-1][0] else (due, byte + int(ends[due - line - 1]) + 1))
+                due += next(sizes)
+            line, byte, last = line + len(ends), byte + len(chunk), chunk[-1:]
+    end = (line + (last != b"\n"), byte)
+    if cuts[-1] != end:
+        cuts.append(end)
+    missing = -(len(cuts) - 1) % blocks if len(cuts) > 1 else blocks
+    return cuts + [end] * missing
+
+
+def _split(lines: int, blocks: int) -> Iterator[int]:
+    share = -(-lines // blocks)
+    for start in range(0, share * blocks, share):
+        yield max(0, min(share, lines - start))

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.spark.envelope import Keys
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tidings.network.zones import ZoneMap
     from tidings.pipeline.ingest import Ingest
     from tidings.spark.processor import Shard
+    from tidings.spark.source import Recording
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Plan:
     """What every worker must know: tables, strategies, how many shards and which zones. Pickled into the job.
 
     `parts`: a folder that all workers reach, where replicas write notifications; empty: they are rows of the result.
+    `index`: a file that says which lines the blocks of recorded input hold (`source.Recording`).
     """
 
     job: str
@@ -32,6 +35,7 @@ class Plan:
     partitions: int
     zone_state: bytes = b""
     parts: str = ""
+    index: str = ""
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -55,6 +59,12 @@ class Plan:
         return tuple(self.keys.replica(shard) for shard in range(self.shards))
 
     @cached_property
+    def recording(self) -> Recording:
+        from tidings.spark.source import Recording
+
+        return Recording(Path(self.index))
+
+    @cached_property
     def ingest(self) -> Ingest:
         from tidings.pipeline.ingest import Ingest
 
@@ -62,19 +72,26 @@ class Plan:
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.job, self.catalog_sql, dict(self.strategies), self.shards, self.partitions)
-        return (_plan, (*fields, self.zone_state, self.parts))
+        return (_plan, (*fields, self.zone_state, self.parts, self.index))
 
 
 _plans: dict[tuple[str, bytes], Plan] = {}
 
 
 def _plan(
-    job: str, catalog_sql: str, strategies: dict[str, str], shards: int, partitions: int, zones: bytes, parts: str
+    job: str,
+    catalog_sql: str,
+    strategies: dict[str, str],
+    shards: int,
+    partitions: int,
+    zones: bytes,
+    parts: str,
+    index: str,
 ) -> Plan:
     """A plan as unpickled in a worker: the same object every time, so that what it has parsed is kept."""
     key = (job, zones)
     if key not in _plans:
-        _plans[key] = Plan(job, catalog_sql, strategies, shards, partitions, zones, parts)
+        _plans[key] = Plan(job, catalog_sql, strategies, shards, partitions, zones, parts, index)
     return _plans[key]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from tidings.families.optional import SHARED
 from tidings.kernels.lines import index_lines, merge_lines
 from tidings.pipeline.door import Door
-from tidings.pipeline.partition import shares
+from tidings.pipeline.partition import share
 from tidings.pipeline.replica.replica import Lines, Replica
 from tidings.testing.checks.case import Case
 from tidings.testing.workload import chunks
@@ -19,7 +19,8 @@ def check_replicas(case: Case) -> None:
     catalog, count = case.workload.catalog, case.rng.randint(1, 3)
     door = Door(catalog)
     door.read(case.workload.subscription_lines())
-    waiting = shares(door.take(), count)
+    points = door.take()
+    waiting = [share(points, count, number) for number in range(count)]
     replicas = [Replica(catalog, keeps_points=True) for _ in range(count)]
     lines: list[str] = []
     position = 0
