@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidings.bench.inline_path import INLINE, InlineRun
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import each, timed
+from tidings.families.registry import gathered
 from tidings.model.points import Event, PointBatch
 from tidings.pipeline.deliver import Gateway, GatewayWork
 from tidings.pipeline.door import Door
@@ -96,12 +97,12 @@ def _sql(new: Churn, run: InlineRun) -> Timed:
     def add() -> None:
         for id, sql in texts:
             door.create(id, sql, 0)
-        gateway.apply(GatewayWork(points=door.take()))
+        gateway.apply(GatewayWork(points=gathered(door.take(), run.data.catalog)))
 
     def drop() -> None:
         for id, _ in texts:
             door.drop(id, 0)
-        gateway.apply(GatewayWork(points=door.take()))
+        gateway.apply(GatewayWork(points=gathered(door.take(), run.data.catalog)))
 
     count = len(texts)
     yield "sql.add", f"add {count:,} from SQL text, door and gateway", timed(add)[0].wall / count

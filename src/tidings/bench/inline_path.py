@@ -12,7 +12,7 @@ import numpy as np
 from tidings.bench.lines import json_lines
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import Seconds, rss_bytes, timed
-from tidings.families.registry import spaces_of
+from tidings.families.registry import gathered, spaces_of
 from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch
 from tidings.model.message import MessageBatch
@@ -48,7 +48,7 @@ class InlineRun:
         self.data = data
         self.ingest = Ingest(data.catalog)
         points = data.points()
-        self.zones = ZoneMap.build([points], ZONES, spaces_of(data.catalog))
+        self.zones = ZoneMap.build(gathered([points], data.catalog), ZONES, spaces_of(data.catalog))
         self.shard = TableShard(data.catalog, {})
         result, _ = self.shard.apply(TablesWork(points=[points]))
         self.points = [*result.released, *result.placed]

@@ -13,12 +13,13 @@ from tidings.bench.inline_path import InlineRun, flow, head, load
 from tidings.bench.report import Figure
 from tidings.bench.select_data import SelectData
 from tidings.bench.timing import each, timed
+from tidings.families.registry import gathered
+from tidings.families.select.matcher import Matcher
 from tidings.families.select.reformulate import NEW
-from tidings.kernels.forest import PointForest
+from tidings.families.select.table_form import table_space
 from tidings.model.blob import pack
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch
-from tidings.model.points import PointBatch
 from tidings.pipeline.deliver import Gateway, GatewayWork
 
 SAMPLE = 200
@@ -50,19 +51,20 @@ def measure(data: SelectData, say: Say) -> Measured:
     say("adding and dropping subscriptions")
     some, others = (SelectData.make(count, 0, data.seed + i) for i, count in enumerate((Churn.BULK, Churn.FROM_SQL), 1))
     rows = f"first answer out of {data.rows:,} rows"
-    new = Churn(some.points(), [others.sql(i) for i in range(others.size)], rows)
-    measured.figures += churn(run, _index(data, points), new)
+    (created,) = gathered([some.points()], data.catalog)
+    new = Churn(created, [others.sql(i) for i in range(others.size)], rows)
+    measured.figures += churn(run, _index(data), new)
     return measured
 
 
-def _index(data: SelectData, points: PointBatch) -> Timed:
-    forest = PointForest(points.coords.shape[1])
-    forest.add_many(data.kind, np.arange(data.size), points.coords)
-    some = SelectData.make(_INDEXED, 0, data.seed + 1)
-    coords = some.points().coords
-    new = [(int(kind), data.size + i, coords[i]) for i, kind in enumerate(some.kind.tolist())]
-    yield "index.add", "add one, index alone", each(lambda one: forest.add(*one), new)
-    yield "index.drop", "drop one, index alone", each(lambda one: forest.remove(one[1]), new)
+def _index(data: SelectData) -> Timed:
+    matcher = Matcher(table_space(data.catalog.table("items")))
+    (points,) = gathered([data.points()], data.catalog)
+    matcher.add(np.arange(data.size), points)
+    (some,) = gathered([SelectData.make(_INDEXED, 0, data.seed + 1).points()], data.catalog)
+    new = [(np.array([data.size + i]), some.take(np.array([i]))) for i in range(_INDEXED)]
+    yield "index.add", "add one, index alone", each(lambda one: matcher.add(*one), new)
+    yield "index.drop", "drop one, index alone", each(lambda one: matcher.remove(one[0]), new)
 
 
 def _sample(gateway: Gateway, messages: list[MessageBatch]) -> Int64Array:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tidings.bench import Say
 from tidings.bench.lines import json_lines
 from tidings.bench.report import Figure, Heading
-from tidings.families.registry import spaces_of
+from tidings.families.registry import gathered, spaces_of
 from tidings.model.blob import pack, unpack
 from tidings.model.change import ChangeBatch
 from tidings.model.points import PointBatch
@@ -93,7 +93,8 @@ class _Work:
         self._data = data
         self._folder = folder
         (folder / "points").write_bytes(pack([points]))
-        self._zones = pack(ZoneMap.build([points], CORES, spaces_of(parse_catalog(data.catalog_sql))).state())
+        catalog = parse_catalog(data.catalog_sql)
+        self._zones = pack(ZoneMap.build(gathered([points], catalog), CORES, spaces_of(catalog)).state())
 
     def run(self, name: str) -> tuple[list[float], dict[str, int]]:
         """Seconds of each micro-batch after the warm-up, and counts of one of them where they are finished."""
