@@ -41,6 +41,8 @@ class Matcher:
         self._evaluator = SelectEvaluator(space.catalog, self._rows)
         self._lives = new_lives(64)
         self._projections = ProjectionTable()
+        self._constrained: set[int] = set()
+        """Columns that somebody constrains, or did."""
         self._columns: list[tuple[int, ...]] = []
         """By projection, the columns it shows."""
 
@@ -56,10 +58,14 @@ class Matcher:
             self._lives = lives
         lives = self._lives
         lives[slots, SINCE], lives[slots, UNTIL], lives[slots, MARK] = NONE, FOREVER, NONE
-        for shown, batch, owner in spread(self.space, points, predicates_of(points.details)):
+        predicates = predicates_of(points.details)
+        for shown, batch, owner in spread(self.space, points, predicates):
             own = slots[owner]
             lives[own, PROJECTION] = self._projection(shown)
             self._evaluator.add(batch, own, lives)
+        self._constrained |= {
+            i for each in predicates for some in each.disjuncts for i in some.equalities + some.ranges
+        }
 
     def remove(self, slots: Int64Array) -> None:
         self._evaluator.remove(slots)
@@ -79,7 +85,7 @@ class Matcher:
         is_sorted = bool((seq[1:] >= seq[:-1]).all())
         order = np.arange(count) if is_sorted else np.argsort(seq, kind="stable").astype(np.int64)
         at, present = seq[order], tags[order]
-        self._rows.take(payload)
+        self._rows.take(payload, self._constrained)
         nothing = np.full(count, NONE, np.int64)
         events = Events(
             np.full(count, CHANGE, np.int64),

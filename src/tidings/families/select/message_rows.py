@@ -6,7 +6,7 @@ texts of the columns that codes do not say all of. Those that somebody is told o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,25 +69,35 @@ class MessageRows:
     def unpack(self, state: Any) -> I64:
         raise NotImplementedError("rows of messages are not kept")
 
-    def take(self, payload: pa.RecordBatch) -> None:
-        """Makes the rows that a payload carries, with what is needed to find out whom they concern."""
-        total, layout = 2 * payload.num_rows, self._layout[0]
-        words = np.zeros((total, int(layout[WIDTH])), np.int64)
+    def take(self, payload: pa.RecordBatch, constrained: Collection[int]) -> None:
+        """Makes the rows that a payload carries, with what is needed to find out whom they concern.
+
+        Of texts that nobody constrains this is whether the two rows of a message differ: their equality codes say no more.
+        """
+        count, layout, kinds = payload.num_rows, self._layout[0], self._kinds.copy()
+        words = np.zeros((2 * count, int(layout[WIDTH])), np.int64)
         texts: dict[int, pa.Array] = {}
         for i, column in enumerate(self._table.columns):
-            values = _both(payload, column.name)
-            if values is None:
+            if payload.schema.get_field_index(f"new.{column.name}") < 0:
                 continue
+            if i not in constrained and column.type in (ColumnType.TEXT, ColumnType.BINARY):
+                old, new = (payload.column(f"{side}.{column.name}") for side in ("old", "new"))
+                for first, part in ((0, old), (count, new)):
+                    words[first : first + count, RECORD_VALID + (i >> 6)] |= _bits(part, i)
+                words[count:, layout[EQUALS] + i] = np.asarray(pc.not_equal(old, new).fill_null(True))
+                kinds[0, i] = EXACT
+                continue
+            values = _both(payload, column.name)
             if column.type.is_comparable:
                 codes, valid = codes_of(column.type, values)
                 words[:, layout[CODES] + i] = words[:, layout[EQUALS] + i] = codes
             else:
                 valid = np.asarray(values.is_valid())
-            words[:, RECORD_VALID + (i >> 6)] |= valid.astype(np.int64) << (i & 63)
+            words[:, RECORD_VALID + (i >> 6)] |= valid.astype(np.int64) << np.int64(i & 63)
             if self._kinds[0, i] != EXACT:
                 texts[i] = _comparable_texts(column.type, values)
                 words[:, layout[EQUALS] + i] = _hashes(texts[i])
-        self.rows = self._with_texts(words, texts)
+        self.rows = self._with_texts(words, texts)._replace(kinds=kinds)
 
     def shown(self, payload: pa.RecordBatch, versions: Int64Array, columns: Sequence[int]) -> Rows:
         """Some of the versions made again, numbered as they come here, with the texts that output shows of some columns."""
@@ -95,7 +105,6 @@ class MessageRows:
         texts = {}
         for i in columns:
             values = _both(payload, self._table.columns[i].name)
-            assert values is not None, f"nobody was sent column {self._table.columns[i].name!r}, which somebody shows"
             texts[i] = pa.array(value_texts(values.take(chosen)), pa.large_string()).cast(pa.large_binary())
         return self._with_texts(np.zeros((len(versions), int(self._layout[0, WIDTH])), np.int64), texts)
 
@@ -132,10 +141,13 @@ class MessageRows:
         )
 
 
-def _both(payload: pa.RecordBatch, name: str) -> pa.Array | None:
-    """A column of the old rows and of the new ones; None where messages do not have it."""
-    if payload.schema.get_field_index(f"new.{name}") < 0:
-        return None
+def _bits(values: pa.Array, column: int) -> I64:
+    """The valid bits of a column."""
+    return np.asarray(values.is_valid()).astype(np.int64) << np.int64(column & 63)
+
+
+def _both(payload: pa.RecordBatch, name: str) -> pa.Array:
+    """A column of the old rows and of the new ones."""
     return pa.concat_arrays([payload.column(f"old.{name}"), payload.column(f"new.{name}")])
 
 

@@ -6,6 +6,7 @@ All give the same notifications. `region` and `whole` send a change once, to eve
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -69,10 +70,13 @@ class WholeServer(Server, Remembering):
         self._constrained, self._shown = state["constrained"].copy(), state["shown"].copy()
 
     def _count(self, predicates: Iterable[Predicate], sign: int) -> None:
-        for predicate in predicates:
-            self._shown[list(predicate.shown)] += sign
-            used = {i for disjunct in predicate.disjuncts for i in (*disjunct.equalities, *disjunct.ranges)}
-            self._constrained[list(used)] += sign
+        kinds = Counter(
+            (each.shown, tuple([(some.equalities, some.ranges) for some in each.disjuncts])) for each in predicates
+        )
+        for (shown, disjuncts), count in kinds.items():
+            self._shown[list(set(shown))] += sign * count
+            used = {i for both in disjuncts for part in both for i in part}
+            self._constrained[list(used)] += sign * count
 
     def _shown_rows(self, predicates: list[Predicate], owner: Int64Array, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rows of answers, with nulls where their subscriptions do not show a column."""

@@ -33,24 +33,24 @@ TABLE = "table"
 """Variant of the form of a whole table."""
 
 
-class Disjunct(msgspec.Struct, array_like=True, frozen=True):
+class Disjunct(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A conjunction: columns, by number, that equal a component of one of the channels, and columns within ranges."""
 
     equalities: tuple[int, ...]
     ranges: tuple[int, ...]
-    channels: list[tuple[str | int | None, ...]]
+    channels: tuple[tuple[str | int | None, ...], ...]
     """Combinations of constants; one of nulls, where nothing can match."""
-    ends: list[int]
+    ends: tuple[int, ...]
     """lo, hi, lo, hi .. of the ranges, as codes."""
     texts: bytes
     """Exact ends of text ranges, as details of a shape's point have them."""
 
 
-class Predicate(msgspec.Struct, array_like=True, frozen=True):
+class Predicate(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """What a subscription wants exactly: rows that satisfy any of the disjuncts, with the columns shown."""
 
     shown: tuple[int, ...]
-    disjuncts: list[Disjunct]
+    disjuncts: tuple[Disjunct, ...]
 
 
 _encode = msgspec.msgpack.Encoder().encode
