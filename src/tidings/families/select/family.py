@@ -9,7 +9,7 @@ from tidings.families.protocols import Family, Server, Views
 from tidings.families.select import subscription, table_form
 from tidings.families.select.explain import SelectExplanation
 from tidings.families.select.reference import SelectReference
-from tidings.families.select.strategies import RegionServer, ScanServer, UnicastServer, WholeServer
+from tidings.families.select.strategies import RegionServer, ScanServer, UnicastServer
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog
 from tidings.model.points import Placement, PointBatch
@@ -19,11 +19,11 @@ from tidings.sql.shape import Shape
 if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
-_SERVERS: dict[str, type[WholeServer]] = {
+_SERVERS: dict[str, type[RegionServer]] = {
     "region": RegionServer,
     "unicast": UnicastServer,
     "scan": ScanServer,
-    "whole": WholeServer,
+    "whole": RegionServer,
 }
 
 

@@ -1,6 +1,7 @@
-"""Ways to turn changes into select messages: `region` (the good one), `unicast`, `scan`, `whole` (the obvious ones).
+"""Ways to turn changes into select messages: `region` (the good one), `unicast`, `scan` (the obvious ones).
 
-All give the same notifications. `region` and `whole` send a change once, to everyone in a region, and look at no points.
+All give the same notifications. `region` sends a change once, to everyone in a region, and looks at no points; `whole` is
+another name for it, as long as `region` leaves nothing out that receivers have from earlier messages.
 `unicast` finds the affected subscriptions with an index, `scan` by comparing with every point, and both send to each one.
 """
 
@@ -29,7 +30,7 @@ from tidings.model.region import Regions
 from tidings.model.space import ParameterSpace, places
 
 
-class WholeServer(Server, Remembering):
+class RegionServer(Server, Remembering):
     """One message per change, whoever and however many it concerns."""
 
     memory = Memory.NOTHING
@@ -88,11 +89,7 @@ class WholeServer(Server, Remembering):
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
-class RegionServer(WholeServer):
-    """The same."""
-
-
-class ScanServer(WholeServer):
+class ScanServer(RegionServer):
     """Addresses everyone whose point lies in a change's region, found by looking at every point."""
 
     memory = Memory.POINTS
