@@ -89,7 +89,8 @@ def test_direction(path):
 def test_families_do_not_know_each_other(path):
     name = name_of(path)
     own = ".".join(name.split(".")[:2])
-    parts = {f"families.{part}" for part in ("spec", "protocols", "optional", "evaluator", "listeners", "targets")}
+    common = ("spec", "protocols", "optional", "evaluator", "listeners", "shown", "targets")
+    parts = {f"families.{part}" for part in common}
     shared = parts if path.parent.parent.name == "families" else {"families"}
     used = {found for module in imports(path) if (found := inner(module)) and found.startswith("families")}
     wrong = {found for found in used if not is_within(found, {own, *shared})}

@@ -172,3 +172,55 @@ def test_a_space_without_an_axis_cannot_hear_of_it():
     sent = replace(messages_of([("a", [])]), to=("f",), axes=("x", "w"))
     with pytest.raises(ValueError, match="without w"):
         sent.heard("f", SPACE, sent.payload)
+
+
+RANGES = ParameterSpace(("lo t.a", "hi t.a", "lo t.b", "hi t.b"))
+
+
+def ranges_of(rows):
+    coords = np.array(rows, np.int64).reshape(len(rows), 4)
+    return replace(batch_of([("a", (0, 0))] * len(rows)), channel=(), coords=coords)
+
+
+def rows_of(values, axes=RANGES.axes):
+    """Messages about rows with these values: to everyone with lo <= value <= hi, along some of the axes."""
+    open_lo, open_hi = np.full((2, len(values), len(axes)), [[[CODE_MIN]], [[CODE_MAX]]])
+    places = [RANGES.axes.index(axis) for axis in axes]
+    for i, place in enumerate(places):
+        (open_hi if place % 2 == 0 else open_lo)[:, i] = [row[place // 2] for row in values]
+    regions = Regions(open_lo, open_hi, np.ones(len(values), np.uint8), np.arange(len(values) + 1))
+    return replace(messages_of([("a", [])] * len(values)), channel=(), regions=regions, to=("f",), axes=axes)
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.tuples(pairs, pairs).map(lambda two: (*two[0], *two[1])), min_size=1, max_size=60),
+    st.lists(pairs, min_size=1, max_size=6),
+    st.integers(1, 5),
+    st.sampled_from([RANGES.axes, RANGES.axes[:2], ()]),
+)
+def test_ranges_are_met_and_lie_in_one_zone(rows, values, zones, axes):
+    zone_map = ZoneMap.build([ranges_of(rows)], zones, lambda form: RANGES, split_points_min=2)
+    lo, hi, owner, _ = zone_map.state()["cells"]["f"]
+    sent = rows_of(values, axes)
+    routed, regions = dict(zone_map.route(sent)), RANGES.read(sent.regions, axes)
+    for coords, zone in zip(rows, zone_map.locate(ranges_of(rows)).tolist(), strict=True):
+        inside = ((lo[:, 1:] <= coords) & (hi[:, 1:] >= coords)).all(axis=1)
+        assert owner[inside].tolist() == [zone], "a point lies in exactly one cell"
+        for at in range(len(values)):
+            assert not regions.contains(at, coords) or routed[zone][at]
+
+
+def test_equalities_are_apart_from_what_is_open():
+    """Most points are open along most axes; a message goes to one zone beside that of the wide ones."""
+    equal = [(i, i, CODE_MIN, CODE_MAX) for i in range(1_000)]
+    others = [(CODE_MIN, CODE_MAX, i, i) for i in range(1_000)]
+    wide = [(CODE_MIN, CODE_MAX, CODE_MIN, i) for i in range(100)]
+    points = ranges_of([*equal, *others, *wide])
+    zone_map = ZoneMap.build([points], 4, lambda form: RANGES)
+    counts = np.bincount(zone_map.locate(points), minlength=4)
+    assert counts.max() <= 2 * len(points) / 4
+    rng = np.random.default_rng(3)
+    sent = rows_of(rng.integers(0, 1_000, (500, 2)).tolist())
+    copies = sum(int(mask.sum()) for _, mask in zone_map.route(sent)) / 500
+    assert copies < 3

@@ -14,7 +14,7 @@ from tidings.families.protocols import Created, Explanation, Family, Memory, Ser
 from tidings.families.select.reference import SelectReference
 from tidings.families.select.subscription import place, space_of, spec_of
 from tidings.families.spec import ByValues
-from tidings.model.channel import ChannelKey, channel_column, channel_columns, group_channels
+from tidings.model.channel import ChannelKey, channel_column, channel_columns, channel_type, group_channels
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.notification import change_tail, delete_change, insert_change
 from tidings.model.points import Placement
@@ -38,6 +38,7 @@ class MirrorServer(Server, Remembering):
 
     def __init__(self, space):
         self.space = space
+        self.types = [channel_type(column.type) for column in space.equalities]
         self.rows = None
         """Taken from the shard when the first subscription comes, then kept by hand: state to be restored from logs."""
 
@@ -60,7 +61,7 @@ class MirrorServer(Server, Remembering):
         count = len(sides)
         none = np.empty((count, 0), np.int64)
         regions = Regions(none, none, np.array([side for _, side, _ in sides], np.uint8), np.arange(count + 1))
-        channel = channel_columns(self.space.channel_types, [self._channel(row) for _, _, row in sides])
+        channel = channel_columns(self.types, [self._channel(row) for _, _, row in sides])
         payload = pa.Table.from_batches([row for _, _, row in sides]).combine_chunks().to_batches()[0]
         seqs = np.array([seq for seq, _, _ in sides])
         return [MessageBatch(self.space.key, seqs, tuple(channel), regions, payload)]

@@ -13,6 +13,7 @@ from tidings.bench.dataset import Dataset
 from tidings.bench.inline import INLINE, InlineRun
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import each, timed
+from tidings.families.registry import gathered
 from tidings.model.points import Event, PointBatch
 from tidings.pipeline.deliver import GatewayWork
 from tidings.pipeline.door import Door
@@ -40,7 +41,8 @@ class Churn:
     def of(make: Callable[[int, int], Dataset], seed: int, rows: str, bulk: int | None = None) -> Churn:
         """`make` gives data with so many subscriptions, by seed; `bulk`: fewer at once than usual."""
         some, others = make(bulk or Churn.BULK, seed + 1), make(Churn.FROM_SQL, seed + 2)
-        return Churn(some.points(), [others.sql(i) for i in range(others.size)], rows)
+        (points,) = gathered([some.points()], some.catalog)
+        return Churn(points, [others.sql(i) for i in range(others.size)], rows)
 
     def created(self) -> PointBatch:
         ids = pa.array([f"n{i}" for i in range(len(self.points))], pa.string())
@@ -89,12 +91,12 @@ def _sql(new: Churn, run: InlineRun) -> Timed:
     def add() -> None:
         for id, sql in texts:
             door.create(id, sql, 0)
-        gateway.apply(GatewayWork(points=door.take()))
+        gateway.apply(GatewayWork(points=gathered(door.take(), run.data.catalog)))
 
     def drop() -> None:
         for id, _ in texts:
             door.drop(id, 0)
-        gateway.apply(GatewayWork(points=door.take()))
+        gateway.apply(GatewayWork(points=gathered(door.take(), run.data.catalog)))
 
     count = len(texts)
     yield "sql.add", f"add {count:,} from SQL text, door and gateway", timed(add)[0].wall / count

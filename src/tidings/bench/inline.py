@@ -13,7 +13,7 @@ from tidings.bench import Say
 from tidings.bench.dataset import Dataset, json_lines
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import Seconds, rss_bytes, timed
-from tidings.families.registry import spaces_of
+from tidings.families.registry import gathered, spaces_of
 from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch
 from tidings.model.message import MessageBatch
@@ -65,7 +65,7 @@ class InlineRun:
         self.data = data
         self.ingest = Ingest(data.catalog)
         points = data.points()
-        self.zones = ZoneMap.build([points], ZONES, spaces_of(data.catalog))
+        self.zones = ZoneMap.build(gathered([points], data.catalog), ZONES, spaces_of(data.catalog))
         self.shard = (WholeServer if has_forms else TableShard)(data.catalog, strategies or {})
         self._is_filled = False
         if rows_first:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.bench import Say
 from tidings.bench.dataset import Dataset, json_lines
 from tidings.bench.report import Figure, Heading
-from tidings.families.registry import spaces_of
+from tidings.families.registry import gathered, spaces_of
 from tidings.model.blob import pack, unpack
 from tidings.network.zones import ZoneMap
 
@@ -75,7 +75,7 @@ class _Work:
         self._data = data
         self._folder = folder
         (folder / "points").write_bytes(pack([points]))
-        self._zones = pack(ZoneMap.build([points], CORES, spaces_of(data.catalog)).state())
+        self._zones = pack(ZoneMap.build(gathered([points], data.catalog), CORES, spaces_of(data.catalog)).state())
 
     def run(self, name: str) -> tuple[list[float], dict[str, int]]:
         """Seconds of each micro-batch after the warm-up, and counts of one of them where they are finished."""

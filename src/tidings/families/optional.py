@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from tidings.families.protocols import PlainTables, Reference, Server, Views
+from tidings.families.protocols import Pairs, PlainTables, Reference, Server, Views
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
+from tidings.model.points import PointBatch
 from tidings.sql.compiler import Clause
 from tidings.sql.shape import Shape
 
@@ -79,6 +80,17 @@ class Carrying(ABC):
     @abstractmethod
     def carried(self, form: Form, messages: MessageBatch, catalog: Catalog) -> pa.RecordBatch:
         """The payload of messages to several forms, of which this is one, as its views read it."""
+
+
+class Gathering(ABC):
+    """A family whose message strategies have one form for many of those that the door knows."""
+
+    @abstractmethod
+    def gathered(self, points: PointBatch, catalog: Catalog) -> PointBatch:
+        """Points of one form, as the door gives them, in the form they have for message strategies.
+
+        A subscription has one point there, and its drop the same as its creation.
+        """
 
 
 class Trace(ABC):
@@ -179,3 +191,24 @@ class RememberingViews(Views):
     @abstractmethod
     def load(self, slots: Int64Array, state: Any) -> None:
         """Restores what `dump` gave; the same views may now have other slots."""
+
+
+class Matching(ABC):
+    """Views that find out themselves, with an index of their own, whom messages concern; gateways keep none for them.
+
+    Messages come as they were sent, with regions along the axes they name. `Views.tell` is given what `find` gave, or,
+    where messages name their subscriptions, pairs of these.
+    """
+
+    @abstractmethod
+    def find(self, messages: MessageBatch, moved: Int64Array, born: Int64Array, died: Int64Array) -> Pairs:
+        """Who is told of messages.
+
+        moved: slots created or dropped in this micro-batch; of these those with born[slot] < seq <= died[slot] are told,
+        of all others everyone.
+        """
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of the index."""

@@ -7,16 +7,17 @@ job inherits, or registered by hand in a single process.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import import_module
 
-from tidings.families.optional import SHARED, Carrying, Evaluating, Objecting, Parametric
+from tidings.families.optional import SHARED, Carrying, Evaluating, Gathering, Objecting, Parametric
 from tidings.families.protocols import Family
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog
 from tidings.model.errors import SqlError, UsageError
 from tidings.model.message import MessageBatch
+from tidings.model.points import PointBatch
 from tidings.model.space import ParameterSpace
 from tidings.sql.compiler import Statement
 
@@ -79,6 +80,15 @@ def spec_of(form_key: str, catalog: Catalog) -> FormSpec:
 def spaces_of(catalog: Catalog) -> Callable[[str], ParameterSpace]:
     """The space of each form, for those who route."""
     return lambda form_key: spec_of(form_key, catalog).space
+
+
+def gathered(points: Iterable[PointBatch], catalog: Catalog) -> list[PointBatch]:
+    """Points that the door gives as message strategies place them, one batch per form (`Gathering`)."""
+    batches = []
+    for batch in points:
+        known, _ = family_of(batch.form)
+        batches.append(known.gathered(batch, catalog) if isinstance(known, Gathering) else batch)
+    return PointBatch.by_form(batches)
 
 
 def heard(messages: MessageBatch, catalog: Catalog) -> Iterator[MessageBatch]:

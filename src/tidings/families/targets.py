@@ -27,8 +27,10 @@ def one_each(
     chosen = pa.array(message)
     regions = Regions(points, points, tags, np.arange(len(message) + 1))
     channels = tuple(column.take(chosen) for column in messages.channel)
-    target = pa.array(ids, pa.string())
-    return MessageBatch(messages.form, messages.seq[message], channels, regions, messages.payload.take(chosen), target)
+    target, payload = pa.array(ids, pa.string()), messages.payload.take(chosen)
+    return MessageBatch(
+        messages.form, messages.seq[message], channels, regions, payload, target, messages.to, messages.axes
+    )
 
 
 class Targets:

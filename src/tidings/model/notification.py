@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from json.encoder import encode_basestring
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.model.codes import BoolArray, Int64Array
+from tidings.model.render import json_texts
 
 _HEAD = '{"subscription": '
 _PIECE_BYTES_MAX = 2**30
@@ -45,7 +45,7 @@ class NotificationBatch:
             yield memoryview(data)[int(ends[0]) : int(ends[-1])]
 
     def _joined(self, end: str) -> Iterator[pa.Array]:
-        heads = _json_texts(self.ids)
+        heads = json_texts(self.ids)
         tails = pa.array([tail + end for tail in self.tails], pa.large_string())
         longest = max((4 * len(tail) for tail in self.tails), default=0) + 4096
         step = max(1, min(_PIECE_LINES_MAX, _PIECE_BYTES_MAX // longest))
@@ -92,15 +92,6 @@ def dense_ranks(ids: pa.Array) -> Int64Array:
     ranks = np.empty(len(ids), np.int64)
     ranks[order] = np.concatenate([[0], np.cumsum(is_new)])[: len(ids)]
     return ranks
-
-
-def _json_texts(texts: pa.Array) -> pa.Array:
-    """Texts as JSON strings, quotes included."""
-    _, _, data = texts.buffers()
-    characters = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    if ((characters < 0x20) | (characters == ord('"')) | (characters == ord("\\"))).any():
-        return pa.array([encode_basestring(text) for text in texts.to_pylist()], pa.string())
-    return pc.binary_join_element_wise('"', texts, '"', "")
 
 
 def change_tail(seq: int, changes: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _EPOCH = dt.datetime(1970, 1, 1)
 
@@ -42,10 +43,24 @@ def _unsigned(column: pa.Array) -> pa.Array:
 
 def _cells(name: str, column: pa.Array) -> list[str]:
     head = encode_basestring(name) + ": "
+    return [head + text for text in value_texts(column)]
+
+
+def value_texts(column: pa.Array) -> list[str]:
+    """Values as they stand in rows."""
     render = _renderer(column.type)
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())
-    return [head + ("null" if value is None else render(value)) for value in column.to_pylist()]
+    return ["null" if value is None else render(value) for value in column.to_pylist()]
+
+
+def json_texts(texts: pa.Array) -> pa.Array:
+    """Texts, none of them null, as JSON strings, quotes included."""
+    _, _, data = texts.buffers()
+    characters = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    if ((characters < 0x20) | (characters == ord('"')) | (characters == ord("\\"))).any():
+        return pa.array([encode_basestring(text) for text in texts.to_pylist()], pa.string())
+    return pc.binary_join_element_wise('"', texts, '"', "")
 
 
 def _renderer(type: pa.DataType) -> Callable[[Any], str]:

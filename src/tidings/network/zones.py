@@ -2,6 +2,9 @@
 
 The channel counts as a dimension of its own (by a hash), and is cut first: a message has one channel, so a cut between
 channels costs no message twice. A message goes to every zone that its region meets; a point lies in exactly one zone.
+
+Spaces of ranges without a channel have many axes, along most of which most points are open. There cells are cut where it
+spares most messages (`network/cuts.py`), into more cells than there are zones; a zone owns several.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
 from tidings.model.space import ParameterSpace, places
+from tidings.network.cuts import cut_ranges, paired_axes
 
 SPLIT_POINTS_MIN = 256
 """Forms with fewer points stay whole: cutting them would only multiply messages."""
@@ -131,6 +135,10 @@ def _partition(points: PointBatch, zones: int, split_points_min: int, space: Par
     if zones == 1 or len(points) < split_points_min:
         return _Cells(lo[None], hi[None], np.array([first], np.int64), space.axes)
     full = np.column_stack([_channel_hashes(points.channel, len(points)), points.coords])
+    ranges = paired_axes(space)
+    if ranges and not space.channel:
+        cells_lo, cells_hi, owner = cut_ranges(full, ranges, zones)
+        return _Cells(cells_lo, cells_hi, (owner + first) % zones, space.axes)
     cells = [(lo, hi, full)]
     # Cells of equal points cannot be cut.
     final: list[tuple[Int64Array, Int64Array, Int64Array]] = []

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from tidings.families.registry import family_of, heard, spec_of
 from tidings.files import open_input, read_lines
 from tidings.model.catalog import Catalog, Column
-from tidings.model.channel import ChannelKey, channel_keys
-from tidings.model.codes import Int64Array
+from tidings.model.channel import ChannelKey, channel_columns, channel_keys, group_channels
+from tidings.model.codes import Int64Array, code_of
 from tidings.model.errors import UsageError
 from tidings.model.message import MessageBatch
 from tidings.model.points import Event, PointBatch
+from tidings.model.region import Regions
 from tidings.model.render import render_rows
+from tidings.model.types import ColumnType
 from tidings.painting.scene import Scene, Sent
 from tidings.pipeline.deliver import GatewayWork
+from tidings.pipeline.door import Door
 from tidings.pipeline.staged import StagedEngine
 from tidings.terminal import progress
 
@@ -37,14 +42,40 @@ class _Watch:
 
     seq: int
     catalog: Catalog
-    points: list[PointBatch] = field(default_factory=list)
+    points: list[PointBatch]
     messages: list[MessageBatch] = field(default_factory=list)
     is_over: bool = False
 
     def see(self, work: GatewayWork) -> None:
-        self.points.extend(batch.take(batch.after < self.seq) for batch in work.points)
         for batch in work.messages:
-            self.messages.extend(heard(batch.take(np.flatnonzero(batch.seq == self.seq)), self.catalog))
+            now = batch.take(np.flatnonzero(batch.seq == self.seq))
+            for own in heard(now, self.catalog):
+                self.messages.extend([own] if spec_of(own.form, self.catalog).space.dims == 2 else self._planes(own))
+
+    def _planes(self, messages: MessageBatch) -> Iterator[MessageBatch]:
+        """Messages to all of a table's forms as they look in the plane of each channel of those that have one."""
+        axes = {axis: i for i, axis in enumerate(spec_of(messages.form, self.catalog).space.axes)}
+        for batch in self.points:
+            space = spec_of(batch.form, self.catalog).space
+            (table, *others), tables = family_of(batch.form)[1].shape.tables, family_of(messages.form)[1].shape.tables
+            is_of_table = not others and (table,) == tables and family_of(batch.form)[0] is family_of(messages.form)[0]
+            if not is_of_table or space.dims != 2:
+                continue
+            _, keys = group_channels(batch.channel, len(batch))
+            for key in keys:
+                regions = messages.regions
+                inside = np.ones(len(regions.lo), np.bool_)
+                for (name, type), component in zip(space.channel, key, strict=True):
+                    code: Any = code_of(ColumnType.TEXT, component) if pa.types.is_string(type) else component
+                    for axis in (axes[f"lo {name}"], axes[f"hi {name}"]):
+                        inside &= (regions.lo[:, axis] <= code) & (code <= regions.hi[:, axis])
+                at = [axes[axis] for axis in space.axes]
+                owner = np.repeat(np.arange(len(messages)), np.diff(regions.starts))[inside]
+                starts = np.searchsorted(owner, np.arange(len(messages) + 1)).astype(np.int64)
+                cut = Regions(regions.lo[inside][:, at], regions.hi[inside][:, at], regions.tags[inside], starts)
+                channel = channel_columns(space.channel_types, [key] * len(messages))
+                plane = MessageBatch(batch.form, messages.seq, tuple(channel), cut, messages.payload)
+                yield plane.take(np.flatnonzero(np.diff(starts)))
 
     def sent(self) -> dict[Plane, list[tuple[MessageBatch, int]]]:
         """Messages by plane, in the order of sending, each as (batch, place)."""
@@ -77,10 +108,13 @@ def collect(
     catalog: Catalog, subscriptions: Path, changes: Path, seq: int, id: str | None, strategies: Mapping[str, str]
 ) -> Scene:
     """What the change with this seq sends: in the plane of the subscription named, or where it sends most."""
-    watch = _Watch(seq, catalog)
-    engine = StagedEngine(catalog, strategies, on_work=watch.see)
+    door = Door(catalog)
     with open_input(subscriptions) as source:
-        engine.door.read(read_lines(source))
+        door.read(read_lines(source))
+    events = door.take()
+    watch = _Watch(seq, catalog, [batch.take(batch.after < seq) for batch in events])
+    engine = StagedEngine(catalog, strategies, on_work=watch.see)
+    engine.take(events)
     _run(engine, changes, seq)
     sent = {plane: found for plane, found in watch.sent().items() if _column(catalog, plane[0]) is not None}
     if id is not None:

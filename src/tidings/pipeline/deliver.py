@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.families.optional import RememberingViews
+from tidings.families.optional import Matching, RememberingViews
 from tidings.families.protocols import FirstRows, Pairs, Views
 from tidings.families.registry import family_of, heard_by, spec_of
 from tidings.kernels.point_index import PointIndex
@@ -45,13 +45,22 @@ class _FormPoints:
         self.family, self.form = family_of(key)
         space = spec_of(key, catalog).space
         self.channel_types = space.channel_types
-        self.forest = PointIndex(space.dims)
         self.views: Views = self.family.views(self.form, catalog)
+        self.matching = self.views if isinstance(self.views, Matching) else None
+        """The views, if they find out themselves whom messages concern."""
+        self.forest = None if self.matching is not None else PointIndex(space.dims)
         self.remembering = self.views if isinstance(self.views, RememberingViews) else None
         """The views, if they hold more than their points."""
         self.channels: dict[ChannelKey, int] = {}
         self.slots: dict[str, tuple[int, ...]] = {}
         self.details: dict[int, bytes] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the index."""
+        index = self.forest if self.matching is None else self.matching
+        assert index is not None
+        return index.nbytes
 
     def all_slots(self) -> Int64Array:
         """Slots of all points, subscription by subscription."""
@@ -100,11 +109,11 @@ class Gateway:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of index memory: point indexes, slots and the table of ids."""
+        """Bytes of index memory: indexes of points, slots and the table of ids."""
         ids = sum(len(id) + 49 + 8 for id in self._ids)
         tables = sum(form.slots.__sizeof__() + 48 * len(form.slots) for form in self._forms.values())
         return (
-            sum(form.forest.nbytes for form in self._forms.values())
+            sum(form.nbytes for form in self._forms.values())
             + self._born.nbytes * 2
             + self._channel.nbytes
             + ids
@@ -120,7 +129,7 @@ class Gateway:
         for key, homes in created.items():
             self.notifications[self._forms[key].family.name] += len(homes)
         for form, messages in self._by_form(work.messages):
-            pairs = self._pairs(form, messages, leaving, has_moved=bool(work.points))
+            pairs = self._pairs(form, messages, created, leaving, has_moved=bool(work.points))
             self.deliveries[form.family.name] += len(pairs.slot)
             new = form.views.tell(messages, pairs)
             told.append((new.seq, new.slot, new.tail + len(tails)))
@@ -135,7 +144,7 @@ class Gateway:
         remembering = {key: homes for key, homes in created.items() if self._forms[key].remembering is not None}
         self._snapshots(remembering, entry["snapshots"])
         for form, messages in self._by_form(decode(part) for part in entry["messages"]):
-            form.views.tell(messages, self._pairs(form, messages, leaving, has_moved=True))
+            form.views.tell(messages, self._pairs(form, messages, created, leaving, has_moved=True))
         self._forget(leaving)
 
     def _entry(self, work: GatewayWork) -> dict[str, Any]:
@@ -158,7 +167,7 @@ class Gateway:
     def pairs(self, messages: MessageBatch) -> Pairs:
         """The deliveries of messages, without telling anyone."""
         found = [
-            self._pairs(form, heard_by(form.key, messages, self._catalog), {}, has_moved=False)
+            self._pairs(form, self._heard_by(form, messages), {}, {}, has_moved=False)
             for form in self._listening(messages)
         ]
         message, slot = (
@@ -207,8 +216,9 @@ class Gateway:
                 form.slots[id] = (slot,) if is_home else (*form.slots.get(id, ()), slot)
         channel = form.number_channels(points.channel, len(points), is_new=True)
         self._channel[slots] = channel
-        placed = channel != NO_CHANNEL
-        form.forest.add_many(channel[placed], slots[placed], points.coords[placed])
+        if form.forest is not None:
+            placed = channel != NO_CHANNEL
+            form.forest.add_many(channel[placed], slots[placed], points.coords[placed])
         if pc.max(pc.binary_length(points.details)).as_py():
             shared: dict[bytes, bytes] = {}
             for slot, details in zip(slots.tolist(), points.details.to_pylist(), strict=True):
@@ -229,7 +239,8 @@ class Gateway:
         for key, by_id in leaving.items():
             form = self._forms[key]
             slots = np.array([slot for slots in by_id.values() for slot in slots], np.int64)
-            form.forest.remove_many(slots[self._channel[slots] != NO_CHANNEL])
+            if form.forest is not None:
+                form.forest.remove_many(slots[self._channel[slots] != NO_CHANNEL])
             form.views.drop(slots)
             for slot in slots.tolist():
                 form.details.pop(slot, None)
@@ -252,7 +263,7 @@ class Gateway:
         ordered: dict[tuple[str, bool], list[MessageBatch]] = {}
         for messages in batches:
             for form in self._listening(messages) if len(messages) else ():
-                own = heard_by(form.key, messages, self._catalog)
+                own = self._heard_by(form, messages)
                 if form.remembering is not None:
                     ordered.setdefault((form.key, messages.target is None), []).append(own)
                 else:
@@ -261,12 +272,26 @@ class Gateway:
             joined = MessageBatch.concat(parts)
             yield self._forms[key], joined.take(np.argsort(joined.seq, kind="stable").astype(np.int64))
 
+    def _heard_by(self, form: _FormPoints, messages: MessageBatch) -> MessageBatch:
+        return messages if form.matching is not None else heard_by(form.key, messages, self._catalog)
+
     def _pairs(
-        self, form: _FormPoints, messages: MessageBatch, leaving: dict[str, dict[str, list[int]]], *, has_moved: bool
+        self,
+        form: _FormPoints,
+        messages: MessageBatch,
+        created: dict[str, list[int]],
+        leaving: dict[str, dict[str, list[int]]],
+        *,
+        has_moved: bool,
     ) -> Pairs:
+        if form.matching is not None and messages.target is None:
+            gone = (slot for slots in leaving.get(form.key, {}).values() for slot in slots)
+            moved = np.array([*created.get(form.key, ()), *gone], np.int64)
+            return form.matching.find(messages, moved, self._born, self._died)
         channel = form.number_channels(messages.channel, len(messages))
         regions = messages.regions
         if messages.target is None:
+            assert form.forest is not None
             starts, slots, tags = form.forest.stab(channel, regions.lo, regions.hi, regions.tags, regions.starts)
             message = np.repeat(np.arange(len(messages)), np.diff(starts))
             slot = slots.astype(np.int64)
@@ -356,9 +381,11 @@ class Gateway:
     def _dump_points(self, form: _FormPoints) -> PointBatch:
         slots = form.all_slots()
         home = np.array([i == 0 for slots in form.slots.values() for i in range(len(slots))], np.bool_)
-        coords = np.zeros((len(self._ids), form.forest.dims), np.int64)
-        _, held, held_coords = form.forest.points()
-        coords[held] = held_coords
+        # Views that match by themselves need no coordinates: all that they look at is in the details.
+        coords = np.zeros((len(self._ids), 0 if form.forest is None else form.forest.dims), np.int64)
+        if form.forest is not None:
+            _, held, held_coords = form.forest.points()
+            coords[held] = held_coords
         keys: list[ChannelKey] = [*form.channels, (None,) * len(form.channel_types)]  # type: ignore[list-item]
         return PointBatch(
             form.key,

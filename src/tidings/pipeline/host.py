@@ -27,11 +27,12 @@ class Sent:
         self.snapshots.extend(other.snapshots)
 
     def merged(self) -> list[MessageBatch]:
-        """One batch of messages per form, or forms, that they are for."""
-        by_form: dict[tuple[str, tuple[str, ...], bool], list[MessageBatch]] = {}
+        """One batch of messages per form, or forms, that they are for, axes and columns."""
+        alike: dict[tuple[object, ...], list[MessageBatch]] = {}
         for batch in self.messages:
-            by_form.setdefault((batch.form, batch.to, batch.target is None), []).append(batch)
-        return [MessageBatch.concat(batches) for batches in by_form.values()]
+            key = (batch.form, batch.to, batch.axes, batch.target is None, tuple(batch.payload.schema.names))
+            alike.setdefault(key, []).append(batch)
+        return [MessageBatch.concat(batches) for batches in alike.values()]
 
 
 class Host:

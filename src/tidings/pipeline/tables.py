@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tidings.families.protocols import Rows
-from tidings.families.registry import spec_of
+from tidings.families.registry import gathered, spec_of
 from tidings.families.spec import ByKey
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
@@ -147,7 +147,7 @@ class TableShard:
         result: TablesResult | None,
     ) -> None:
         """Interleaves changes and subscription events in sequence order. Without `result`: for their effect only."""
-        for batch in points:
+        for batch in gathered(points, self._catalog):
             # An event for a moment that is over happens now.
             timely = replace(batch, after=np.maximum(batch.after, self.passed))
             known = self._pending.get(batch.form, timely.take(NO_NUMBERS))

@@ -26,7 +26,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from tidings import __version__
 from tidings.families.optional import SHARED
-from tidings.families.registry import shares_rows, spaces_of
+from tidings.families.registry import gathered, shares_rows, spaces_of
 from tidings.files import open_input, peak_rss_mb, read_lines, replacing, write_json, write_lines
 from tidings.model.blob import pack
 from tidings.model.errors import UsageError
@@ -169,7 +169,9 @@ def _plan(
         is_shared = all(shares_rows(batch.form, strategies) for batch in points)
         Recording.write(work / "index", changes, work / "points", batches, _blocks(partitions, is_shared=is_shared))
         if not is_shared:
-            (work / "zones").write_bytes(pack(ZoneMap.build(points, partitions, spaces_of(tables)).state()))
+            (work / "zones").write_bytes(
+                pack(ZoneMap.build(gathered(points, tables), partitions, spaces_of(tables)).state())
+            )
         known = {"partitions": partitions, "is_shared": is_shared, "refused": [entry.line() for entry in refused]}
         write_json(ready, known)
     known = json.loads(ready.read_text())

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from tidings.families.registry import spaces_of
+from tidings.families.registry import gathered, spaces_of
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch
@@ -158,11 +158,10 @@ class Deployment:
 def deploy(workload: Workload, strategies: dict[str, str], layout: Layout | None = None) -> Deployment:
     """A deployment with the workload's subscriptions at its door, and zones cut as fine as the layout allows."""
     layout = layout or Layout()
-    zone_map = (
-        ZoneMap.build(_all_points(workload), layout.zones, spaces_of(workload.catalog), split_points_min=2)
-        if layout.zones > 1
-        else None
-    )
+    zone_map, catalog = None, workload.catalog
+    if layout.zones > 1:
+        points = gathered(_all_points(workload), catalog)
+        zone_map = ZoneMap.build(points, layout.zones, spaces_of(catalog), split_points_min=2)
     deployment = Deployment(workload.catalog, strategies, layout, zone_map)
     deployment.door.read(workload.subscription_lines())
     return deployment

@@ -17,11 +17,12 @@ from tidings.bench.runner import SAMPLE, Bench, Ratio, run_bench
 from tidings.bench.select.data import SelectData
 from tidings.bench.select.peers import add_to
 from tidings.bench.timing import each, timed
+from tidings.families.registry import gathered
+from tidings.families.select.matcher import Matcher
 from tidings.families.select.reformulate import NEW
-from tidings.kernels.point_index import PointIndex
+from tidings.families.select.table_form import table_space
 from tidings.model.blob import pack
 from tidings.model.message import MessageBatch
-from tidings.model.points import PointBatch
 from tidings.pipeline.deliver import Gateway, GatewayWork
 
 _INDEXED = 5_000
@@ -72,7 +73,7 @@ class SelectBench(Bench):
         new = Churn.of(
             lambda count, seed: SelectData.make(count, 0, seed), data.seed, f"first answer out of {data.rows:,} rows"
         )
-        return figures + churn(run, _index(data, points), new)
+        return figures + churn(run, _index(data), new)
 
     def parts(self, start: int, at_a_time: int) -> Iterator[pa.RecordBatch]:
         """New rows of the changes."""
@@ -82,14 +83,14 @@ class SelectBench(Bench):
             start = 0
 
 
-def _index(data: SelectData, points: PointBatch) -> Timed:
-    forest = PointIndex(points.coords.shape[1])
-    forest.add_many(data.kind, np.arange(data.size), points.coords)
-    some = SelectData.make(_INDEXED, 0, data.seed + 1)
-    coords = some.coords()
-    new = [(int(kind), data.size + i, coords[i]) for i, kind in enumerate(some.kind.tolist())]
-    yield "index.add", "add one, index alone", each(lambda one: forest.add(*one), new)
-    yield "index.drop", "drop one, index alone", each(lambda one: forest.remove(one[1]), new)
+def _index(data: SelectData) -> Timed:
+    matcher = Matcher(table_space(data.catalog.table("items")))
+    (points,) = gathered([data.points()], data.catalog)
+    matcher.add(np.arange(data.size), points)
+    (some,) = gathered([SelectData.make(_INDEXED, 0, data.seed + 1).points()], data.catalog)
+    new = [(np.array([data.size + i]), some.take(np.array([i]))) for i in range(_INDEXED)]
+    yield "index.add", "add one, index alone", each(lambda one: matcher.add(*one), new)
+    yield "index.drop", "drop one, index alone", each(lambda one: matcher.remove(one[0]), new)
 
 
 def _matches(gateway: Gateway, messages: MessageBatch) -> list[int]:

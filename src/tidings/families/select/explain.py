@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidings.families.protocols import Explanation
-from tidings.families.select.slim import LONG_BYTES_MIN
 from tidings.families.select.subscription import space_of
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
 from tidings.model.codes import value_of
 from tidings.model.points import Placement
 
-_REGION = "1 message for this form (2 if an equality column changes), however many subscriptions it has"
+_REGION = "1 message for all select subscriptions on the table, however many and various they are"
 _COSTS = {
     "region": _REGION,
     "unicast": "1 message per affected subscription, found with an index",
@@ -30,8 +29,4 @@ class SelectExplanation(Explanation):
         types = [column.type for column in space.ranges for _ in ("lo", "hi")]
         ends = zip(names, types, placement.coords, strict=True)
         point = ", ".join(f"{name} = {value_of(type, code)}" for name, type, code in ends)
-        lines = [("point", f"({point}) in {space.dims} dimensions"), ("a change costs", _COSTS[strategy])]
-        if space.bulky and strategy == "region":
-            sent = f"{', '.join(space.bulky)}: {LONG_BYTES_MIN} bytes or more are sent only to those who do not have them yet"
-            lines.append(("long values", sent))
-        return lines
+        return [("point", f"({point}) in {space.dims} dimensions"), ("a change costs", _COSTS[strategy])]

@@ -4,32 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.families.optional import Evaluating
+from tidings.families.optional import Evaluating, Gathering
 from tidings.families.protocols import Family, Server, Views
-from tidings.families.select import subscription
-from tidings.families.select.bulky_view import BulkyViews
+from tidings.families.select import subscription, table_form
 from tidings.families.select.explain import SelectExplanation
 from tidings.families.select.reference import SelectReference
-from tidings.families.select.strategies import RegionServer, ScanServer, UnicastServer, WholeServer
-from tidings.families.select.view import SelectViews
+from tidings.families.select.strategies import RegionServer, ScanServer, UnicastServer
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog
-from tidings.model.points import Placement
+from tidings.model.points import Placement, PointBatch
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
 
 if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
-_SERVERS: dict[str, type[WholeServer]] = {
+_SERVERS: dict[str, type[RegionServer]] = {
     "region": RegionServer,
     "unicast": UnicastServer,
     "scan": ScanServer,
-    "whole": WholeServer,
+    "whole": RegionServer,
 }
 
 
-class SelectFamily(Family, Evaluating):
+class SelectFamily(Family, Evaluating, Gathering):
     name = "select"
     strategies = tuple(_SERVERS)
     reference = SelectReference()
@@ -43,17 +41,20 @@ class SelectFamily(Family, Evaluating):
         return subscription.place(shape, constants, catalog)
 
     def spec(self, form: Form, catalog: Catalog) -> FormSpec:
-        return subscription.spec_of(form, catalog)
+        is_table = form.variant == table_form.TABLE
+        return table_form.table_spec(form, catalog) if is_table else subscription.spec_of(form, catalog)
+
+    def gathered(self, points: PointBatch, catalog: Catalog) -> PointBatch:
+        is_gathered = Form.from_key(points.form).variant == table_form.TABLE
+        return points if is_gathered else table_form.gathered(points, catalog)
 
     def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
-        space = subscription.space_of(form, catalog)
-        if strategy == "region" and not space.bulky:
-            return WholeServer(space)
-        return _SERVERS[strategy](space)
+        return _SERVERS[strategy](_space(form, catalog))
 
     def views(self, form: Form, catalog: Catalog) -> Views:
-        space = subscription.space_of(form, catalog)
-        return BulkyViews(space) if space.bulky else SelectViews(space)
+        from tidings.families.select.view import SelectViews
+
+        return SelectViews(_space(form, catalog))
 
     def evaluates(self, form: Form) -> bool:
         return True
@@ -62,3 +63,7 @@ class SelectFamily(Family, Evaluating):
         from tidings.families.select.evaluator import SelectEvaluator
 
         return SelectEvaluator(catalog, store)
+
+
+def _space(form: Form, catalog: Catalog) -> table_form.TableSpace:
+    return table_form.table_space(catalog.table(form.shape.tables[0]))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 import pyarrow as pa
 
 from tidings.families.listeners import on_some_channel
 from tidings.families.protocols import Rows
-from tidings.families.select.subscription import Details, Space
+from tidings.families.select.subscription import Details, Space, space_of
+from tidings.families.select.table_form import Predicate, TableSpace, spread
+from tidings.families.spec import Form
 from tidings.model.channel import channel_column, group_channels
 from tidings.model.codes import Int64Array, code_of
 from tidings.model.points import PointBatch
@@ -20,10 +24,25 @@ _SCAN_CELLS_MAX = 20_000_000
 _details = msgspec.msgpack.Decoder(Details)
 
 
-def find_rows(space: Space, points: PointBatch, rows: Rows) -> tuple[Int64Array, Int64Array]:
-    """(index of the point, position of the row) for every current row in the answer of a new point."""
+def find_rows(
+    space: TableSpace, points: PointBatch, predicates: Sequence[Predicate], rows: Rows
+) -> tuple[Int64Array, Int64Array]:
+    """(index of the point, position of the row) for every current row in the answer of a new point, each once."""
+    found = []
+    if len(rows):
+        for _, batch, of in spread(space, points, predicates):
+            own, position = _find_rows(space_of(Form.from_key(batch.form), space.catalog), batch, rows)
+            found.append(np.stack([of[own], position]))
+    pairs = np.concatenate([np.empty((2, 0), np.int64), *found], axis=1)
+    if any(len(predicate.disjuncts) > 1 for predicate in predicates):
+        pairs = np.unique(pairs, axis=1)
+    return pairs[0], pairs[1]
+
+
+def _find_rows(space: Space, points: PointBatch, rows: Rows) -> tuple[Int64Array, Int64Array]:
+    """The same for points of one shape."""
     reachable = np.flatnonzero(on_some_channel(points))
-    if len(rows) == 0 or len(reachable) == 0:
+    if len(reachable) == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     if len(reachable) * len(rows.alive) <= _SCAN_CELLS_MAX:
         found = [(point, _scan(space, points, point, rows)) for point in reachable.tolist()]

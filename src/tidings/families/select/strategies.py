@@ -1,106 +1,107 @@
-"""Ways to turn changes into select messages: `region` (the good one), `unicast`, `scan`, `whole` (the obvious ones).
+"""Ways to turn changes into select messages: `region` (the good one), `unicast`, `scan` (the obvious ones).
 
-All give the same notifications. `region` and `whole` send a change once, to everyone in a region; `whole` never looks at
-points, `region` leaves out long values that all those have, and looks only whether there is anybody who has not. `unicast`
-finds the affected points with an index, `scan` by comparing with every point, and both send to each one.
+All give the same notifications. `region` sends a change once, to everyone in a region, and looks at no points; `whole` is
+another name for it, as long as `region` leaves nothing out that receivers have from earlier messages.
+`unicast` finds the affected subscriptions with an index, `scan` by comparing with every point, and both send to each one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tidings.families.listeners import Listeners
 from tidings.families.optional import Remembering
 from tidings.families.protocols import Created, Memory, Rows, Server
 from tidings.families.select.index import find_rows
-from tidings.families.select.places import Places
 from tidings.families.select.reformulate import reformulate
-from tidings.families.select.slim import slim
-from tidings.families.select.subscription import Space
+from tidings.families.select.table_form import Predicate, TableSpace, predicates_of
 from tidings.families.targets import IndexedTargets, Targets
 from tidings.model.change import TableChanges
+from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
+from tidings.model.region import Regions
+from tidings.model.space import ParameterSpace, places
 
 
-class WholeServer(Server, Remembering):
-    """One message per change (two when the row changes channel), whoever and however many it concerns."""
+class RegionServer(Server, Remembering):
+    """One message per change, whoever and however many it concerns."""
 
     memory = Memory.NOTHING
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: TableSpace) -> None:
         self.space = space
-        self.listeners = Listeners()
+        self._constrained = np.zeros(len(space.columns), np.int64)
+        self._shown = np.zeros(len(space.columns), np.int64)
+        """By column: how many subscriptions constrain it, and how many show it."""
 
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
-        messages = reformulate(self.space, changes, self.listeners.counts.keys())
+        constrained, shown = (np.flatnonzero(part).tolist() for part in (self._constrained, self._shown))
+        if not shown:
+            # Everyone shows something: there is nobody.
+            return []
+        messages = reformulate(self.space, changes, constrained, shown)
         return [] if messages is None else [messages]
 
     def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
-        self.listeners.add(points)
+        predicates = predicates_of(points.details)
+        self._count(predicates, 1)
         if not wants_snapshots:
             return Created(points)
-        rows = tables[self.space.table.name]
-        owner, position = find_rows(self.space, points, rows)
+        owner, position = find_rows(self.space, points, predicates, tables[self.space.table.name])
         if len(owner) == 0:
             return Created(points)
-        payload = rows.take(position).select(list(self.space.projection))
+        payload = self._shown_rows(predicates, owner, tables[self.space.table.name].take(position))
         snapshots = SnapshotBatch(self.space.key, points.after[owner], points.id.take(pa.array(owner)), payload)
         return Created(points, [snapshots])
 
     def drop(self, points: PointBatch) -> None:
-        self.listeners.add(points, -1)
+        self._count(predicates_of(points.details), -1)
 
     def dump(self) -> Any:
-        return self.listeners.dump(self.space.channel_types)
+        return {"constrained": self._constrained, "shown": self._shown}
 
     def load(self, state: Any) -> None:
-        self.listeners.load(state)
+        self._constrained, self._shown = state["constrained"].copy(), state["shown"].copy()
+
+    def _count(self, predicates: Iterable[Predicate], sign: int) -> None:
+        kinds = Counter(
+            (each.shown, tuple([(some.equalities, some.ranges) for some in each.disjuncts])) for each in predicates
+        )
+        for (shown, disjuncts), count in kinds.items():
+            self._shown[list(set(shown))] += sign * count
+            used = {i for both in disjuncts for part in both for i in part}
+            self._constrained[list(used)] += sign * count
+
+    def _shown_rows(self, predicates: list[Predicate], owner: Int64Array, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows of answers, with nulls where their subscriptions do not show a column."""
+        columns = []
+        for i, column in enumerate(rows.columns):
+            shows = np.array([i in predicate.shown for predicate in predicates], np.bool_)[owner]
+            hidden = pa.scalar(None, column.type)
+            columns.append(column if shows.all() else pc.if_else(pa.array(shows), column, hidden))
+        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
-class RegionServer(WholeServer):
-    """The same without long values that whoever is concerned has already; in full only to those who have not."""
-
-    def __init__(self, space: Space) -> None:
-        super().__init__(space)
-        self._places = Places(space.dims)
-
-    def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
-        for messages in super().change(changes):
-            yield slim(self.space, messages, self._places.hear)
-
-    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
-        self._places.add(points)
-        return super().create(points, tables, wants_snapshots=wants_snapshots)
-
-    def drop(self, points: PointBatch) -> None:
-        super().drop(points)
-        self._places.remove(points)
-
-    def dump(self) -> Any:
-        return {"listeners": super().dump(), "places": self._places.dump(self.space.channel_types)}
-
-    def load(self, state: Any) -> None:
-        super().load(state["listeners"])
-        self._places.load(state["places"])
-
-
-class _TargetServer(WholeServer):
-    """Common part of the strategies that know every point and address each affected one."""
+class ScanServer(RegionServer):
+    """Addresses everyone whose point lies in a change's region, found by looking at every point."""
 
     memory = Memory.POINTS
 
-    def __init__(self, space: Space, targets: Targets) -> None:
+    def __init__(self, space: TableSpace) -> None:
         super().__init__(space)
-        self._targets = targets
+        self._points = ParameterSpace(space.axes(space.comparable))
+        self._targets: Targets = Targets(self._points.dims)
 
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
-        messages = reformulate(self.space, changes, self.listeners.counts.keys())
-        addressed = None if messages is None else self._targets.address(messages)
-        return [] if addressed is None else [addressed]
+        for messages in super().change(changes):
+            yield from self._addressed(messages)
 
     def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
         self._targets.add(points)
@@ -111,18 +112,25 @@ class _TargetServer(WholeServer):
         self._targets.remove(points)
 
     def dump(self) -> Any:
-        return {"listeners": super().dump(), "targets": self._targets.dump(self.space.channel_types)}
+        return {"columns": super().dump(), "targets": self._targets.dump(())}
 
     def load(self, state: Any) -> None:
-        super().load(state["listeners"])
+        super().load(state["columns"])
         self._targets.load(state["targets"])
 
+    def _addressed(self, messages: MessageBatch) -> Iterable[MessageBatch]:
+        whole = replace(messages, regions=self._points.read(messages.regions, messages.axes))
+        addressed = self._targets.address(whole)
+        if addressed is None:
+            return []
+        points = addressed.regions
+        at = places(self._points.axes, messages.axes)
+        return [replace(addressed, regions=Regions(points.lo[:, at], points.hi[:, at], points.tags, points.starts))]
 
-class UnicastServer(_TargetServer):
-    def __init__(self, space: Space) -> None:
-        super().__init__(space, IndexedTargets(space.dims))
 
+class UnicastServer(ScanServer):
+    """The same, found by an index."""
 
-class ScanServer(_TargetServer):
-    def __init__(self, space: Space) -> None:
-        super().__init__(space, Targets(space.dims))
+    def __init__(self, space: TableSpace) -> None:
+        super().__init__(space)
+        self._targets = IndexedTargets(self._points.dims)

@@ -1,20 +1,18 @@
-"""Select subscriptions as points: ends of the ranges are coordinates, equality constants are the channel.
+"""Select subscriptions at the door, a form for each shape: ends of ranges are coordinates, equality constants the channel.
 
-A form with range columns a, b has the space (lo a, hi a, lo b, hi b). A query with IN lies on several channels. Two kinds
-of forms need more than the point to decide a delivery, and say so in `details`: those with text ranges (codes of text are
-lossy) and those with IN (a row may move between two channels of one subscription).
+A form with range columns a, b has the space (lo a, hi a, lo b, hi b). A query with IN lies on several channels. Codes of text
+are lossy, so points of forms with text ranges have the exact ends in `details`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 
 from tidings.families.spec import ByRow, Form, FormSpec, shown_of_table
 from tidings.model.catalog import Catalog, Column, Table
@@ -22,13 +20,11 @@ from tidings.model.channel import ChannelKey, channel_component, channel_type
 from tidings.model.errors import SqlError
 from tidings.model.points import Placement
 from tidings.model.space import ParameterSpace, range_axes
-from tidings.model.types import ColumnType
 from tidings.sql.constants import Constants, Interval
 from tidings.sql.shape import Shape
 
 _new = tuple.__new__  # half the time of calling Placement
 
-SEVERAL_CHANNELS = "in"
 CHANNELS_MAX = 1_000
 
 
@@ -41,48 +37,12 @@ class Space:
     equalities: tuple[Column, ...]
     ranges: tuple[Column, ...]
     projection: tuple[str, ...]
-    has_several_channels: bool
+    is_lossy: bool
+    """True where a box of codes may hold rows that the values then exclude."""
 
     @property
     def dims(self) -> int:
         return 2 * len(self.ranges)
-
-    @property
-    def is_lossy(self) -> bool:
-        """True where a region may reach points that the values then exclude."""
-        return any(column.type.is_lossy for column in self.ranges)
-
-    @cached_property
-    def needs_details(self) -> bool:
-        return self.has_several_channels or self.is_lossy
-
-    @property
-    def payload(self) -> tuple[str, ...]:
-        """Columns a message carries: what is shown, and what views must look at to decide."""
-        if not self.needs_details:
-            return self.projection
-        looked_at = (*self.table.key, *(column.name for column in (*self.equalities, *self.ranges)))
-        return tuple(dict.fromkeys((*self.projection, *looked_at)))
-
-    @cached_property
-    def bulky(self) -> tuple[str, ...]:
-        """Columns whose long values views remember, so that messages need not repeat them (`slim`); none in most forms.
-
-        Views know a row by its key, and who holds it by the tags alone; and they must hear of every row that moves. So
-        the key and the range columns are to be shown, and the point is to say all.
-        """
-        looked_at = {*self.table.key, *(column.name for column in (*self.equalities, *self.ranges))}
-        needed = {*self.table.key, *(column.name for column in self.ranges)}
-        if self.needs_details or not needed <= set(self.projection):
-            return ()
-        types = (ColumnType.TEXT, ColumnType.BINARY)
-        return tuple(
-            name for name in self.projection if name not in looked_at and self.table.column(name).type in types
-        )
-
-    @property
-    def channel_types(self) -> tuple[pa.DataType, ...]:
-        return tuple(channel_type(column.type) for column in self.equalities)
 
 
 class TextRange(msgspec.Struct, array_like=True, frozen=True):
@@ -100,11 +60,10 @@ class TextRange(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Details(msgspec.Struct, array_like=True, frozen=True):
-    """The whole predicate of a subscription whose point does not say all: codes, exact text ends, all channels."""
+    """What a point with text ranges does not say."""
 
-    intervals: list[tuple[int, int]]
     texts: list[TextRange | None]
-    channels: frozenset[tuple[str | int, ...]]
+    """Per range; None where codes say all."""
 
 
 @lru_cache(maxsize=4096)
@@ -112,13 +71,14 @@ def space_of(form: Form, catalog: Catalog) -> Space:
     shape = form.shape
     table = catalog.table(shape.tables[0])
     shown = table.column_names if shape.projection is None else tuple(ref.column for ref in shape.projection)
+    ranges = tuple(table.column(ref.column) for ref in shape.ranges)
     return Space(
         form.key,
         table,
         tuple(table.column(ref.column) for ref in shape.equalities),
-        tuple(table.column(ref.column) for ref in shape.ranges),
+        ranges,
         shown,
-        form.variant == SEVERAL_CHANNELS,
+        any(column.type.is_lossy for column in ranges),
     )
 
 
@@ -132,15 +92,15 @@ def spec_of(form: Form, catalog: Catalog) -> FormSpec:
 def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
     """The form, channels and point of a query."""
     equalities, intervals, _ = constants
-    form, space = _form(shape, "" if constants.is_single else SEVERAL_CHANNELS, catalog)
+    form, space = _form(shape, catalog)
     channels: tuple[ChannelKey, ...]
-    if space.has_several_channels:
-        channels = _several_channels(space, equalities)
-    else:
+    if constants.is_single:
         columns = space.equalities
         channels = (tuple([channel_component(columns[i].type, value) for i, (value,) in enumerate(equalities)]),)
+    else:
+        channels = _several_channels(space, equalities)
     coords = tuple([end for interval in intervals for end in interval[:2]])
-    details = _details(space, intervals, channels) if space.needs_details else b""
+    details = _details(space, intervals) if space.is_lossy else b""
     return _new(Placement, (form.key, channels, coords, details))
 
 
@@ -156,16 +116,15 @@ def _several_channels(space: Space, equalities: tuple[tuple[Any, ...], ...]) -> 
     return tuple(product(*components))
 
 
-def _details(space: Space, intervals: tuple[Interval, ...], channels: tuple[ChannelKey, ...]) -> bytes:
+def _details(space: Space, intervals: tuple[Interval, ...]) -> bytes:
     texts = [
         TextRange(interval.lo, interval.hi, interval.lo_closed, interval.hi_closed) if column.type.is_lossy else None
         for column, interval in zip(space.ranges, intervals, strict=True)
     ]
-    pairs = [(interval.lo_code, interval.hi_code) for interval in intervals]
-    return msgspec.msgpack.encode(Details(pairs, texts, frozenset(channels)), order="deterministic")
+    return msgspec.msgpack.encode(Details(texts))
 
 
 @lru_cache(maxsize=4096)
-def _form(shape: Shape, variant: str, catalog: Catalog) -> tuple[Form, Space]:
-    form = Form("select", shape, variant)
+def _form(shape: Shape, catalog: Catalog) -> tuple[Form, Space]:
+    form = Form("select", shape)
     return form, space_of(form, catalog)

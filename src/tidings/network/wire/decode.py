@@ -20,6 +20,7 @@ from tidings.network.wire.layout import (
     NULLS,
     ONE,
     REFERRED_MAX,
+    REPEATS,
     SAME_TAG,
     STAIRS,
     TARGET,
@@ -34,6 +35,7 @@ from tidings.network.wire.layout import (
     known_codes,
     unzigzag,
 )
+from tidings.network.wire.repeats import repeatable, restored
 
 _SIZE_BITS = 42
 """More than sizes and counts can have: together they are as many bytes."""
@@ -55,9 +57,14 @@ def decode(blob: bytes, numbered: Mapping[int, Description] | None = None) -> Me
     np.cumsum(reader.sizes(count), out=starts[1:])
     types = [*described.channel, *described.payload.types, *([pa.string()] if flags & TARGET else [])]
     nulls = reader.bits(count * len(types)).reshape(count, len(types)) if flags & NULLS else None
-    columns = [_column(reader, type, count, None if nulls is None else ~nulls[:, i]) for i, type in enumerate(types)]
+    pairs = repeatable(described.payload) if flags & REPEATS else ()
+    repeats = reader.bits(count * len(pairs)).reshape(count, len(pairs))
+    there = np.ones((count, len(types)), np.bool_) if nulls is None else ~nulls
+    for i, (_, later) in enumerate(pairs):
+        there[:, len(described.channel) + later] &= ~repeats[:, i]
+    columns = [_column(reader, type, count, there[:, i]) for i, type in enumerate(types)]
     target = columns.pop() if flags & TARGET else None
-    channel, rest = columns[: len(described.channel)], columns[len(described.channel) :]
+    channel, rest = columns[: len(described.channel)], restored(columns[len(described.channel) :], pairs, repeats)
     payload = pa.RecordBatch.from_arrays(rest, schema=described.payload) if rest else _no_columns(count)
     regions = _regions(reader, flags, starts, described.dims, payload)
     to, axes = described.to, described.axes

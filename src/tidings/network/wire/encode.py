@@ -18,6 +18,7 @@ from tidings.network.wire.layout import (
     INDEX_TYPES,
     NULLS,
     ONE,
+    REPEATS,
     SAME_TAG,
     STAIRS,
     TARGET,
@@ -29,6 +30,7 @@ from tidings.network.wire.layout import (
     varint,
     zigzag,
 )
+from tidings.network.wire.repeats import repeatable, repeated
 
 PART_BOXES = 2**19
 """Some megabytes, and enough to share a book of ends."""
@@ -64,6 +66,13 @@ def encode(messages: MessageBatch, at: Int64Array | None = None, *, number: int 
         flags |= NULLS
         nulls = np.column_stack([np.asarray(column.is_null()) for column in columns])
         rows.append(np.packbits(nulls.ravel(), bitorder="little"))
+    repeats = repeated(payload)
+    if repeats.any():
+        flags |= REPEATS
+        rows.append(np.packbits(repeats.ravel(), bitorder="little"))
+        for i, (_, later) in enumerate(repeatable(payload.schema)):
+            place = len(messages.channel) + later
+            columns[place] = columns[place].filter(pa.array(~repeats[:, i]))
     rows += [part for column in columns for part in _values(column)]
     boxes_flags, boxes = _boxes(messages.regions, at, counts, payload)
     return b"".join([bytes([VERSION, flags | boxes_flags]), *head, *rows, *boxes])

@@ -4,8 +4,8 @@ Fixed widths are little-endian. A varint has seven bits to a byte, the lowest fi
 last; zigzag first turns 0, -1, 1, -2, .. into 0, 1, 2, 3, .. A text is its length (varint) and its bytes. The parts of a
 batch are columns, each of all its messages; a single message is a batch of one.
 
-    version       u8, 1
-    flags         u8: TARGET | NULLS | ONE | SAME_TAG | STAIRS | width of book indices
+    version       u8, 2
+    flags         u8: TARGET | NULLS | ONE | SAME_TAG | STAIRS | width of book indices | REPEATS
     form          varint: the number both ends have given to a description; 0: the description follows
     description   its length; form (text); `to`: count, texts; dims; if `to` has any: axes, texts; channel: count, types (u8
                   each); payload: count, then per column its type and name
@@ -13,7 +13,8 @@ batch are columns, each of all its messages; a single message is a batch of one.
     seqs          varint of the first; zigzag varints of each less the one before
     box counts    varints
     nulls         with NULLS: a bit per message and column (channel, payload, target), messages outermost
-    values        column after column (channel, payload, and with TARGET target), of values that are not null
+    repeats       with REPEATS: a bit per message and pair of columns of which one may repeat the other (repeats.py)
+    values        column after column (channel, payload, and with TARGET target), of values that are not null nor repeats
     tags          u8 per box; with SAME_TAG, which only boxes with dimensions have, one for all
     states        two bits per end: lo and hi of a box's first dimension, lo and hi of its next, .., box after box
     references    u8 each
@@ -54,12 +55,13 @@ from tidings.model.errors import TidingsError
 from tidings.model.message import MessageBatch
 from tidings.model.types import ColumnType
 
-VERSION = 1
+VERSION = 2
 
 TARGET, NULLS, ONE, SAME_TAG, STAIRS = (1 << bit for bit in range(5))
 BOOK_SHIFT = 5
+REPEATS = 1 << 7
 INDEX_TYPES: tuple[type[np.unsignedinteger[Any]] | None, ...] = (None, np.uint8, np.uint16, np.uint32)
-"""Types of indices into the book, by the flags' highest bits; None: there is no book."""
+"""Types of indices into the book, by two of the flags' bits; None: there is no book."""
 
 TYPES: tuple[pa.DataType, ...] = (
     *(type.arrow for type in ColumnType),

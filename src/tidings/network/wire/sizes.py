@@ -14,6 +14,7 @@ from tidings.model.message import MessageBatch
 from tidings.model.region import Regions
 from tidings.network.wire.encode import columns_of, integers
 from tidings.network.wire.layout import bytes_of_bits, doubles_each, is_text, is_whole, known_codes, varint, zigzag
+from tidings.network.wire.repeats import repeatable, repeated
 
 
 def wire_sizes(messages: MessageBatch, number: int = 1) -> Int64Array:
@@ -22,7 +23,7 @@ def wire_sizes(messages: MessageBatch, number: int = 1) -> Int64Array:
     Descriptions that nobody has numbered count as one of the first 127.
     """
     sizes = 2 + len(varint(number)) + _varint_sizes(messages.seq)
-    sizes += _values_sizes(columns_of(messages), len(messages))
+    sizes += _values_sizes(columns_of(messages), len(messages)) - _spared_sizes(messages.payload)
     return sizes + _boxes_sizes(messages.regions, messages.payload)
 
 
@@ -75,6 +76,15 @@ def _values_sizes(columns: Sequence[pa.Array], length: int) -> Int64Array:
             each = np.where(is_null, 0, each)
         sizes += each
     return sizes + bytes_of_bits(len(columns)) * has_null
+
+
+def _spared_sizes(payload: pa.RecordBatch) -> Int64Array:
+    """Bytes of values that are not sent again, less those that say which."""
+    repeats, pairs = repeated(payload), repeatable(payload.schema)
+    spared = np.zeros(payload.num_rows, np.int64)
+    for i, (_, later) in enumerate(pairs):
+        spared += np.where(repeats[:, i], _value_sizes(payload.column(later)), 0)
+    return spared - bytes_of_bits(len(pairs)) * repeats.any(axis=1)
 
 
 def _value_sizes(column: pa.Array) -> Int64Array | int:

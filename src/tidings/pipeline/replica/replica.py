@@ -18,7 +18,8 @@ import pyarrow as pa
 from tidings.families.evaluator import CREATE, DROP, Evaluator, Events, Told
 from tidings.families.optional import Evaluating
 from tidings.families.registry import family_of, spec_of
-from tidings.kernels.lines import render_tails, write_lines
+from tidings.families.shown import ProjectionTable, render
+from tidings.kernels.lines import write_lines
 from tidings.kernels.lives import FAMILY
 from tidings.kernels.rows import I64, NONE, U8
 from tidings.model.blob import pack, unpack
@@ -27,7 +28,7 @@ from tidings.model.change import SEQ_MAX
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.replica.store import RowStore
-from tidings.pipeline.replica.subscriptions import ProjectionTable, Subscriptions
+from tidings.pipeline.replica.subscriptions import Subscriptions
 
 _NOTHING = np.empty(0, np.int64)
 _HELD_MAX = 256
@@ -336,38 +337,7 @@ class Replica:
     def _write(self, events: Events, told: list[Told]) -> Lines:
         if not told:
             return NO_LINES
-        shown, rows = self._projections.arrays, self.store.rows
-        count = sum(len(part.tails) for part in told)
-        ends = np.empty(count, np.int64)
-        out = np.empty(1 << 16, np.uint8)
-        at, first = 0, 0
-        for part in told:
-            own, done = ends[first : first + len(part.tails)], 0
-            while True:
-                done = render_tails(
-                    rows,
-                    shown.starts,
-                    shown.side,
-                    shown.column,
-                    shown.header,
-                    shown.headers,
-                    part.tails,
-                    part.changes,
-                    part.sources,
-                    events.kind,
-                    events.seq,
-                    done,
-                    out,
-                    at,
-                    own,
-                )
-                at = int(own[done - 1]) if done else at
-                if done == len(part.tails):
-                    break
-                longer = np.empty(2 * len(out), np.uint8)
-                longer[:at] = out[:at]
-                out = longer
-            first += len(part.tails)
+        out, ends = render(self.store.rows, self._projections.arrays, events, told)
         if len(told) == 1:
             event, slot, tail = told[0].event, told[0].slot, told[0].tail
         else:

@@ -8,7 +8,6 @@ from json.encoder import encode_basestring
 
 import numpy as np
 
-from tidings.families.evaluator import Projections
 from tidings.kernels.lives import FAMILY, FOREVER, ID_START, ID_STOP, LABEL, MARK, PROJECTION, SINCE, UNTIL, new_lives
 from tidings.kernels.rows import I64, NONE, U8
 from tidings.model.codes import BoolArray
@@ -191,39 +190,3 @@ class Subscriptions:
             end += len(part)
         self.id_text = np.concatenate([*parts, np.zeros(1024, np.uint8)])
         self._text_end, self._text_dead = end, 0
-
-
-class ProjectionTable:
-    """What subscriptions show, numbered: (side, table, column, name) of every column shown."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[tuple[tuple[int, int, int, str], ...], int] = {}
-        self._arrays: Projections | None = None
-
-    def number(self, shown: Sequence[tuple[int, int, int, str]]) -> int:
-        key = tuple(shown)
-        known = self._numbers.get(key)
-        if known is None:
-            known = self._numbers[key] = len(self._numbers)
-            self._arrays = None
-        return known
-
-    @property
-    def arrays(self) -> Projections:
-        if self._arrays is None:
-            self._arrays = self._build()
-        return self._arrays
-
-    def _build(self) -> Projections:
-        starts, entries, texts = [0], [], []
-        for shown in self._numbers:
-            for i, (side, table, column, name) in enumerate(shown):
-                entries.append((side, table, column))
-                texts.append((", " if i else "{") + encode_basestring(name) + ": ")
-            starts.append(len(entries))
-        columns = np.array(entries, np.int64).reshape(len(entries), 3)
-        data = [text.encode() for text in texts]
-        header = np.cumsum([0, *(len(text) for text in data)])
-        sides, tables, shown_columns = (np.ascontiguousarray(field) for field in columns.T)
-        text = np.frombuffer(bytearray(b"".join(data)) or bytearray(1), np.uint8)
-        return Projections(np.array(starts, np.int64), sides, tables, shown_columns, header.astype(np.int64), text)

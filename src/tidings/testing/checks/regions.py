@@ -11,10 +11,14 @@ from itertools import product
 
 import numpy as np
 
-from tidings.families.registry import heard
+from tidings.families.optional import Gathering
+from tidings.families.registry import gathered, heard
+from tidings.model.catalog import Catalog
 from tidings.model.channel import ChannelKey, channel_keys
 from tidings.model.points import Event, PointBatch
+from tidings.pipeline.door import Door
 from tidings.sql import Statement
+from tidings.sql.shape import Shape
 from tidings.testing.checks.case import Case
 from tidings.testing.deployment import BatchResult, deploy, run_steps
 from tidings.testing.oracle import Followed, Recomputation, walk
@@ -63,21 +67,32 @@ class _Altered(Recomputation):
         return True
 
     def _place(self, id: str, statement: Statement) -> list[_Point]:
-        family, constants = self._case.family, statement.constants
-        placement = family.place(statement.shape, constants, self.catalog)
-        is_exact = self._case.has_exact_regions(statement.shape, self.catalog)
+        constants, shape = statement.constants, statement.shape
+        door = Door(self.catalog)
+        door.create(id, statement.sql, 0)
+        (placed,) = gathered(door.take(), self.catalog)
+        channels = [key for key in channel_keys(placed.channel, len(placed)) if None not in key]
+        is_exact = self._case.has_exact_regions(shape, self.catalog)
+        if isinstance(self._case.family, Gathering):
+            is_exact &= constants.is_single and _says_all(shape, self.catalog)
         points = []
         parts = [
             constants._replace(equalities=tuple((value,) for value in values))
             for values in product(*constants.equalities)
         ]
-        if len(parts) != len(placement.channels):
+        if len(parts) != len(channels):
             # The family has one point for all.
-            parts = [constants] * len(placement.channels)
-        for channel, narrowed in zip(placement.channels, parts, strict=True):
+            parts = [constants] * len(channels)
+        for channel, narrowed in zip(channels, parts, strict=True):
             own = self.follow(Followed(Statement(statement.shape, narrowed, statement.sql, self.catalog)))
-            points.append(_Point(id, channel, placement.form, is_exact, own))
+            points.append(_Point(id, channel, placed.form, is_exact, own))
         return points
+
+
+def _says_all(shape: Shape, catalog: Catalog) -> bool:
+    """Whether the one point of a subscription to a table says all: every change is shown, and no code is lossy."""
+    equal = (catalog.table(ref.table).column(ref.column).type for ref in shape.equalities)
+    return shape.projection is None and not any(type.is_lossy for type in equal)
 
 
 def check_regions(case: Case) -> None:

@@ -1,0 +1,147 @@
+"""Who among the select subscriptions on a table is told of messages: `SelectEvaluator` over the rows that messages carry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.families.evaluator import CHANGE, Events
+from tidings.families.evaluator import Told as Evaluated
+from tidings.families.protocols import Pairs
+from tidings.families.select.evaluator import SelectEvaluator
+from tidings.families.select.message_rows import MessageRows
+from tidings.families.select.reformulate import NEW, OLD
+from tidings.families.select.table_form import TableSpace, predicates_of, spread
+from tidings.families.shown import ProjectionTable, render
+from tidings.kernels.lives import FOREVER, MARK, PROJECTION, SINCE, UNTIL, new_lives
+from tidings.kernels.rows import NONE
+from tidings.model.codes import BoolArray, Int64Array
+from tidings.model.points import PointBatch
+
+
+@dataclass(frozen=True)
+class Found(Pairs):
+    """Who is told what: slot[i] is told of message[i] number tail[i] of what the evaluator has found."""
+
+    tail: Int64Array
+    events: Events
+    evaluated: Evaluated
+    payload: pa.RecordBatch
+    """Of the messages."""
+
+
+class Matcher:
+    """All select subscriptions on a table that are known in one place, by slot; one compiled call matches many messages."""
+
+    def __init__(self, space: TableSpace) -> None:
+        self.space = space
+        self._rows = MessageRows(space.table)
+        self._evaluator = SelectEvaluator(space.catalog, self._rows)
+        self._lives = new_lives(64)
+        self._projections = ProjectionTable()
+        self._constrained: set[int] = set()
+        """Columns that somebody constrains, or did."""
+        self._columns: list[tuple[int, ...]] = []
+        """By projection, the columns it shows."""
+
+    @property
+    def nbytes(self) -> int:
+        return self._evaluator.nbytes + self._lives.nbytes
+
+    def add(self, slots: Int64Array, points: PointBatch) -> None:
+        top = int(slots.max(initial=-1)) + 1
+        if top > len(self._lives):
+            lives = new_lives(max(top, 3 * len(self._lives) // 2))
+            lives[: len(self._lives)] = self._lives
+            self._lives = lives
+        lives = self._lives
+        lives[slots, SINCE], lives[slots, UNTIL], lives[slots, MARK] = NONE, FOREVER, NONE
+        predicates = predicates_of(points.details)
+        for shown, batch, owner in spread(self.space, points, predicates):
+            own = slots[owner]
+            lives[own, PROJECTION] = self._projection(shown)
+            self._evaluator.add(batch, own, lives)
+        self._constrained |= {
+            i for each in predicates for some in each.disjuncts for i in some.equalities + some.ranges
+        }
+
+    def remove(self, slots: Int64Array) -> None:
+        self._evaluator.remove(slots)
+
+    def shown(self, slots: Int64Array) -> tuple[Int64Array, list[tuple[int, ...]]]:
+        """(number of what each shows, columns of all that is shown by number)."""
+        return self._lives[slots, PROJECTION], self._columns
+
+    def match(
+        self, seq: Int64Array, payload: pa.RecordBatch, tags: Int64Array, hears: tuple[Int64Array, ...] = ()
+    ) -> Found:
+        """Who is told of messages. tags: which rows there are, OLD, NEW or both.
+
+        hears: slots that do not hear all of the messages, and the seq that each was born after and died at.
+        """
+        count, lives = len(seq), self._lives
+        is_sorted = bool((seq[1:] >= seq[:-1]).all())
+        order = np.arange(count) if is_sorted else np.argsort(seq, kind="stable").astype(np.int64)
+        at, present = seq[order], tags[order]
+        self._rows.take(payload, self._constrained)
+        nothing = np.full(count, NONE, np.int64)
+        events = Events(
+            np.full(count, CHANGE, np.int64),
+            at,
+            np.zeros(count, np.int64),
+            np.where(present & OLD, order, nothing),
+            np.where(present & NEW, order + count, nothing),
+            nothing,
+        )
+        if hears:
+            slots, born, died = hears
+            lives[slots, SINCE] = np.searchsorted(at, born, "right") - 1
+            lives[slots, UNTIL] = np.searchsorted(at, died, "right")
+        evaluated = self._evaluator.apply(events, lives, self._projections.arrays)
+        if hears:
+            lives[slots, SINCE], lives[slots, UNTIL] = NONE, FOREVER
+        changes = evaluated.changes[evaluated.tails[:, 2]]
+        bits = ((changes[:, 0] != NONE) * OLD | (changes[:, 1] != NONE) * NEW).astype(np.uint8)
+        tail = evaluated.tail
+        return Found(order[evaluated.event], evaluated.slot, bits[tail], tail, events, evaluated, payload)
+
+    def tails(self, found: Found) -> tuple[Int64Array, list[str]]:
+        """(number of what each of the found is told, the tails of their lines by number)."""
+        used, tail = np.unique(found.tail, return_inverse=True)
+        if not len(used):
+            return found.tail, []
+        evaluated = found.evaluated
+        tails = evaluated.tails[used]
+        versions, changes = np.unique(evaluated.changes[tails[:, 2]], return_inverse=True)
+        changes = changes.reshape(len(used), 2).astype(np.int64)
+        if versions[0] == NONE:
+            versions, changes = versions[1:], changes - 1
+        # What is told of a change is one change of one row.
+        tails[:, 2], tails[:, 3] = np.arange(len(used)), np.arange(1, len(used) + 1)
+        columns = {i for number in np.unique(tails[:, 1]).tolist() for i in self._columns[number]}
+        rows = self._rows.shown(found.payload, versions, sorted(columns))
+        part = evaluated._replace(tails=tails, changes=changes)
+        out, ends = render(rows, self._projections.arrays, found.events, [part])
+        data, stops = out.tobytes(), ends.tolist()
+        return tail.astype(np.int64), [
+            data[start : stop - 1].decode() for start, stop in zip([0, *stops], stops, strict=False)
+        ]
+
+    def _projection(self, shown: tuple[int, ...]) -> int:
+        number = self._projections.number([(0, 0, i, self.space.columns[i].name) for i in shown])
+        if number == len(self._columns):
+            self._columns.append(shown)
+        return number
+
+
+def kept(found: Found, is_kept: BoolArray) -> Found:
+    """Those of the found that are kept."""
+    return replace(
+        found,
+        message=found.message[is_kept],
+        slot=found.slot[is_kept],
+        tags=found.tags[is_kept],
+        tail=found.tail[is_kept],
+    )
