@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from experiments.join.crowd import Crowd
-from tidings.families.join.rows import PLACED, SIDE
+from tidings.families.join.payload import PLACED, SIDE
 from tidings.families.spec import Form
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch

@@ -17,10 +17,10 @@ from tidings.bench.join_player import BaseSide, Player, portions
 from tidings.bench.join_tally import Crowd, Tally, head
 from tidings.bench.lines import json_lines
 from tidings.bench.peers import Peers, Way
-from tidings.families.join import semijoin
-from tidings.families.join.choice import NAMES
-from tidings.families.join.departures import FEW
-from tidings.families.join.skylines import Clusters, skyline_of
+from tidings.families.join.family import STRATEGIES
+from tidings.families.join.relations.tombstones import FEW
+from tidings.families.join.semijoin.shared import SharedSemijoin
+from tidings.families.join.semijoin.skylines import Clusters, skyline_of
 from tidings.model.change import Op
 from tidings.model.errors import UsageError
 from tidings.network.wire import wire_size
@@ -198,8 +198,8 @@ def test_a_peer_that_differs_is_noticed(data: JoinData, monkeypatch: pytest.Monk
 
 
 def test_everybody_has_the_right_answer_by_every_strategy() -> None:
-    found = join_verify.differences(NAMES, 200, 6)
-    assert set(found) == set(NAMES)
+    found = join_verify.differences(STRATEGIES, 200, 6)
+    assert set(found) == set(STRATEGIES)
     assert {wrong for wrong, _ in found.values()} == {0}
     assert len(set(found.values())) == 1 and min(told for _, told in found.values()) > 100
 
@@ -216,7 +216,7 @@ def test_wrong_skylines_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_missing_exposures_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(semijoin.SemijoinServer, "_exposed", lambda *_: iter(()))
+    monkeypatch.setattr(SharedSemijoin, "_joined_late", lambda *_: iter(()))
     assert join_verify.differences(("ref-sj:tup",), 200, 6)["ref-sj:tup"][0] > 0
 
 
@@ -242,7 +242,7 @@ def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(churn, "_SINGLES", 20)
     monkeypatch.setattr(join_data, "BATCH", 500)
     monkeypatch.setattr(join_data, "BinaryCase", lambda: CASE)
-    monkeypatch.setattr(join, "NAMES", ("auto", "ref-sj:clu"))
+    monkeypatch.setattr(join, "STRATEGIES", ("auto", "ref-sj:clu"))
 
     def without_servers(given: Peers[BinaryScene, Peer]) -> None:
         given.ways = [Way("numpy", "peer: numpy", 10, NumpyScan, 1_000)]

@@ -14,7 +14,7 @@ from tidings.bench.join_data import JoinData
 from tidings.bench.join_peers import Peer
 from tidings.bench.peers import Way, rate_within
 from tidings.bench.report import Figure
-from tidings.families.join.choice import NAMES
+from tidings.families.join.family import STRATEGIES
 from tidings.model.codes import Int64Array
 from tidings.workloads.drift_walk import FloatArray, IntArray
 from tidings.workloads.join_scene import BinaryScene
@@ -49,8 +49,8 @@ class JoinBench(Bench[BinaryScene, Peer]):
 
     def _verify(self) -> Iterator[Figure]:
         changes, words = self.options.changes // _VERIFIED, Words(told="notifications", told_unit="notifications")
-        self.say(f"{len(NAMES)} strategies: {changes:,} random changes against recomputation")
-        for strategy, (wrong, told) in join_verify.differences(NAMES, changes, self.options.seed).items():
+        self.say(f"{len(STRATEGIES)} strategies: {changes:,} random changes against recomputation")
+        for strategy, (wrong, told) in join_verify.differences(STRATEGIES, changes, self.options.seed).items():
             yield from words.figures(strategy, strategy, changes, wrong, told)
 
     def _index(self) -> Iterator[Figure]:

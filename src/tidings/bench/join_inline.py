@@ -16,14 +16,14 @@ from tidings.bench.lines import json_lines
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import Seconds, timed
 from tidings.bench.topk_inline import WholeServer
-from tidings.families.join.audience import Audience
-from tidings.families.join.choice import NAMES
+from tidings.families.join.family import JoinFamily
+from tidings.families.join.subscriber_index import SubscriberIndex
 from tidings.model.change import ChangeBatch
 from tidings.model.message import SnapshotBatch
 from tidings.pipeline.deliver import GatewayWork
 from tidings.pipeline.tables import TablesWork
 
-STRATEGIES = NAMES[0], "ref-sj:clu"
+STRATEGIES = JoinFamily.strategies[0], "ref-sj:clu"
 """The default is measured with views, where there are any."""
 VIEWS_MAX = 10_000
 """With more subscriptions nobody is told: the first rows of all at once, some hundred for each, would take gigabytes."""
@@ -170,7 +170,7 @@ def _routed(run: JoinRun, updates: Iterable[ChangeBatch], heading: Heading) -> l
 
 def _index(data: JoinData, new: Churn) -> Timed:
     """Among the points that the server looks at."""
-    audience = Audience(data.space)
+    audience = SubscriberIndex(data.space)
     audience.add(np.arange(data.size), data.points().coords)
     created = new.created()
     slots = data.size + np.arange(len(created))

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings.bench.join_data import JoinData
-from tidings.families.join.audience import Audience
 from tidings.families.join.boxes import Boxes
-from tidings.families.join.meeting import Meeting
-from tidings.families.join.skylines import Question, Skyline
+from tidings.families.join.relations.store import RelationStore
+from tidings.families.join.semijoin.skylines import Question, Skyline
 from tidings.families.join.strategies import server_of
+from tidings.families.join.subscriber_index import SubscriberIndex
 from tidings.families.optional import Replanning
 from tidings.families.protocols import Rows
 from tidings.model.change import ChangeBatch, Op, TableChanges
@@ -75,16 +75,16 @@ class BaseSide:
 
     def __init__(self, data: JoinData, skyline: Skyline) -> None:
         self._space, self._skyline = data.space, skyline
-        self._audience = Audience(data.space)
-        self._audience.add(np.arange(data.size), data.points().coords)
-        self._junction = Meeting().setting(data.space, {}).junctions[R, S]
+        self._subscribers = SubscriberIndex(data.space)
+        self._subscribers.add(np.arange(data.size), data.points().coords)
+        self._edge = RelationStore().graph(data.space, {}).edges[R, S]
         for batch in data.inserts():
             self._keep(self.arrive(batch), data.space.side_of(batch.table))
 
     def arrive(self, batch: ChangeBatch) -> Arrived:
         side = self._space.side_of(batch.table)
         codes = codes_of_doubles(batch.rows.column(_COLUMNS[side]).to_numpy())[:, None]
-        value, cell = self._junction.end(side).locate(batch.rows, codes, np.ones(len(batch), np.bool_))
+        value, cell = self._edge.index(side).locate(batch.rows, codes, np.ones(len(batch), np.bool_))
         return Arrived(codes, value, cell, batch.rows.column("id").to_numpy(), batch.op != Op.DELETE)
 
     def play(self, rows: Arrived) -> int:
@@ -95,8 +95,8 @@ class BaseSide:
 
     def draw(self, rows: Arrived) -> Boxes:
         """The boxes of insertions."""
-        question = Question(self._space, self._audience, R, rows.codes, S, self._junction.end(S))
+        question = Question(self._space, self._subscribers, R, rows.codes, S, self._edge.index(S))
         return self._skyline.draw(question, rows.value)[1]
 
     def _keep(self, rows: Arrived, side: int) -> None:
-        self._junction.end(side).change(rows.cell, rows.entry, rows.codes, rows.is_insert)
+        self._edge.index(side).change(rows.cell, rows.entry, rows.codes, rows.is_insert)

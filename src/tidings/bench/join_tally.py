@@ -9,10 +9,10 @@ import numpy as np
 
 from tidings.bench.join_data import JoinData
 from tidings.bench.join_player import R, S
-from tidings.families.join.circle import sides_of
-from tidings.families.join.rows import PLACED
+from tidings.families.join.payload import PLACED, SIDE
 from tidings.families.join.subscription import Space
-from tidings.families.registry import heard
+from tidings.families.registry import project_all
+from tidings.families.spec import Form
 from tidings.kernels.forest import PointForest
 from tidings.model.change import TableChanges
 from tidings.model.codes import Int64Array
@@ -46,7 +46,7 @@ class Tally:
                 np.add.at(total, batch.seq - changes.seq[0], count)
             return total
 
-        sides = [sides_of(space, batch) for batch in sent]
+        sides = [_sides_of(space, batch) for batch in sent]
         placed = [_placed(batch.regions) for batch in sent]
         return Tally(
             per_change([np.ones(len(batch), np.int64) for batch in sent]),
@@ -69,6 +69,14 @@ class Tally:
     def points_over(self, other: Tally) -> float:
         count = min(len(self), len(other))
         return float(self.points[:count].sum() / other.points[:count].sum())
+
+
+def _sides_of(space: Space, messages: MessageBatch) -> Int64Array:
+    """The side of a space that each message carries a row of."""
+    if messages.to:
+        return np.full(len(messages), space.side_of(Form.from_key(messages.form).variant))
+    sides: Int64Array = messages.payload.column(SIDE).to_numpy()
+    return sides
 
 
 def _placed(regions: Regions) -> Int64Array:
@@ -94,7 +102,7 @@ class Crowd:
 
     def deliveries(self, sent: Sequence[MessageBatch]) -> int:
         """How many points the messages reach; one that gets two of them counts twice."""
-        regions = [own for batch in sent if batch.target is None for own in heard(batch, self._data.catalog)]
+        regions = [own for batch in sent if batch.target is None for own in project_all(batch, self._data.catalog)]
         return sum(map(self._count, regions)) + sum(len(batch) for batch in sent if batch.target is not None)
 
     def affected(self, changes: TableChanges, sent: Sequence[MessageBatch]) -> list[Int64Array]:
@@ -103,9 +111,9 @@ class Crowd:
         These are the points that get the new row itself: what is sent late goes to some of them.
         """
         found: list[Int64Array] = [np.empty(0, np.int64) for _ in range(len(changes))]
-        for batch in (own for messages in sent for own in heard(messages, self._data.catalog)):
+        for batch in (own for messages in sent for own in project_all(messages, self._data.catalog)):
             at = batch.seq - changes.seq[0]
-            own = np.flatnonzero((sides_of(self._data.space, batch) == R) & changes.has[at])
+            own = np.flatnonzero((_sides_of(self._data.space, batch) == R) & changes.has[at])
             for i, members in zip(at[own].tolist(), self._members(batch.take(own)), strict=True):
                 found[i] = members
         return [found[i] for i in np.flatnonzero(changes.has).tolist()]

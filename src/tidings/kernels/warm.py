@@ -17,7 +17,6 @@ from tidings.kernels import (
     anchors_items,
     anchors_move,
     anchors_remove,
-    coverage,
     crowds_add,
     crowds_fill,
     crowds_query,
@@ -31,43 +30,28 @@ from tidings.kernels import (
     forest_query,
     forest_remove,
     forest_some,
-    gaps_change,
-    gaps_query,
     holdings_best,
     holdings_change,
     holdings_points,
-    ladders_change,
-    ladders_pack,
-    ladders_read,
-    meshes_apply,
-    meshes_bulk,
-    meshes_tell,
     rankings_best,
     rankings_change,
     rankings_dump,
     rankings_net_gather,
     rankings_net_steps,
     rankings_net_tell,
-    rounds,
     shortlists_apply,
     shortlists_bulk,
     shortlists_show,
-    stabs_build,
-    stabs_change,
     succession,
 )
 from tidings.kernels.anchors import ABSOLUTE, NO_TIME, Anchors
 from tidings.kernels.crowds import MANY, Crowds
 from tidings.kernels.forest import PointForest
 from tidings.kernels.forest_arrays import LEAF_MAX
-from tidings.kernels.gaps import Gaps
 from tidings.kernels.holdings import Holdings
-from tidings.kernels.ladders import Ladders
-from tidings.kernels.meshes import Meshes
 from tidings.kernels.rankings import Rankings
 from tidings.kernels.rankings_net import NetRankings
 from tidings.kernels.shortlists import Shortlists
-from tidings.kernels.stabs import BULK_MIN, Stabs
 
 ENTRY_KERNELS: tuple[Any, ...] = (
     anchors_add.add,
@@ -78,7 +62,6 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     anchors_items.new_items,
     anchors_move.move,
     anchors_remove.remove,
-    coverage.covered,
     crowds_add.add,
     crowds_fill.clear,
     crowds_fill.dump,
@@ -99,28 +82,12 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     forest_query.stab,
     forest_remove.remove_points,
     forest_some.some_inside,
-    gaps_change.add,
-    gaps_change.dump,
-    gaps_change.fill,
-    gaps_change.remove,
-    gaps_query.meets,
     holdings_best.best,
     holdings_change.change,
     holdings_points.add,
     holdings_points.items_of,
     holdings_points.remove,
     holdings_points.retie,
-    ladders_change.change,
-    ladders_pack.pack,
-    ladders_read.distinct,
-    ladders_read.gather,
-    ladders_read.nearest,
-    meshes_apply.apply,
-    meshes_bulk.clear,
-    meshes_bulk.combine_all,
-    meshes_bulk.fill,
-    meshes_bulk.read,
-    meshes_tell.tell,
     rankings_best.best,
     rankings_change.change,
     rankings_change.change_among,
@@ -134,7 +101,6 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     rankings_net_steps.keep,
     rankings_net_tell.expose,
     rankings_net_tell.tell,
-    rounds.rounds,
     shortlists_apply.apply,
     shortlists_bulk.close_lists,
     shortlists_bulk.fill,
@@ -143,13 +109,6 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     shortlists_bulk.open_lists,
     shortlists_bulk.read,
     shortlists_show.show_many,
-    stabs_build.fill,
-    stabs_build.fill_stabbed,
-    stabs_build.list_slots,
-    stabs_build.rehash,
-    stabs_build.stab_all,
-    stabs_change.add,
-    stabs_change.remove,
     succession.number_kinds,
     succession.succeed,
 )
@@ -177,8 +136,6 @@ def _parts() -> tuple[Callable[[], object], ...]:
 def _warm_steps() -> None:
     one = np.zeros(1, np.int64)
     succession.number_kinds(one, one, succession.succeed(one.copy(), one, one), 1)
-    rounds.rounds(one, one.reshape(1, 1), 1)
-    coverage.covered(np.arange(2), one, np.arange(2), one, one)
 
 
 def _warm_forest() -> None:
@@ -256,38 +213,7 @@ def _warm_shortlists() -> None:
     lists.close(one)
 
 
-def _warm_ladders() -> None:
-    ladders = Ladders()
-    ladders.new(1)
-    ladders.change([0], [0], [0], [True])
-    ladders.gather([0])
-    ladders.distinct([0])
-    ladders.nearest([0], [0])
-
-
-def _warm_meshes() -> None:
-    meshes = Meshes(2, [(0, 1)])
-    meshes.open([0])
-    for kind in (0, 1):
-        meshes.put_items([kind], kind, [kind], [kind], [[2]])
-    meshes.fill([0], [0, 1], [0])
-    for changed in meshes.apply([0, 1], [0], [1], [1]):
-        changed.differences([0], [0], [0])
-    meshes.combinations([0])
-    meshes.read([0])
-
-
-def _warm_intervals() -> None:
-    many = np.arange(BULK_MIN)
-    stabs, gaps = Stabs(), Gaps()
-    for index in (stabs, gaps):
-        index.add(many, many)
-        index.add([0], [1])
-        index.remove([0], [1])
-    gaps.meets([0], [0], [0])
-
-
-_SHORT = (_warm_shortlists, _warm_meshes, _warm_ladders, _warm_intervals, _warm_steps)
+_SHORT = (_warm_shortlists, _warm_steps)
 
 
 def is_compiled() -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tidings.families.registry import family_of, heard, spec_of
+from tidings.families.registry import family_of, project_all, spec_of
 from tidings.files import open_input, read_lines
 from tidings.model.catalog import Catalog, Column
 from tidings.model.channel import ChannelKey, channel_keys
@@ -44,7 +44,7 @@ class _Watch:
     def see(self, work: GatewayWork) -> None:
         self.points.extend(batch.take(batch.after < self.seq) for batch in work.points)
         for batch in work.messages:
-            self.messages.extend(heard(batch.take(np.flatnonzero(batch.seq == self.seq)), self.catalog))
+            self.messages.extend(project_all(batch.take(np.flatnonzero(batch.seq == self.seq)), self.catalog))
 
     def sent(self) -> dict[Plane, list[tuple[MessageBatch, int]]]:
         """Messages by plane, in the order of sending, each as (batch, place)."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from tidings.families.optional import RememberingViews
 from tidings.families.protocols import FirstRows, Pairs, Views
-from tidings.families.registry import family_of, heard_by, spec_of
+from tidings.families.registry import family_of, project, spec_of
 from tidings.kernels.forest import PointForest
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
@@ -158,7 +158,7 @@ class Gateway:
     def pairs(self, messages: MessageBatch) -> Pairs:
         """The deliveries of messages, without telling anyone."""
         found = [
-            self._pairs(form, heard_by(form.key, messages, self._catalog), {}, has_moved=False)
+            self._pairs(form, project(form.key, messages, self._catalog), {}, has_moved=False)
             for form in self._listening(messages)
         ]
         message, slot = (
@@ -252,7 +252,7 @@ class Gateway:
         ordered: dict[tuple[str, bool], list[MessageBatch]] = {}
         for messages in batches:
             for form in self._listening(messages) if len(messages) else ():
-                own = heard_by(form.key, messages, self._catalog)
+                own = project(form.key, messages, self._catalog)
                 if form.remembering is not None:
                     ordered.setdefault((form.key, messages.target is None), []).append(own)
                 else:

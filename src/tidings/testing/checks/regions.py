@@ -11,7 +11,7 @@ from itertools import product
 
 import numpy as np
 
-from tidings.families.registry import heard
+from tidings.families.registry import project_all
 from tidings.model.channel import ChannelKey, channel_keys
 from tidings.model.points import Event, PointBatch
 from tidings.sql import Statement
@@ -111,7 +111,7 @@ def _reached(case: Case, steps: list[Step], points_at: dict[int, list[_Point]]) 
     reached: Counter[Reached] = Counter()
     placed = _coords(steps)
     sent = [messages for step in steps for messages in step.messages]
-    for batch in (own for messages in sent for own in heard(messages, case.workload.catalog)):
+    for batch in (own for messages in sent for own in project_all(messages, case.workload.catalog)):
         channels = channel_keys(batch.channel, len(batch))
         targets = [None] * len(batch) if batch.target is None else batch.target.to_pylist()
         for at, (seq, channel, target) in enumerate(zip(batch.seq.tolist(), channels, targets, strict=True)):
