@@ -11,20 +11,20 @@ from tidings.families.join.subscription import common_columns
 from tidings.model.errors import SqlError
 from tidings.sql import Compiler, parse_catalog
 from tidings.testing import CHECKS, Workload, check_family, join_workloads, run_inline
+from tidings.testing.join_strategies import selects_either
 
 TABLES = """
 CREATE TABLE stocks (symbol TEXT PRIMARY KEY, per DOUBLE);
 CREATE TABLE reviews (id BIGINT PRIMARY KEY, symbol TEXT, rating DOUBLE);
 CREATE TABLE authors (id BIGINT PRIMARY KEY, review BIGINT);
 """
+BOUNDS = {"has_exact_regions": lambda *_: False, "may_hear_twice": True, "may_reach": selects_either}
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(check):
     # Rows travel whether or not they find a partner, and one that changes its partners may come from two shards.
-    check_family(
-        "join", join_workloads(), checks=[check], examples=6, has_exact_regions=lambda *_: False, may_hear_twice=True
-    )
+    check_family("join", join_workloads(), checks=[check], **BOUNDS)
 
 
 def stock(seq, symbol, per, op="upsert"):

@@ -11,10 +11,14 @@ from tidings.families.protocols import Family
 from tidings.families.registry import shares_rows
 from tidings.model.catalog import Catalog
 from tidings.pipeline.door import Door
+from tidings.sql import Statement
 from tidings.sql.shape import Shape
 from tidings.testing.engines import RunEngine, run_inline
 from tidings.testing.oracle import Expected, recompute
-from tidings.testing.workload import Workload, random_sizes
+from tidings.testing.workload import Record, Workload, random_sizes
+
+Bound = Callable[[Statement, Catalog, str, Record | None, Record | None], bool]
+"""Whether a change of a table's row, from the old one to the new one, may reach a query's points though its answer stays."""
 
 
 def _is_exact(shape: Shape, catalog: Catalog) -> bool:
@@ -33,6 +37,8 @@ class Case:
     oracle: Callable[[Workload], list[Expected]] = recompute
     has_exact_regions: Callable[[Shape, Catalog], bool] = _is_exact
     may_hear_twice: bool = False
+    may_reach: Bound = lambda *_: True
+    """For points whose regions are not exact."""
     rng: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
