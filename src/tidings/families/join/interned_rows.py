@@ -103,7 +103,7 @@ class InternedRows:
         self._texts: list[Texts] = []
         self._same: list[Texts] = []
         self._content: list[tuple[Any, ...]] = []
-        """By number: what makes a version that version; empty if the number is free."""
+        """By number: key, join values and texts of the row; empty if the number is free."""
         self._free: list[int] = []
         self._number: dict[tuple[Any, ...], int] = {}
         self._looks: dict[tuple[int, Texts], int] = {}
@@ -112,21 +112,21 @@ class InternedRows:
     def __len__(self) -> int:
         return len(self._texts) - len(self._free)
 
-    def known(self, kind: int, rows: pa.RecordBatch, at: Int64Array) -> list[int]:
-        """Interner of rows at some places of a payload, of one side or whole; NONE for those that nobody can hold."""
-        return self._interner.known(kind, self._keys(kind, rows, at))
+    def known(self, relation: int, rows: pa.RecordBatch, at: Int64Array) -> list[int]:
+        """Numbers of the keys of rows at some places of a payload; NONE for keys that no row held has."""
+        return self._interner.known(relation, self._keys(relation, rows, at))
 
-    def number(self, kind: int, rows: pa.RecordBatch, at: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """(names, versions) of rows at some places of a payload, of one side or whole."""
-        keys = self._keys(kind, rows, at)
-        if kind == self._whole:
+    def number(self, relation: int, rows: pa.RecordBatch, at: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """(numbers of the keys, numbers of the rows) at some places of a payload, of one side or joined."""
+        keys = self._keys(relation, rows, at)
+        if relation == self._whole:
             parts = [self.number(side, rows, at)[1].tolist() for side in range(self._whole)]
             return self._number_whole(keys, list(zip(*parts, strict=True)))
-        reader = self._sides[kind]
-        ties = np.full((len(at), self._edges), NONE, np.int64)
+        reader = self._sides[relation]
+        values = np.full((len(at), self._edges), NONE, np.int64)
         for edge, links in zip(reader.edges, reader.links(rows, at), strict=True):
-            ties[:, edge] = self._interner.take(self._whole + 1 + edge, links)
-        return self._number_rows(kind, keys, ties, *reader.texts(rows, at))
+            values[:, edge] = self._interner.take(self._whole + 1 + edge, links)
+        return self._number_rows(relation, keys, values, *reader.texts(rows, at))
 
     def render(self, combinations: Numbers) -> list[str]:
         """Joined rows as text, given the versions of their parts."""
@@ -157,22 +157,22 @@ class InternedRows:
             self._free.append(number)
         held = np.setdiff1d(used, unused)
         self._looks.clear()
-        kinds = self._state.relations(held).tolist()
+        relations = self._state.relations(held).tolist()
         looks = [
-            self._looks.setdefault((kind, self._same[number]), number)
-            for kind, number in zip(kinds, held.tolist(), strict=True)
+            self._looks.setdefault((relation, self._same[number]), number)
+            for relation, number in zip(relations, held.tolist(), strict=True)
         ]
         self._state.set_looks(held, looks)
         rows = held[self._state.relations(held) < self._whole]
-        ties = self._state.values(rows)
-        self._interner.keep(np.concatenate([self._state.keys(held), ties[ties != NONE]]))
+        values = self._state.values(rows)
+        self._interner.keep(np.concatenate([self._state.keys(held), values[values != NONE]]))
 
     def dump(self, versions: Numbers) -> tuple[dict[str, Any], Numbers]:
         """Rows by number, those of sides before whole ones, and where among them the versions are."""
         used = np.unique(versions)
-        kinds = self._state.relations(used)
-        wholes = used[kinds == self._whole]
-        rows = np.union1d(used[kinds < self._whole], self._state.parts(wholes))
+        relations = self._state.relations(used)
+        wholes = used[relations == self._whole]
+        rows = np.union1d(used[relations < self._whole], self._state.parts(wholes))
         place = np.zeros(len(self._content), np.int32)
         place[rows], place[wholes] = np.arange(len(rows)), len(rows) + np.arange(len(wholes))
         texts, same = ([column[number] for number in rows.tolist()] for column in (self._texts, self._same))
@@ -188,48 +188,53 @@ class InternedRows:
 
     def load(self, state: dict[str, Any]) -> Int64Array:
         """Numbers of rows that `dump` gave."""
-        kinds = state["kinds"]
+        relations = state["kinds"]
         keys = [tuple(key) for key in state["keys"]]
         links = [[None if link is None else tuple(link) for link in column] for column in state["links"]]
         texts = [tuple(parts) for parts in state["texts"]]
         same = [a if b is None else tuple(b) for a, b in zip(texts, state["same"], strict=True)]
         numbers = np.empty(len(keys), np.int64)
-        for kind in range(self._whole):
-            at = np.flatnonzero(kinds == kind)
-            ties = np.full((len(at), self._edges), NONE, np.int64)
-            for edge in self._sides[kind].edges:
-                ties[:, edge] = self._interner.take(self._whole + 1 + edge, [links[edge][i] for i in at.tolist()])
+        for relation in range(self._whole):
+            at = np.flatnonzero(relations == relation)
+            values = np.full((len(at), self._edges), NONE, np.int64)
+            for edge in self._sides[relation].edges:
+                values[:, edge] = self._interner.take(self._whole + 1 + edge, [links[edge][i] for i in at.tolist()])
             own = [[column[i] for i in at.tolist()] for column in (keys, texts, same)]
-            numbers[at] = self._number_rows(kind, own[0], ties, own[1], own[2])[1]
+            numbers[at] = self._number_rows(relation, own[0], values, own[1], own[2])[1]
         wholes = state["wholes"]
         named = [_joined_key(keys[at] for at in parts) for parts in wholes.tolist()]
         parts = [tuple(versions) for versions in numbers[wholes].tolist()]
         return np.concatenate([numbers, self._number_whole(named, parts)[1]])
 
-    def _keys(self, kind: int, rows: pa.RecordBatch, at: Int64Array) -> list[ChannelKey]:
+    def _keys(self, relation: int, rows: pa.RecordBatch, at: Int64Array) -> list[ChannelKey]:
         """A whole row has the keys of all its parts."""
-        if kind < self._whole:
-            return self._sides[kind].keys(rows, at)
+        if relation < self._whole:
+            return self._sides[relation].keys(rows, at)
         parts = zip(*(side.keys(rows, at) for side in self._sides), strict=True)
         return [_joined_key(part) for part in parts]
 
     def _number_rows(
-        self, kind: int, keys: Sequence[ChannelKey], ties: Int64Array, texts: Sequence[Texts], same: Sequence[Texts]
+        self,
+        relation: int,
+        keys: Sequence[ChannelKey],
+        values: Int64Array,
+        texts: Sequence[Texts],
+        same: Sequence[Texts],
     ) -> tuple[Int64Array, Int64Array]:
-        names = self._interner.take(kind, keys)
+        names = self._interner.take(relation, keys)
         numbers = np.empty(len(keys), np.int64)
         new, looks = [], []
-        for i, (name, tied, text) in enumerate(zip(names, ties.tolist(), texts, strict=True)):
-            content = (name, *tied, *text)
+        for i, (name, joined_by, text) in enumerate(zip(names, values.tolist(), texts, strict=True)):
+            content = (name, *joined_by, *text)
             number = self._number.get(content)
             if number is None:
                 number = self._take(content, text, same[i])
                 new.append(i)
-                looks.append(self._looks.setdefault((kind, same[i]), number))
+                looks.append(self._looks.setdefault((relation, same[i]), number))
             numbers[i] = number
         named = np.array(names, np.int64)
         if new:
-            self._state.put_rows(numbers[new], kind, named[new], looks, ties[new])
+            self._state.put_rows(numbers[new], relation, named[new], looks, values[new])
         return named, numbers
 
     def _number_whole(

@@ -1,8 +1,8 @@
 """Join views: each subscription holds rows of every table and is told how their join changes.
 
-Messages may bring rows that find no partner, and rows that only nearly satisfy the predicates (text is compared by its first
-bytes on the way): the view looks again, and tells only what changes in the joined rows. Views are sets of numbers of rows;
-those whose answers change in the same way share one line.
+Messages may bring rows that find no partner, and rows that satisfy the predicates only nearly (regions compare text by its
+first bytes): a view tests them again, and tells only what changes in the joined rows. Views whose answers change in the
+same way share one line.
 """
 
 from __future__ import annotations

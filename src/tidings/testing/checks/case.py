@@ -58,6 +58,11 @@ class Case:
         """Options that choose the strategy; without a name, one of those that make messages, at random."""
         return {self.family.name: name or self.rng.choice(self.family.strategies)}
 
+    def some_strategies(self) -> list[str]:
+        """The first strategy, and of the others three at random: families may have a dozen, and each is run on the workload."""
+        first, *others = self.family.strategies
+        return [first, *self.rng.sample(others, min(3, len(others)))]
+
     def any_strategy(self) -> dict[str, str]:
         """Options that choose any strategy at random, more often than not that of shared rows."""
         return self.strategy(SHARED if self.rng.random() < 0.5 else None)

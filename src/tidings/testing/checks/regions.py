@@ -96,7 +96,7 @@ class _Altered(Recomputation):
 def check_regions(case: Case) -> None:
     altered = _Altered(case)
     walk(case.workload, altered)
-    for strategy in case.family.strategies:
+    for strategy in case.some_strategies():
         steps = run_steps(deploy(case.workload, case.strategy(strategy)), case.workload.change_lines(), case.sizes())
         counts = _reached(case, steps, altered.points_at)
         reached = set(counts)

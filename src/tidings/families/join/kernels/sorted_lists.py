@@ -1,4 +1,4 @@
-"""Many sorted lists of (code, entry), most of them short, in one pool; a change is told the gap that its code lies in.
+"""Many sorted lists of (code, entry), most of them short, in one pool; each change gives the gap that its code lies in.
 
 A list of up to BLOCK pairs is one sorted run. A longer one is a B-tree of height two (Bayer and McCreight, 1972): blocks of
 up to BLOCK pairs, and a directory of these. So a change moves a few hundred pairs at most.

@@ -83,7 +83,7 @@ class Tuples(Skyline):
 
 
 class Clusters(Skyline):
-    """`clu`: the values next to each of a few marks, one of which is in everybody's range."""
+    """`clu`: the values next to each of a few marks, such that every range contains a mark."""
 
     def _marks(self, question: Question, cells: Int64Array) -> Lists:
         return question.index.lists.nearest(cells, question.subscribers.marks(question.other))
