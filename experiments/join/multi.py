@@ -10,8 +10,8 @@ from experiments.join.outcome import BEST, Totals, per_change, totals
 from experiments.join.subscribers import Subscribers
 from experiments.paper import Config, Rows, Say
 from tidings.bench.join.multi_data import MultiData
-from tidings.families.join.decomposition import Estimate, Sample, Traffic, cheapest
-from tidings.families.join.semijoin import SemijoinServer
+from tidings.families.join.semijoin.decomposition import Estimate, Sample, Traffic, cheapest
+from tidings.families.join.semijoin.server import SemijoinServer
 from tidings.families.protocols import Server
 from tidings.model.change import Op
 from tidings.workloads.join.draws import widths
@@ -56,18 +56,18 @@ class Play:
     def estimates(self, server: SemijoinServer, signature: int) -> dict[str, Estimate]:
         """From numbers, as in the paper, and from what some subscriptions select."""
         form, tables = self._forms[signature], SIGNATURES[signature]
-        setting = server.members[form].setting
+        graph = server.members[form].graph
         changes = np.bincount(self.data.scene.steps.table, minlength=len(_TABLES))
         per_value = {
-            (number, junction.other(number)): len(setting.relations[number]) / junction.values
-            for sides, junction in setting.junctions.items()
+            (number, edge.other(number)): len(graph.relations[number]) / edge.values
+            for sides, edge in graph.edges.items()
             for number in sides
         }
         numbers = Traffic([float(changes[table]) for table in tables], per_value)
-        some = server.roster.some(form, setting.space.dims, _SAMPLE)
+        some = server.subscribers.some(form, graph.space.dims, _SAMPLE)
         return {
             "numbers": numbers,
-            "sample": Sample(setting.space, numbers, setting.relations, setting.junctions, some),
+            "sample": Sample(graph, numbers, some),
         }
 
     def chosen(self, server: SemijoinServer, signature: int) -> dict[str, int]:

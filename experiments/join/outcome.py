@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.join.subscribers import Subscribers
 from experiments.paper import Rows
-from tidings.families.join.rows import PLACED, SIDE
+from tidings.families.join.payload import PLACED, SIDE
 from tidings.families.spec import Form
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.families.join.audience import Audience
-from tidings.families.join.circle import circle_form
+from tidings.families.join.semijoin.shared import semijoin_form
 from tidings.families.join.server import JoinServer
 from tidings.families.join.strategies import server_of
+from tidings.families.join.subscriber_index import SubscriberIndex
 from tidings.families.join.subscription import Space, space_of
 from tidings.families.protocols import Server
-from tidings.families.registry import heard
+from tidings.families.registry import project_all
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
@@ -47,11 +47,11 @@ class Subscribers:
         self._catalog = catalog
         self._points = points
         self._brokers = brokers
-        self._audiences: dict[str, Audience] = {}
+        self._indexes: dict[str, SubscriberIndex] = {}
         for batch in points:
-            audience = Audience(space_of(Form.from_key(batch.form), catalog))
-            audience.add(np.arange(len(batch)), batch.coords)
-            self._audiences[batch.form] = audience
+            index = SubscriberIndex(space_of(Form.from_key(batch.form), catalog))
+            index.add(np.arange(len(batch)), batch.coords)
+            self._indexes[batch.form] = index
         self.broker = self._homes(table)
         """By form, of each subscription."""
 
@@ -77,8 +77,8 @@ class Subscribers:
     def _reach(self, messages: MessageBatch) -> Reach:
         is_met = np.zeros((len(messages), self._brokers), np.bool_)
         deliveries = np.zeros(len(messages), np.int64)
-        for own in heard(messages, self._catalog):
-            message, slot, _ = self._audiences[own.form].affected(own.regions)
+        for own in project_all(messages, self._catalog):
+            message, slot, _ = self._indexes[own.form].affected(own.regions)
             is_met[message, self.broker[own.form][slot]] = True
             deliveries += np.bincount(message, minlength=len(messages))
         return Reach(is_met.sum(axis=1), deliveries)
@@ -89,12 +89,12 @@ class Subscribers:
         for batch in self._points:
             space = space_of(Form.from_key(batch.form), self._catalog)
             number = space.side_of(table)
-            by = min(other for sides in space.junctions if number in sides for other in sides if other != number)
-            together.setdefault(space_of(circle_form(space, number, (by,)), self._catalog), []).append(batch)
+            by = min(other for sides in space.join_columns if number in sides for other in sides if other != number)
+            together.setdefault(space_of(semijoin_form(space, number, (by,)), self._catalog), []).append(batch)
         found: dict[str, Int64Array] = {}
         total, taken, done = sum(map(len, self._points)), 0, 0
-        for circle, batches in together.items():
-            coords = [batch.coords[:, places(self._audiences[batch.form].space.axes, circle.axes)] for batch in batches]
+        for semijoin, batches in together.items():
+            coords = [batch.coords[:, places(self._indexes[batch.form].space.axes, semijoin.axes)] for batch in batches]
             done += sum(map(len, batches))
             own = self._brokers * done // max(1, total) - taken
             brokers = taken + brokers_of(np.concatenate(coords), own)

@@ -16,8 +16,8 @@ from tidings.bench.join.peers import DuckDbExists, NumpyScan
 from tidings.bench.join.replay import BaseSide, JoinReplay, JoinSubscribers, Tally, head, portions
 from tidings.bench.peers import Peers, Way
 from tidings.bench.verify import Verified
-from tidings.families.join.departures import FEW
-from tidings.families.join.skylines import skyline_of
+from tidings.families.join.relations.tombstones import FEW
+from tidings.families.join.semijoin.skylines import skyline_of
 from tidings.model.change import Op
 from tidings.network.wire import wire_size
 from tidings.pipeline.deliver import GatewayWork

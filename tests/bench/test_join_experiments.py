@@ -15,8 +15,8 @@ from experiments.join.claims import check
 from experiments.join.outcome import BEST, LABELS, SKYLINES, figures
 from experiments.join.subscribers import Subscribers, brokers_of
 from tidings.bench.join.data import JoinData
-from tidings.families.join.choice import NAMES
-from tidings.families.registry import heard
+from tidings.families.join.family import STRATEGIES
+from tidings.families.registry import project_all
 from tidings.workloads.join.binary import BinaryCase
 
 ALL = [name for name in LABELS if name != "auto"]
@@ -105,7 +105,7 @@ def test_every_claim_is_checked(out: Path) -> None:
     config, published = (tomllib.loads((HERE / f"{name}.toml").read_text()) for name in ("config", "published"))
     assert set(published) == set(EXPERIMENTS) == set(config) - {"seed"}
     for name in EXPERIMENTS:
-        assert set(config[name].get("strategies", [])) <= {*NAMES}
+        assert set(config[name].get("strategies", [])) <= {*STRATEGIES}
     measured = json.loads((out / "results.json").read_text())["measured"]
     for name, found in check(measured, published).items():
         assert list(found) == list(published[name]["claims"])
@@ -154,7 +154,7 @@ def test_reach_is_what_regions_say(strategy: str) -> None:
     for batch in data.updates():
         for sent in server.change(data.images(batch)):
             found = people.reach(sent)
-            (sent,) = heard(sent, data.catalog)
+            (sent,) = project_all(sent, data.catalog)
             for i in range(len(sent)):
                 told = [number for number, at in enumerate(points.coords.tolist()) if sent.regions.contains(i, at)]
                 assert found.deliveries[i] == len(told)

@@ -159,19 +159,19 @@ def test_messages_along_some_axes_reach_every_form_that_has_them(points, message
     routed = dict(zone_map.route(sent))
     for batch in batches:
         space = spaces[batch.form]
-        heard = sent.heard(batch.form, space, sent.payload)
-        assert heard.regions.dims == space.dims
+        projected = sent.project(batch.form, space, sent.payload)
+        assert projected.regions.dims == space.dims
         for coords, zone in zip(points, zone_map.locate(batch).tolist(), strict=True):
             for at in range(len(messages)):
                 is_in = bool(regions.contains(at, [coords[space.axes.index("y")]]))
-                assert bool(heard.regions.contains(at, coords)) == is_in
+                assert bool(projected.regions.contains(at, coords)) == is_in
                 assert not is_in or routed[zone][at]
 
 
 def test_a_space_without_an_axis_cannot_hear_of_it():
     sent = replace(messages_of([("a", [])]), to=("f",), axes=("x", "w"))
     with pytest.raises(ValueError, match="without w"):
-        sent.heard("f", SPACE, sent.payload)
+        sent.project("f", SPACE, sent.payload)
 
 
 RANGES = ParameterSpace(("lo t.a", "hi t.a", "lo t.b", "hi t.b"))

@@ -74,11 +74,11 @@ class Netting(ABC):
         """
 
 
-class Carrying(ABC):
+class Projecting(ABC):
     """A family whose messages may be for several forms, each of which wants the payload in columns of its own."""
 
     @abstractmethod
-    def carried(self, form: Form, messages: MessageBatch, catalog: Catalog) -> pa.RecordBatch:
+    def project(self, form: Form, messages: MessageBatch, catalog: Catalog) -> pa.RecordBatch:
         """The payload of messages to several forms, of which this is one, as its views read it."""
 
 
@@ -140,30 +140,30 @@ class Remembering(ABC):
 
 
 class Interleaving(ABC):
-    """A server of several tables that need not go from one change of table to the next, as tables may change in turn."""
+    """A server of several tables that can take changes of all of them at once."""
 
     @abstractmethod
-    def stretch(self, changes: Sequence[TableChanges]) -> Iterable[MessageBatch]:
-        """Messages for all changes up to some moment, of all tables, at most one batch each.
+    def change_many(self, changes: Sequence[TableChanges]) -> Iterable[MessageBatch]:
+        """Messages for all changes up to some moment, at most one batch per table.
 
-        Messages of one seq must be together, in order; beyond that batches may come in any.
+        Messages of one seq must be in one batch, in order; the batches may come in any order.
         """
 
 
 class Replanning(ABC):
-    """A server, where rows are sent on to, that may come to do its work otherwise."""
+    """A server that may change its plan while it runs."""
 
     @abstractmethod
     def decide(self) -> Any:
-        """What to do otherwise from now on, asked at the end of each micro-batch; None: nothing.
+        """Returns a plan change to log, or None. Called once per micro-batch.
 
-        Decisions, something `pack` takes, are kept in the log. So a server that is restored follows those made before
-        rather than making its own, and all else may depend on nothing but rows and points as they are.
+        Plan changes are something `tidings.model.blob.pack` takes. A restored server follows those in the log and makes none
+        of its own; all else it does depends on current rows and points alone.
         """
 
     @abstractmethod
     def follow(self, decision: Any, seq: int) -> Iterable[MessageBatch]:
-        """Does as decided, after a later change, whose seq this is; sends what that takes."""
+        """Carries a plan change out, after the change with this seq; gives the messages that this takes."""
 
     @abstractmethod
     def recover(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import import_module
 
-from tidings.families.optional import SHARED, Carrying, Evaluating, Gathering, Objecting, Parametric
+from tidings.families.optional import SHARED, Evaluating, Gathering, Objecting, Parametric, Projecting
 from tidings.families.protocols import Family
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog
@@ -91,21 +91,21 @@ def gathered(points: Iterable[PointBatch], catalog: Catalog) -> list[PointBatch]
     return PointBatch.by_form(batches)
 
 
-def heard(messages: MessageBatch, catalog: Catalog) -> Iterator[MessageBatch]:
-    """Messages as the subscriptions of each form they are for hear them."""
+def project_all(messages: MessageBatch, catalog: Catalog) -> Iterator[MessageBatch]:
+    """Messages as messages of each form they are for."""
     if not messages.to:
         yield messages
     for key in messages.to:
-        yield heard_by(key, messages, catalog)
+        yield project(key, messages, catalog)
 
 
-def heard_by(form_key: str, messages: MessageBatch, catalog: Catalog) -> MessageBatch:
-    """Messages as the subscriptions of one form hear them."""
+def project(form_key: str, messages: MessageBatch, catalog: Catalog) -> MessageBatch:
+    """Messages as messages of one of the forms they are for."""
     if not messages.to:
         return messages
     known, form = family_of(form_key)
-    payload = known.carried(form, messages, catalog) if isinstance(known, Carrying) else messages.payload
-    return messages.heard(form_key, spec_of(form_key, catalog).space, payload)
+    payload = known.project(form, messages, catalog) if isinstance(known, Projecting) else messages.payload
+    return messages.project(form_key, spec_of(form_key, catalog).space, payload)
 
 
 def classify(statement: Statement, catalog: Catalog) -> Family:

@@ -9,6 +9,8 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from tidings.kernels.jit import kernel
+
 F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -47,3 +49,21 @@ def grow(array: NDArray[Any], size: int, fill: Any = 0) -> None:
         array.resize((max(size, held + max(64, held // 4)), *array.shape[1:]), refcheck=False)
         if fill != 0:
             array[held:] = fill
+
+
+@kernel
+def grown(values: Any, size: Any) -> Any:
+    """The same values in a longer array, at least of this length; for compiled code."""
+    longer = np.empty((max(size, 2 * len(values)), *values.shape[1:]), values.dtype)
+    longer[: len(values)] = values
+    return longer
+
+
+def covering(values: Any, places: Any, blank: int = 0) -> Any:
+    """The values in an array that has all these places along its first axis; `blank` where there was none."""
+    top = int(np.max(places, initial=-1)) + 1
+    if top <= len(values):
+        return values
+    longer = np.full((max(top, 3 * len(values) // 2), *values.shape[1:]), blank, values.dtype)
+    longer[: len(values)] = values
+    return longer

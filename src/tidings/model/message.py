@@ -51,7 +51,7 @@ class MessageBatch:
             self.axes,
         )
 
-    def heard(self, form: str, space: ParameterSpace, payload: pa.RecordBatch) -> MessageBatch:
+    def project(self, form: str, space: ParameterSpace, payload: pa.RecordBatch) -> MessageBatch:
         """Messages to several forms as messages of one of them: open along all axes of its space that they do not name."""
         return MessageBatch(form, self.seq, self.channel, space.read(self.regions, self.axes), payload, self.target)
 

@@ -41,6 +41,12 @@ class Regions:
         return Regions(self.lo[boxes], self.hi[boxes], self.tags[boxes], starts)
 
     @staticmethod
+    def grouped(owner: Int64Array, lo: Int64Array, hi: Int64Array, tags: TagArray) -> tuple[Int64Array, Regions]:
+        """(owners, the region of each), where box i is of region owner[i]; owners are ascending and not negative."""
+        starts = np.flatnonzero(np.diff(owner, prepend=-1))
+        return owner[starts], Regions(lo, hi, tags, np.append(starts, len(owner)))
+
+    @staticmethod
     def concat(parts: Sequence[Regions]) -> Regions:
         if len(parts) == 1:
             return parts[0]

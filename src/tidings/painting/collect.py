@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.registry import family_of, heard, spec_of
+from tidings.families.registry import family_of, project_all, spec_of
 from tidings.files import open_input, read_lines
 from tidings.model.catalog import Catalog, Column
 from tidings.model.channel import ChannelKey, channel_columns, channel_keys, group_channels
@@ -49,7 +49,7 @@ class _Watch:
     def see(self, work: GatewayWork) -> None:
         for batch in work.messages:
             now = batch.take(np.flatnonzero(batch.seq == self.seq))
-            for own in heard(now, self.catalog):
+            for own in project_all(now, self.catalog):
                 self.messages.extend([own] if spec_of(own.form, self.catalog).space.dims == 2 else self._planes(own))
 
     def _planes(self, messages: MessageBatch) -> Iterator[MessageBatch]:

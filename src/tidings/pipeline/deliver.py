@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from tidings.families.optional import Matching, RememberingViews
 from tidings.families.protocols import FirstRows, Pairs, Views
-from tidings.families.registry import family_of, heard_by, spec_of
+from tidings.families.registry import family_of, project, spec_of
 from tidings.kernels.point_index import PointIndex
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
@@ -167,7 +167,7 @@ class Gateway:
     def pairs(self, messages: MessageBatch) -> Pairs:
         """The deliveries of messages, without telling anyone."""
         found = [
-            self._pairs(form, self._heard_by(form, messages), {}, {}, has_moved=False)
+            self._pairs(form, self._project(form, messages), {}, {}, has_moved=False)
             for form in self._listening(messages)
         ]
         message, slot = (
@@ -263,7 +263,7 @@ class Gateway:
         ordered: dict[tuple[str, bool], list[MessageBatch]] = {}
         for messages in batches:
             for form in self._listening(messages) if len(messages) else ():
-                own = self._heard_by(form, messages)
+                own = self._project(form, messages)
                 if form.remembering is not None:
                     ordered.setdefault((form.key, messages.target is None), []).append(own)
                 else:
@@ -272,8 +272,8 @@ class Gateway:
             joined = MessageBatch.concat(parts)
             yield self._forms[key], joined.take(np.argsort(joined.seq, kind="stable").astype(np.int64))
 
-    def _heard_by(self, form: _FormPoints, messages: MessageBatch) -> MessageBatch:
-        return messages if form.matching is not None else heard_by(form.key, messages, self._catalog)
+    def _project(self, form: _FormPoints, messages: MessageBatch) -> MessageBatch:
+        return messages if form.matching is not None else project(form.key, messages, self._catalog)
 
     def _pairs(
         self,

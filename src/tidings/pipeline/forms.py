@@ -222,7 +222,7 @@ class FormShard:
             late.append(changes)
             if sum(map(len, late)) > _LATE_MAX:
                 self._store(changes.table)
-        yield from self._host.stretch(stretch, is_wanted=is_wanted)
+        yield from self._host.change_many(stretch, is_wanted=is_wanted)
         seq = max((int(changes.seq[-1]) for changes in stretch if len(changes)), default=0)
         yield from self._host.follow(self._decisions, seq)
         self._decisions = {}

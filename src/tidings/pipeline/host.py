@@ -54,10 +54,13 @@ class Host:
         """Whether any server must see the table's changes again when state is restored from a log."""
         return any(server.memory is Memory.CHANGES for server in self._by_table.get(table, ()))
 
-    def change(self, changes: TableChanges, sent: Sent | None, *, is_oblivious: bool) -> None:
-        """Passes changes to the servers of the one or the other sort; with `sent` None only to those that must remember."""
+    def change(self, changes: TableChanges, sent: Sent | None, *, ignores_subscribers: bool) -> None:
+        """Passes changes to the servers that ignore who subscribes (Memory.NOTHING), or to the others.
+
+        With `sent` None nothing is sent, and only servers that must remember changes get them.
+        """
         for server in self._by_table.get(changes.table, ()):
-            if (server.memory is Memory.NOTHING) is not is_oblivious:
+            if (server.memory is Memory.NOTHING) is not ignores_subscribers:
                 continue
             if sent is None and server.memory is not Memory.CHANGES:
                 continue
@@ -87,14 +90,14 @@ class Host:
                 sent.snapshots.extend(created.snapshots)
         return PointBatch.concat(placed)
 
-    def stretch(self, changes: Sequence[TableChanges], *, is_wanted: bool) -> Iterator[MessageBatch]:
+    def change_many(self, changes: Sequence[TableChanges], *, is_wanted: bool) -> Iterator[MessageBatch]:
         """The messages for changes of all tables up to some moment; made when they are asked for, and all must be."""
         for key, server in self._servers.items():
             own = [batch for batch in changes if batch.table in self._tables[key]]
             if not own or not (is_wanted or server.memory is Memory.CHANGES):
                 continue
             if isinstance(server, Interleaving):
-                yield from server.stretch(own)
+                yield from server.change_many(own)
             else:
                 for run in runs_of(own):
                     yield from server.change(run)

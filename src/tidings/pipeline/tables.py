@@ -160,7 +160,7 @@ class TableShard:
         self._advance(changes, cursors, passed, result, spans)
         if result is not None:
             for parts in spans.values():
-                self._host.change(TableChanges.concat(parts), result.sent, is_oblivious=True)
+                self._host.change(TableChanges.concat(parts), result.sent, ignores_subscribers=True)
         self._host.settle()
         self.passed = passed
 
@@ -203,7 +203,7 @@ class TableShard:
         images, refused = store.apply(batch)
         if result is None:
             if len(images):
-                self._host.change(images, None, is_oblivious=False)
+                self._host.change(images, None, ignores_subscribers=False)
             return None
         result.accepted += len(images)
         result.refused.extend(_refusals(batch, refused))
@@ -211,7 +211,7 @@ class TableShard:
             return None
         if self._on_images is not None:
             self._on_images(images)
-        self._host.change(images, result.sent, is_oblivious=False)
+        self._host.change(images, result.sent, ignores_subscribers=False)
         result.images.extend((group, images) for group in self.groups.watching(batch.table))
         return images
 

@@ -14,6 +14,7 @@ from tidings.families.protocols import Family
 from tidings.model.catalog import Catalog
 from tidings.sql.shape import Shape
 from tidings.testing.checks import CHECKS, ENGINE_CHECKS, Case
+from tidings.testing.checks.case import Bound
 from tidings.testing.engines import RunEngine, run_inline
 from tidings.testing.oracle import Expected, recompute
 from tidings.testing.workload import Workload
@@ -31,19 +32,21 @@ def check_family(
     oracle: Callable[[Workload], list[Expected]] = recompute,
     has_exact_regions: Callable[[Shape, Catalog], bool] | None = None,
     may_hear_twice: bool = False,
+    may_reach: Bound | None = None,
 ) -> None:
     """Puts a family to the checks; the first broken promise raises AssertionError with the smallest workload found.
 
     A family from outside the package must have been registered. `oracle` stands in where answers cannot be recomputed
-    from the current rows alone. A point `may_hear_twice` of a change where that brings several rows. Another `engine` is
-    put to the checks of lines, the inline one to all.
+    from the current rows alone. A point `may_hear_twice` of a change where that brings several rows. `may_reach` bounds
+    superfluous messages: where regions are not exact, which changes may reach a point whose answer they do not alter (default:
+    any). Another `engine` is put to the checks of lines, the inline one to all.
     """
     found = registry.family(family) if isinstance(family, str) else family
     assert found in registry.families(), f"family {found.name!r} is not registered"
     if checks is None:
         checks = CHECKS if engine is run_inline else ENGINE_CHECKS
     for check in checks:
-        _run(found, workloads, check, engine, examples, oracle, has_exact_regions, may_hear_twice)
+        _run(found, workloads, check, engine, examples, oracle, has_exact_regions, may_hear_twice, may_reach)
 
 
 def _run(
@@ -55,6 +58,7 @@ def _run(
     oracle: Callable[[Workload], list[Expected]],
     has_exact_regions: Callable[[Shape, Catalog], bool] | None,
     may_hear_twice: bool,
+    may_reach: Bound | None,
 ) -> None:
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(workload=workloads, rng=st.randoms(use_true_random=False))
@@ -62,6 +66,8 @@ def _run(
         case = Case(family, workload, rng, engine, oracle, may_hear_twice=may_hear_twice)
         if has_exact_regions is not None:
             case.has_exact_regions = has_exact_regions
+        if may_reach is not None:
+            case.may_reach = may_reach
         check(case)
 
     keeps_promise()

@@ -12,7 +12,7 @@ from tidings.bench.join.data import JoinData
 from tidings.bench.join.replay import BaseSide, JoinReplay, JoinSubscribers, Tally, head, portions
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import timed
-from tidings.families.join.skylines import skyline_of
+from tidings.families.join.semijoin.skylines import skyline_of
 from tidings.model.codes import Int64Array
 
 BUDGET_S = 3.0

@@ -14,11 +14,11 @@ from tidings.bench.inline import InlineRun, load, parsing_s, tell
 from tidings.bench.join.data import JoinData
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import Seconds, timed
-from tidings.families.join.audience import Audience
-from tidings.families.join.choice import NAMES
+from tidings.families.join.family import JoinFamily
+from tidings.families.join.subscriber_index import SubscriberIndex
 from tidings.model.change import ChangeBatch
 
-STRATEGIES = NAMES[0], "ref-sj:clu"
+STRATEGIES = JoinFamily.strategies[0], "ref-sj:clu"
 """The default is measured with views, where there are any."""
 VIEWS_MAX = 10_000
 """With more subscriptions nobody is told: the first rows of all at once, some hundred for each, would take gigabytes."""
@@ -128,7 +128,7 @@ def _routed(run: InlineRun, updates: Iterable[ChangeBatch], heading: Heading) ->
 
 def _index(data: JoinData, new: Churn) -> Timed:
     """Among the points that the server looks at."""
-    audience = Audience(data.space)
+    audience = SubscriberIndex(data.space)
     audience.add(np.arange(data.size), data.coords())
     created = new.created()
     slots = data.size + np.arange(len(created))

@@ -9,17 +9,17 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings.bench.join.data import JoinData
-from tidings.families.join.audience import Audience
 from tidings.families.join.boxes import Boxes
-from tidings.families.join.circle import sides_of
-from tidings.families.join.meeting import Meeting
-from tidings.families.join.rows import PLACED
-from tidings.families.join.skylines import Question, Skyline
+from tidings.families.join.payload import PLACED, SIDE
+from tidings.families.join.relations.store import RelationStore
+from tidings.families.join.semijoin.skylines import Question, Skyline
 from tidings.families.join.strategies import server_of
+from tidings.families.join.subscriber_index import SubscriberIndex
 from tidings.families.join.subscription import Space
 from tidings.families.optional import Replanning
 from tidings.families.protocols import Rows
-from tidings.families.registry import heard
+from tidings.families.registry import project_all
+from tidings.families.spec import Form
 from tidings.kernels.point_index import PointIndex
 from tidings.model.change import ChangeBatch, Op, TableChanges
 from tidings.model.codes import BoolArray, Int64Array, codes_of_doubles
@@ -83,16 +83,16 @@ class BaseSide:
 
     def __init__(self, data: JoinData, skyline: Skyline) -> None:
         self._space, self._skyline = data.space, skyline
-        self._audience = Audience(data.space)
-        self._audience.add(np.arange(data.size), data.coords())
-        self._junction = Meeting().setting(data.space, {}).junctions[R, S]
+        self._subscribers = SubscriberIndex(data.space)
+        self._subscribers.add(np.arange(data.size), data.coords())
+        self._edge = RelationStore().graph(data.space, {}).edges[R, S]
         for batch in data.inserts():
             self._keep(self.arrive(batch), data.space.side_of(batch.table))
 
     def arrive(self, batch: ChangeBatch) -> Arrived:
         side = self._space.side_of(batch.table)
         codes = codes_of_doubles(batch.rows.column(_COLUMNS[side]).to_numpy())[:, None]
-        value, cell = self._junction.end(side).locate(batch.rows, codes, np.ones(len(batch), np.bool_))
+        value, cell = self._edge.index(side).locate(batch.rows, codes, np.ones(len(batch), np.bool_))
         return Arrived(codes, value, cell, batch.rows.column("id").to_numpy(), batch.op != Op.DELETE)
 
     def play(self, rows: Arrived) -> int:
@@ -103,11 +103,11 @@ class BaseSide:
 
     def draw(self, rows: Arrived) -> Boxes:
         """The boxes of insertions."""
-        question = Question(self._space, self._audience, R, rows.codes, S, self._junction.end(S))
+        question = Question(self._space, self._subscribers, R, rows.codes, S, self._edge.index(S))
         return self._skyline.draw(question, rows.value)[1]
 
     def _keep(self, rows: Arrived, side: int) -> None:
-        self._junction.end(side).change(rows.cell, rows.entry, rows.codes, rows.is_insert)
+        self._edge.index(side).change(rows.cell, rows.entry, rows.codes, rows.is_insert)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Tally:
                 np.add.at(total, batch.seq - changes.seq[0], count)
             return total
 
-        sides = [sides_of(space, batch) for batch in sent]
+        sides = [_sides_of(space, batch) for batch in sent]
         placed = [_placed(batch.regions) for batch in sent]
         return Tally(
             per_change([np.ones(len(batch), np.int64) for batch in sent]),
@@ -158,6 +158,14 @@ class Tally:
     def points_over(self, other: Tally) -> float:
         count = min(len(self), len(other))
         return float(self.points[:count].sum() / other.points[:count].sum())
+
+
+def _sides_of(space: Space, messages: MessageBatch) -> Int64Array:
+    """The side of a space that each message carries a row of."""
+    if messages.to:
+        return np.full(len(messages), space.side_of(Form.from_key(messages.form).variant))
+    sides: Int64Array = messages.payload.column(SIDE).to_numpy()
+    return sides
 
 
 def _placed(regions: Regions) -> Int64Array:
@@ -183,7 +191,7 @@ class JoinSubscribers:
 
     def deliveries(self, sent: Sequence[MessageBatch]) -> int:
         """How many points the messages reach; one that gets two of them counts twice."""
-        regions = [own for batch in sent if batch.target is None for own in heard(batch, self._data.catalog)]
+        regions = [own for batch in sent if batch.target is None for own in project_all(batch, self._data.catalog)]
         return sum(map(self._count, regions)) + sum(len(batch) for batch in sent if batch.target is not None)
 
     def affected(self, changes: TableChanges, sent: Sequence[MessageBatch]) -> list[Int64Array]:
@@ -192,9 +200,9 @@ class JoinSubscribers:
         These are the points that get the new row itself: what is sent late goes to some of them.
         """
         found: list[Int64Array] = [np.empty(0, np.int64) for _ in range(len(changes))]
-        for batch in (own for messages in sent for own in heard(messages, self._data.catalog)):
+        for batch in (own for messages in sent for own in project_all(messages, self._data.catalog)):
             at = batch.seq - changes.seq[0]
-            own = np.flatnonzero((sides_of(self._data.space, batch) == R) & changes.has[at])
+            own = np.flatnonzero((_sides_of(self._data.space, batch) == R) & changes.has[at])
             for i, members in zip(at[own].tolist(), self._members(batch.take(own)), strict=True):
                 found[i] = members
         return [found[i] for i in np.flatnonzero(changes.has).tolist()]

@@ -1,4 +1,4 @@
-"""Boxes of a join's space: all points of which some predicates hold a row, and the rest may be anything."""
+"""Boxes of a join's space: subscribers some of whose predicates contain a row, whatever their other predicates are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BOXES_MAX = 64
 
 @dataclass(frozen=True)
 class Boxes:
-    """Boxes that hold everything until they are narrowed."""
+    """Boxes, [n, dims] of closed ends; they contain everything until they are narrowed."""
 
     space: Space
     lo: Int64Array
@@ -31,38 +31,38 @@ class Boxes:
         return Boxes(self.space, self.lo[at], self.hi[at])
 
     def hold(self, number: int, codes: Int64Array) -> Boxes:
-        """Only those whose predicates on a side all hold the row with these codes."""
+        """Narrows to subscribers whose predicates on a side all contain the row with these codes."""
         for column in range(codes.shape[1]):
             self.hold_column(number, column, codes[:, column])
         return self
 
     def hold_column(self, number: int, column: int, codes: Int64Array) -> Boxes:
-        """Only those whose predicate on one column of a side holds these."""
+        """Narrows to subscribers whose predicate on one column of a side contains these codes."""
         return self.reach(number, column, codes, codes)
 
     def reach(self, number: int, column: int, lo_max: Int64Array, hi_min: Int64Array) -> Boxes:
-        """Only those whose range on a column begins no later and ends no earlier."""
+        """Narrows to subscribers whose range on a column begins no later and ends no earlier."""
         at = self.space.sides[number].first + 2 * column
         self.hi[:, at], self.lo[:, at + 1] = lo_max, hi_min
         return self
 
     def within(self, number: int, column: int, lo_min: Int64Array, hi_max: Int64Array) -> Boxes:
-        """Only those whose range on a column begins no earlier and ends no later."""
+        """Narrows to subscribers whose range on a column begins no earlier and ends no later."""
         at = self.space.sides[number].first + 2 * column
         self.lo[:, at], self.hi[:, at + 1] = lo_min, hi_max
         return self
 
 
-Rows = tuple[Int64Array, Boxes]
-"""(row, box) in the order of rows: everyone in one of a row's boxes is meant."""
+RowBoxes = tuple[Int64Array, Boxes]
+"""(row, box) in the order of rows: of each row, the union of its boxes."""
 
 
-def both(one: Rows, other: Rows) -> Rows:
-    """Everyone meant by both; where that would take very many boxes, everyone meant by the first."""
+def intersect(one: RowBoxes, other: RowBoxes) -> RowBoxes:
+    """Of each row, the intersection of both unions; where that would take more than _BOXES_MAX boxes, the first union."""
     row, boxes = one
     count = int(max(row.max(initial=-1), other[0].max(initial=-1))) + 1
     sizes, others = np.bincount(row, minlength=count), np.bincount(other[0], minlength=count)
-    # Of a row with too many boxes all but the first of the second's are left out, and that one holds everything.
+    # Where there are too many, one box of the second union is kept, as one that contains everything.
     is_many = sizes * others > _BOXES_MAX
     lo, hi = other[1].lo.copy(), other[1].hi.copy()
     lo[is_many[other[0]]], hi[is_many[other[0]]] = CODE_MIN, CODE_MAX
@@ -70,5 +70,4 @@ def both(one: Rows, other: Rows) -> Rows:
     taken = np.where(is_many, 1, others)[row]
     mine = np.repeat(np.arange(len(row)), taken)
     theirs = starts[row][mine] + np.arange(len(mine)) - (np.cumsum(taken) - taken)[mine]
-    meant = Boxes(boxes.space, np.maximum(boxes.lo[mine], lo[theirs]), np.minimum(boxes.hi[mine], hi[theirs]))
-    return row[mine], meant
+    return row[mine], Boxes(boxes.space, np.maximum(boxes.lo[mine], lo[theirs]), np.minimum(boxes.hi[mine], hi[theirs]))

@@ -65,7 +65,7 @@ def _filters(space: Space) -> str:
     """Who may filter whom."""
     names = [side.table.name for side in space.sides]
     by: dict[str, list[str]] = {name: [] for name in names}
-    for one, two in space.junctions:
+    for one, two in space.join_columns:
         by[names[one]].append(names[two])
         by[names[two]].append(names[one])
     choices = "; ".join(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tidings.families.join import choice, subscription
+from tidings.families.join import subscription
 from tidings.families.join.explain import JoinExplanation
 from tidings.families.join.reference import JoinReference
-from tidings.families.optional import Carrying, Evaluating
+from tidings.families.optional import Evaluating, Projecting
 from tidings.families.protocols import Family, Server, Views
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog
@@ -22,9 +22,21 @@ if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
 
-class JoinFamily(Family, Carrying, Evaluating):
+STRATEGIES = (
+    "auto",
+    *(f"ref-sj:{skyline}" for skyline in ("clu", "clu+", "tup", "tup+", "sub", "min")),
+    "enum-sj",
+    "rel-sel",
+    "ref-j+",
+    "ref-j",
+    "enum-j",
+)
+"""That of semijoins names its skyline."""
+
+
+class JoinFamily(Family, Projecting, Evaluating):
     name = "join"
-    strategies = choice.NAMES
+    strategies = STRATEGIES
     reference = JoinReference()
     explanation = JoinExplanation()
 
@@ -49,8 +61,8 @@ class JoinFamily(Family, Carrying, Evaluating):
 
         return JoinViews(subscription.space_of(form, catalog))
 
-    def carried(self, form: Form, messages: MessageBatch, catalog: Catalog) -> pa.RecordBatch:
-        from tidings.families.join.circle import payload_of
+    def project(self, form: Form, messages: MessageBatch, catalog: Catalog) -> pa.RecordBatch:
+        from tidings.families.join.payload import payload_of
 
         return payload_of(form, messages, catalog)
 

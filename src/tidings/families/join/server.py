@@ -1,4 +1,4 @@
-"""What all join servers have in common that know rows: tables that meet, and subscriptions of one or more forms."""
+"""What all join servers that know rows have in common: relations, and the subscriptions of one or more forms."""
 
 from __future__ import annotations
 
@@ -7,94 +7,171 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidings.families.join.decomposition import Filters
-from tidings.families.join.departures import NEVER
-from tidings.families.join.meeting import Arrival, Meeting, Setting
-from tidings.families.join.roster import Roster
+import numpy as np
+import pyarrow as pa
+
+from tidings.families.join.relations.graph import JoinGraph
+from tidings.families.join.relations.store import RelationChange, RelationStore
+from tidings.families.join.relations.tombstones import NEVER
+from tidings.families.join.semijoin.decomposition import Filters
 from tidings.families.join.subscription import Space, space_of
 from tidings.families.optional import Remembering
 from tidings.families.protocols import Created, Memory, Rows, Server
 from tidings.families.spec import Form
+from tidings.families.targets import one_each
+from tidings.kernels.arrays import covering
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
+from tidings.model.region import TagArray
 
 
 @dataclass(eq=False)
 class Member:
     """A form that a server has subscriptions of."""
 
-    setting: Setting
+    graph: JoinGraph
     filters: list[Filters]
     """The neighbours by which each side is filtered."""
 
     @property
     def space(self) -> Space:
-        return self.setting.space
+        return self.graph.space
+
+
+class Subscribers:
+    """Ids and points of all subscriptions of a server, each in a slot.
+
+    An id may be in several forms at once for a moment, when a subscription becomes another.
+    """
+
+    def __init__(self) -> None:
+        self._slots: dict[str, dict[str, int]] = {}
+        self._ids: list[str] = []
+        self._free: list[int] = []
+        self._coords = np.empty((0, 0), np.int64)
+        """[slot, axis], as wide as the widest form."""
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, form: str, ids: list[str], coords: Int64Array) -> Int64Array:
+        """Adds points of a form; gives their slots."""
+        reused = [self._free.pop() for _ in range(min(len(ids), len(self._free)))]
+        slots = np.array([*reused, *range(len(self._ids), len(self._ids) + len(ids) - len(reused))], np.int64)
+        self._ids.extend([""] * (len(ids) - len(reused)))
+        for slot, id in zip(slots.tolist(), ids, strict=True):
+            self._ids[slot] = id
+        self._slots.setdefault(form, {}).update(zip(ids, slots.tolist(), strict=True))
+        self._count += len(ids)
+        wider = max(0, coords.shape[1] - self._coords.shape[1])
+        self._coords = covering(self._coords, len(self._ids) - 1)
+        if wider:
+            self._coords = np.pad(self._coords, ((0, 0), (0, wider)))
+        self._coords[slots, : coords.shape[1]] = coords
+        return slots
+
+    def remove(self, points: PointBatch) -> Int64Array:
+        """Removes points; gives the slots they had."""
+        of = self._slots[points.form]
+        slots = np.array([of.pop(id) for id in points.id.to_pylist()], np.int64)
+        self._free.extend(slots.tolist())
+        self._count -= len(slots)
+        return slots
+
+    def count(self, form: str) -> int:
+        return len(self._slots.get(form, ()))
+
+    def slots(self, form: str) -> Int64Array:
+        """Slots of all points of a form."""
+        of = self._slots.get(form, {})
+        return np.fromiter(of.values(), np.int64, len(of))
+
+    def coords(self, slots: Int64Array, dims: int) -> Int64Array:
+        # Before the first subscription the array is narrower.
+        return self._coords[slots, :dims] if len(slots) else np.empty((0, dims), np.int64)
+
+    def some(self, form: str, dims: int, count: int) -> Int64Array:
+        """The points of a few of a form, spread over all."""
+        slots = self.slots(form)
+        return self.coords(slots[:: max(1, len(slots) // count)], dims)
+
+    def address(self, messages: MessageBatch, affected: tuple[Int64Array, Int64Array, TagArray]) -> MessageBatch | None:
+        """Messages of a form, one for every point they affect; None if there is none."""
+        message, slot, tags = affected
+        points = self.coords(slot, messages.regions.dims)
+        return one_each(messages, message, points, [self._ids[at] for at in slot.tolist()], tags)
+
+    def dump(self, form: str, dims: int) -> Any:
+        ids = pa.array(list(self._slots.get(form, ())), pa.string())
+        return {"id": ids, "coords": self.coords(self.slots(form), dims)}
 
 
 class JoinServer(Server, Remembering):
-    """Rows of all tables of the forms there are, and the points of everyone who listens."""
+    """Rows of all tables of the forms there are, and the points of all subscriptions."""
 
     memory = Memory.CHANGES
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._meeting = Meeting()
+        self._store = RelationStore()
         self.members: dict[str, Member] = {}
-        self.roster = Roster()
+        self.subscribers = Subscribers()
         self._sure_since = NEVER
-        """By the meeting's clock: of rows that came later, it is known to whom they have been sent."""
+        """Clock of the store: of rows that came later it is known to whom they were sent; anybody may hold older ones."""
 
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
-        for arrival in self._meeting.change(changes):
-            if len(self.roster):
-                yield from self._messages(arrival)
+        for change in self._store.change(changes):
+            if len(self.subscribers):
+                yield from self._messages(change)
 
     def see(self, changes: TableChanges) -> None:
-        """Takes changes without telling anybody."""
-        self._meeting.change(changes)
+        """Takes changes in and sends nothing."""
+        self._store.change(changes)
 
     def create(self, points: PointBatch, tables: Mapping[str, Rows], *, wants_snapshots: bool) -> Created:
         member = self.admit(points.form, tables)
-        self._listen(member, self.roster.add(points.form, points.id.to_pylist(), points.coords))
+        self._listen(member, self.subscribers.add(points.form, points.id.to_pylist(), points.coords))
         return Created(points, list(self._first_rows(member, points)) if wants_snapshots else [])
 
     def drop(self, points: PointBatch) -> None:
-        self._leave(self.members[points.form], self.roster.remove(points))
+        self._leave(self.members[points.form], self.subscribers.remove(points))
 
     def admit(self, form: str, tables: Mapping[str, Rows]) -> Member:
-        """Gets ready for subscriptions of a form; `tables` have the rows that came before."""
+        """The form as a member, made at its first subscription; `tables` have the rows that came before."""
         if form not in self.members:
-            setting = self._meeting.setting(space_of(Form.from_key(form), self._catalog), tables)
-            self.members[form] = Member(setting, setting.first_filters())
+            graph = self._store.graph(space_of(Form.from_key(form), self._catalog), tables)
+            self.members[form] = Member(graph, graph.default_filters())
             self._welcome(self.members[form])
         return self.members[form]
 
     @abstractmethod
-    def _messages(self, arrival: Arrival) -> Iterator[MessageBatch]: ...
+    def _messages(self, change: RelationChange) -> Iterator[MessageBatch]:
+        """Messages of changes that a relation has taken in."""
 
     @abstractmethod
     def _welcome(self, member: Member) -> None:
-        """A form that is new."""
+        """Called for a new form."""
 
     @abstractmethod
     def _listen(self, member: Member, slots: Int64Array) -> None:
-        """Subscriptions that are new."""
+        """Called for new subscriptions."""
 
     @abstractmethod
     def _leave(self, member: Member, slots: Int64Array) -> None:
-        """Subscriptions that go."""
+        """Called for subscriptions that are dropped."""
 
     @abstractmethod
-    def _first_rows(self, member: Member, points: PointBatch) -> Iterator[SnapshotBatch]: ...
+    def _first_rows(self, member: Member, points: PointBatch) -> Iterator[SnapshotBatch]:
+        """Rows that new subscriptions start with."""
 
     def dump(self) -> Any:
-        rows = [relation.rows(relation.current()) for relation in self._meeting.relations.values()]
+        rows = [relation.rows(relation.current()) for relation in self._store.relations.values()]
         members = [
-            {"form": form, "filters": member.filters, "points": self.roster.dump(form, member.space.dims)}
+            {"form": form, "filters": member.filters, "points": self.subscribers.dump(form, member.space.dims)}
             for form, member in self.members.items()
         ]
         return {"members": members, "rows": rows}
@@ -103,21 +180,21 @@ class JoinServer(Server, Remembering):
         for known in state["members"]:
             member = self.admit(known["form"], {})
             self.refilter(member, [tuple(some) for some in known["filters"]])
-        # In the order in which the forms have asked for them, as when they were dumped.
-        for wanted, rows in zip(list(self._meeting.relations), state["rows"], strict=True):
-            self._meeting.fill(wanted, rows)
+        # In the order in which the forms asked for relations, as in `dump`.
+        for wanted, rows in zip(list(self._store.relations), state["rows"], strict=True):
+            self._store.fill(wanted, rows)
         for known in state["members"]:
             points = known["points"]
-            slots = self.roster.add(known["form"], points["id"].to_pylist(), points["coords"])
+            slots = self.subscribers.add(known["form"], points["id"].to_pylist(), points["coords"])
             self._listen(self.members[known["form"]], slots)
         self.recover()
 
     def recover(self) -> None:
-        """Whatever was sent so far may have gone to anybody."""
-        self._meeting.clock += 1
-        self._sure_since = self._meeting.clock
+        """Assumes that any subscriber may hold any row there is."""
+        self._store.clock += 1
+        self._sure_since = self._store.clock
 
     def refilter(self, member: Member, filters: list[Filters]) -> None:
-        """Filters the sides of a form otherwise from now on."""
+        """Gives the sides of a form other filters."""
         member.filters = filters
         self.recover()

@@ -92,7 +92,7 @@ class Space:
         )
 
     @property
-    def junctions(self) -> dict[tuple[int, int], tuple[tuple[str, ...], tuple[str, ...]]]:
+    def join_columns(self) -> dict[tuple[int, int], tuple[tuple[str, ...], tuple[str, ...]]]:
         """Pairs of sides that are joined, and by which columns of the one and the other, of all edges between them."""
         found: dict[tuple[int, int], tuple[tuple[str, ...], tuple[str, ...]]] = {}
         for edge in self.edges:

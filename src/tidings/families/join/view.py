@@ -1,8 +1,8 @@
 """Join views: each subscription holds rows of every table and is told how their join changes.
 
-Messages may bring rows that find no partner, and rows that only nearly satisfy the predicates (text is compared by its first
-bytes on the way): the view looks again, and tells only what changes in the joined rows. Views are sets of numbers of rows;
-those whose answers change in the same way share one line.
+Messages may bring rows that find no partner, and rows that satisfy the predicates only nearly (regions compare text by its
+first bytes): a view tests them again, and tells only what changes in the joined rows. Views whose answers change in the
+same way share one line.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.join.rows import ALL_SIDES, PLACED, SIDE
+from tidings.families.join.interned_rows import InternedRows
+from tidings.families.join.kernels.join_state import NONE, ChangedJoins, JoinDeltas, JoinState, Numbers
+from tidings.families.join.payload import ALL_SIDES, PLACED, SIDE
+from tidings.families.join.residual_predicates import ResidualPredicates
+from tidings.families.join.side_rows import SideRows
 from tidings.families.join.subscription import Space
-from tidings.families.join.versions import Versions
-from tidings.families.join.view_checks import Checks
-from tidings.families.join.view_rows import SideRows
 from tidings.families.optional import RememberingViews
 from tidings.families.protocols import FirstRows, Pairs, Told
-from tidings.kernels.meshes import NONE, Changed, Differences, Meshes, Numbers
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.notification import change_tail, delete_change, insert_change, update_change
@@ -36,19 +36,19 @@ class JoinViews(RememberingViews):
         self._clear()
 
     def _clear(self) -> None:
-        self._meshes = Meshes(len(self._sides), [edge.sides for edge in self._space.edges])
-        self._versions = Versions(self._space, self._sides, self._meshes)
-        self._checks = Checks(self._space, self._sides)
+        self._state = JoinState(len(self._sides), [edge.sides for edge in self._space.edges])
+        self._rows = InternedRows(self._space, self._sides, self._state)
+        self._checks = ResidualPredicates(self._space, self._sides)
 
     def create(self, slots: Int64Array, points: PointBatch) -> None:
-        self._meshes.open(slots)
+        self._state.open(slots)
         self._checks.create(slots, points.details)
         self._count += len(slots)
 
     def drop(self, slots: Int64Array) -> None:
-        self._meshes.clear(slots)
+        self._state.clear(slots)
         self._checks.drop(slots)
-        self._versions.sweep()
+        self._rows.sweep()
         self._count -= len(slots)
         if not self._count:
             self._clear()
@@ -56,15 +56,15 @@ class JoinViews(RememberingViews):
     def snapshots(self, first: FirstRows) -> list[str]:
         """Views that hold rows already, as after a gap, start anew."""
         if first.rows is None:
-            self._meshes.fill(first.slot, first.starts, [])
+            self._state.fill(first.slot, first.starts, [])
         else:
             versions, is_held = self._number_first(first, first.rows)
             ends = np.append(0, np.cumsum(is_held))
-            self._meshes.fill(first.slot, ends[first.starts], versions[is_held])
-        starts, found, combinations = self._meshes.combinations(first.slot)
-        texts = self._versions.render(combinations)
+            self._state.fill(first.slot, ends[first.starts], versions[is_held])
+        starts, found, combinations = self._state.combinations(first.slot)
+        texts = self._rows.render(combinations)
         shown = _sorted_in_parts(texts, starts, found)
-        self._versions.sweep()
+        self._rows.sweep()
         return FirstRows(first.slot, first.seq, starts, None).tails(shown)
 
     def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
@@ -81,16 +81,16 @@ class JoinViews(RememberingViews):
         wanted = np.where(is_placed[order], version[message], NONE)
         seqs, slots = messages.seq[message[starts[:-1]]], slot[starts[:-1]]
         told = _Lines()
-        for changed in self._meshes.apply(starts, slot, name[message], wanted):
+        for changed in self._state.apply(starts, slot, name[message], wanted):
             combinations = changed.combinations
-            found = changed.differences(seqs, self._versions.places(combinations), self._versions.looks(combinations))
+            found = changed.deltas(seqs, self._rows.places(combinations), self._rows.looks(combinations))
             told.add(seqs, slots, found, self._tails(changed, found))
-        self._versions.sweep()
+        self._rows.sweep()
         return told.told()
 
-    def _tails(self, changed: Changed, found: Differences) -> list[str]:
+    def _tails(self, changed: ChangedJoins, found: JoinDeltas) -> list[str]:
         """The line's tail of each kind of difference."""
-        texts = self._versions.render(changed.combinations)
+        texts = self._rows.render(changed.combinations)
         inserts, insert_at = _rendered(insert_change, texts, found.new[found.old == NONE])
         deletes, delete_at = _rendered(delete_change, texts, found.old[found.new == NONE])
         is_update = (found.old != NONE) & (found.new != NONE)
@@ -115,15 +115,15 @@ class JoinViews(RememberingViews):
         for kind, number in self._kinds():
             wanted = np.flatnonzero(is_wanted & (side == number))
             if len(wanted):
-                name[wanted], version[wanted] = self._versions.number(kind, rows, wanted)
+                name[wanted], version[wanted] = self._rows.number(kind, rows, wanted)
         for kind, number in self._kinds():
             others = np.flatnonzero(is_reached & ~is_wanted & (side == number))
             if len(others):
-                name[others] = self._versions.known(kind, rows, others)
+                name[others] = self._rows.known(kind, rows, others)
         return name, version
 
     def _number_first(self, first: FirstRows, rows: pa.RecordBatch) -> tuple[Int64Array, BoolArray]:
-        """Versions of first rows, and whether their views want them.
+        """InternedRows of first rows, and whether their views want them.
 
         A row is the same for all who come after the same seq: it is read once for them.
         """
@@ -141,7 +141,7 @@ class JoinViews(RememberingViews):
                     same = _numbered(same * (int(group.max()) + 1) + group)
                 chosen = np.empty(int(same.max()) + 1, np.int64)
                 chosen[same] = at
-                versions[at] = self._versions.number(kind, rows, chosen)[1][same]
+                versions[at] = self._rows.number(kind, rows, chosen)[1][same]
                 example[at] = chosen[same]
         return versions, self._checks.passing(slot, rows, side, example)
 
@@ -151,13 +151,13 @@ class JoinViews(RememberingViews):
         yield len(self._sides), ALL_SIDES
 
     def dump(self, slots: Int64Array) -> Any:
-        starts, held = self._meshes.read(slots)
-        rows, numbers = self._versions.dump(held)
+        starts, held = self._state.read(slots)
+        rows, numbers = self._rows.dump(held)
         return {"sizes": np.diff(starts).astype(np.int32), "held": numbers, "rows": rows}
 
     def load(self, slots: Int64Array, state: Any) -> None:
-        versions = self._versions.load(state["rows"])
-        self._meshes.fill(slots, np.append(0, np.cumsum(state["sizes"])), versions[state["held"]])
+        versions = self._rows.load(state["rows"])
+        self._state.fill(slots, np.append(0, np.cumsum(state["sizes"])), versions[state["held"]])
 
 
 class _Lines:
@@ -167,8 +167,8 @@ class _Lines:
         self._parts: list[tuple[Int64Array, Int64Array, Int64Array]] = [(np.empty(0, np.int64),) * 3]
         self._tails: list[str] = []
 
-    def add(self, seqs: Int64Array, slots: Int64Array, found: Differences, tails: list[str]) -> None:
-        self._parts.append((seqs[found.group], slots[found.group], found.kind + len(self._tails)))
+    def add(self, seqs: Int64Array, slots: Int64Array, found: JoinDeltas, tails: list[str]) -> None:
+        self._parts.append((seqs[found.group], slots[found.group], found.number + len(self._tails)))
         self._tails.extend(tails)
 
     def told(self) -> Told:

@@ -11,10 +11,14 @@ from tidings.families.protocols import Family
 from tidings.families.registry import shares_rows
 from tidings.model.catalog import Catalog
 from tidings.pipeline.door import Door
+from tidings.sql import Statement
 from tidings.sql.shape import Shape
 from tidings.testing.engines import RunEngine, run_inline
 from tidings.testing.oracle import Expected, recompute
-from tidings.testing.workload import Workload, random_sizes
+from tidings.testing.workload import Record, Workload, random_sizes
+
+Bound = Callable[[Statement, Catalog, str, Record | None, Record | None], bool]
+"""Whether a change of a table's row, from the old one to the new one, may reach a query's points though its answer stays."""
 
 
 def _is_exact(shape: Shape, catalog: Catalog) -> bool:
@@ -37,6 +41,8 @@ class Case:
     oracle: Callable[[Workload], list[Expected]] = recompute
     has_exact_regions: Callable[[Shape, Catalog], bool] = _is_exact
     may_hear_twice: bool = False
+    may_reach: Bound = lambda *_: True
+    """For points whose regions are not exact."""
 
     def sizes(self) -> list[int]:
         return random_sizes(len(self.workload.changes), self.rng)
@@ -51,6 +57,11 @@ class Case:
     def strategy(self, name: str | None = None) -> dict[str, str]:
         """Options that choose the strategy; without a name, one of those that make messages, at random."""
         return {self.family.name: name or self.rng.choice(self.family.strategies)}
+
+    def some_strategies(self) -> list[str]:
+        """The first strategy, and of the others three at random: families may have a dozen, and each is run on the workload."""
+        first, *others = self.family.strategies
+        return [first, *self.rng.sample(others, min(3, len(others)))]
 
     def any_strategy(self) -> dict[str, str]:
         """Options that choose any strategy at random, more often than not that of shared rows."""

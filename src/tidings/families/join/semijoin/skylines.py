@@ -1,0 +1,189 @@
+"""Skylines: the subscribers who have a partner for a row, as a region of few points.
+
+Of the filtering side's rows with the same join value, in the order of its range column, a point (X, Y) stands for all ranges
+that begin no later than X and end no earlier than Y. A skyline (Börzsönyi, Kossmann, Stocker, 2001: the points that no other
+dominates) is a set of points that together stand for everyone who selects the row and one of these rows, and for nobody who
+selects the row and none of these.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from tidings.families.join.boxes import Boxes
+from tidings.families.join.relations.join_index import JoinIndex, Lists, expand
+from tidings.families.join.subscriber_index import SubscriberIndex
+from tidings.families.join.subscription import Space
+from tidings.model.codes import CODE_MAX, CODE_MIN, Int64Array
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which subscribers select rows of side `number` and have a partner for them among the rows of side `other`?"""
+
+    space: Space
+    subscribers: SubscriberIndex
+    number: int
+    codes: Int64Array
+    """[row, column with a predicate]"""
+    other: int
+    index: JoinIndex
+    """Of the other side's rows."""
+
+    def boxes(self, rows: Int64Array, cells: Int64Array) -> Boxes:
+        """Subscribers who select the rows and whose pinned columns agree with cells of partners."""
+        found = Boxes.all(self.space, len(rows)).hold(self.number, self.codes[rows])
+        pins = self.index.pins(cells)
+        for i, column in enumerate(self.index.side.pinned):
+            found.hold_column(self.other, column, pins[:, i])
+        return found
+
+    @property
+    def column(self) -> int:
+        """The range column of the other side by which its rows are ordered."""
+        return self.index.side.ranged[0]
+
+
+class Skyline(ABC):
+    """A way to choose the points."""
+
+    def draw(self, question: Question, values: Int64Array) -> tuple[Int64Array, Boxes]:
+        """(row, box) for everyone in question, where the rows have these join values."""
+        distinct, of = np.unique(values, return_inverse=True)
+        row, cell = expand(question.index.cells_at(distinct), of)
+        if not question.index.side.ranged:
+            return row, question.boxes(row, cell)
+        kinds, kind = np.unique(cell, return_inverse=True)
+        pair, mark = expand(self._marks(question, kinds), kind)
+        pair, points = self._points(question, row, cell, pair, mark)
+        boxes = question.boxes(row[pair], cell[pair])
+        return row[pair], boxes.reach(question.other, question.column, points[:, 0], points[:, 1])
+
+    @abstractmethod
+    def _marks(self, question: Question, cells: Int64Array) -> Lists:
+        """Values of each cell that will do: whoever's range holds a value of the cell holds one of these."""
+
+    def _points(
+        self, question: Question, row: Int64Array, cell: Int64Array, pair: Int64Array, mark: Int64Array
+    ) -> Lists:
+        """(pair of row and cell, point) out of the pairs' marks."""
+        return pair, np.stack([mark, mark], axis=1)
+
+
+class Tuples(Skyline):
+    """`tup`: a point for every value."""
+
+    def _marks(self, question: Question, cells: Int64Array) -> Lists:
+        return question.index.lists.distinct(cells)
+
+
+class Clusters(Skyline):
+    """`clu`: the values next to each of a few marks, such that every range contains a mark."""
+
+    def _marks(self, question: Question, cells: Int64Array) -> Lists:
+        return question.index.lists.nearest(cells, question.subscribers.marks(question.other))
+
+
+class Merged(Skyline):
+    """Neighbours become one point where nobody who selects the row lies between them."""
+
+    def _points(
+        self, question: Question, row: Int64Array, cell: Int64Array, pair: Int64Array, mark: Int64Array
+    ) -> Lists:
+        if len(pair) == 0:
+            return pair, np.empty((0, 2), np.int64)
+        at = np.flatnonzero(pair[1:] == pair[:-1])
+        # Between neighbouring numbers there is nothing.
+        at = at[mark[at + 1] - 1 > mark[at]]
+        gaps = question.boxes(row[pair[at]], cell[pair[at]])
+        gaps.within(question.other, question.column, mark[at] + 1, mark[at + 1] - 1)
+        begins = np.ones(len(pair), np.bool_)
+        begins[1:] = pair[1:] != pair[:-1]
+        begins[1 + at[question.subscribers.any(gaps.lo, gaps.hi)]] = True
+        first = np.flatnonzero(begins)
+        last = np.append(first[1:], len(pair)) - 1
+        return pair[first], np.stack([mark[last], mark[first]], axis=1)
+
+
+class MergedTuples(Merged, Tuples):
+    """`tup+`."""
+
+
+class MergedClusters(Merged, Clusters):
+    """`clu+`."""
+
+
+class Chosen(Tuples):
+    """Points chosen by looking at the range of everyone who selects the row."""
+
+    def __init__(self, choose: Callable[[Int64Array, Int64Array, Int64Array], Int64Array]) -> None:
+        self._choose = choose
+
+    def _points(
+        self, question: Question, row: Int64Array, cell: Int64Array, pair: Int64Array, mark: Int64Array
+    ) -> Lists:
+        if len(pair) == 0:
+            return pair, np.empty((0, 2), np.int64)
+        own, first = np.unique(pair, return_index=True)
+        boxes = question.boxes(row[own], cell[own])
+        starts, slots = question.subscribers.found(boxes.lo, boxes.hi)
+        at = question.space.sides[question.other].first + 2 * question.column
+        ends = question.subscribers.coords(slots)[:, at : at + 2]
+        found = [
+            self._choose(values, *ends[start:stop].T)
+            for values, (start, stop) in zip(np.split(mark, first[1:]), pairwise(starts.tolist()), strict=True)
+        ]
+        return np.repeat(own, [len(points) for points in found]), np.concatenate(found)
+
+
+def skyline_of(name: str) -> Skyline:
+    ways: dict[str, Callable[[], Skyline]] = {
+        "clu": Clusters,
+        "clu+": MergedClusters,
+        "tup": Tuples,
+        "tup+": MergedTuples,
+        "sub": lambda: Chosen(smallest),
+        "min": lambda: Chosen(fewest),
+    }
+    return ways[name]()
+
+
+# Points of least area, and fewest points: of ascending distinct values and the ends of ranges, as [n, 2] of (X, Y)
+
+
+def smallest(values: Int64Array, lo: Int64Array, hi: Int64Array) -> Int64Array:
+    """`sub`: the points of least area: of the ranges that hold a value, those that hold no other such range."""
+    holds = np.searchsorted(values, lo) < np.searchsorted(values, hi, "right")
+    ends = np.unique(np.stack([lo[holds], hi[holds]], axis=1), axis=0)
+    # From the left-most beginning on, a range is needed if it ends before all that begin later.
+    least = np.minimum.accumulate(ends[::-1, 1])[::-1]
+    is_needed = np.ones(len(ends), np.bool_)
+    is_needed[:-1] = ends[:-1, 1] < least[1:]
+    return ends[is_needed]
+
+
+def fewest(values: Int64Array, lo: Int64Array, hi: Int64Array) -> Int64Array:
+    """`min`: as few points as can be; they need not be values.
+
+    Only ranges without a value, and of these only those that lie in no other, keep points from reaching further. In their
+    order, which is that of both ends, there is one furthest point between each and the next. Everyone with a partner is
+    reached by some of these in a row: they are chosen as stabbing points are, each as late as the first to be met allows.
+    """
+    lo, hi = lo[lo <= hi], hi[lo <= hi]
+    holds = np.searchsorted(values, lo) < np.searchsorted(values, hi, "right")
+    bars = np.unique(np.stack([lo[~holds], -hi[~holds]], axis=1), axis=0) * (1, -1)
+    reach = np.maximum.accumulate(np.append(CODE_MIN, bars[:, 1]))[:-1]
+    bars = bars[bars[:, 1] > reach]
+    before, after = np.maximum(bars[:, 0], CODE_MIN + 1) - 1, np.minimum(bars[:, 1], CODE_MAX - 1) + 1
+    furthest = np.stack([np.append(before, CODE_MAX), np.append(CODE_MIN, after)], axis=1)
+    first, last = np.searchsorted(bars[:, 0], lo[holds], "right"), np.searchsorted(bars[:, 1], hi[holds])
+    chosen: list[int] = []
+    for i in np.argsort(last, kind="stable").tolist():
+        if not chosen or chosen[-1] < first[i]:
+            chosen.append(int(last[i]))
+    return furthest[chosen]
