@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.families.join.kernels.sorted_lists import BLOCK, BLOCKS, FREE, OFFSET, ROOM, ROOM_MIN, SIZE, SortedLists
-from tidings.kernels.extents import CAPACITY, CLASSES, TOP
+from tidings.kernels.buddy import CLASSES
+from tidings.kernels.extents import CAPACITY, TOP
 from tidings.model.codes import CODE_MAX, CODE_MIN
 
 Pair = tuple[int, int]
