@@ -13,8 +13,8 @@ from tidings.bench.topk_audience import Audience, boxes_per_change, first_boxes,
 from tidings.bench.topk_data import TopkData
 from tidings.bench.topk_player import Player, crowds_of, points_of
 from tidings.bench.topk_wire import region_bytes
-from tidings.kernels.crowds import Crowds
-from tidings.kernels.rankings import Sends
+from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
+from tidings.families.topk.kernels.range_topk import Sends
 from tidings.model.codes import Int64Array, codes_of_doubles, doubles_of_codes
 from tidings.workloads.topk_scene import Scene
 
@@ -48,7 +48,7 @@ def play(
     scene: Scene,
     *,
     eps: float | None = None,
-    among: Crowds | None = None,
+    among: PlaneKdTree | None = None,
     counts: Mapping[str, Count] | None = None,
     every: int = 1,
 ) -> Outcome:
@@ -88,7 +88,7 @@ class Crowd:
         return Audience(self._points)
 
     @cached_property
-    def crowds(self) -> Crowds:
+    def crowds(self) -> PlaneKdTree:
         return crowds_of(self._points)
 
     def affected(self, sends: Sends, x: Int64Array) -> Int64Array:

@@ -8,7 +8,7 @@ from typing import Any
 from experiments.topk.outcome import Crowd, Rows, Say, play, wire
 from tidings.bench.topk_data import TopkData
 from tidings.bench.topk_wire import PAPER_BOX, PAPER_UNICAST, unicast_bytes
-from tidings.kernels.crowds import Crowds
+from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
 from tidings.workloads.topk_cases import UNIFORM
 from tidings.workloads.topk_scene import scene_of
 
@@ -50,7 +50,7 @@ def _unicast(data: TopkData, crowd: Crowd, every: int) -> dict[str, float]:
     }
 
 
-def _region(name: str, data: TopkData, among: Crowds | None, eps: float | None, every: int) -> dict[str, float]:
+def _region(name: str, data: TopkData, among: PlaneKdTree | None, eps: float | None, every: int) -> dict[str, float]:
     # Without a look at people it takes little time.
     every = 1 if among is None else every
     found = play(data.scene, eps=eps, among=among, counts={"wire": wire(data)}, every=every)

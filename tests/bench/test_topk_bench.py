@@ -16,7 +16,7 @@ from tidings.bench.topk_peers import NumpyHeld, Peer
 from tidings.bench.topk_peers_sql import DuckDbAffected, DuckDbWindow
 from tidings.bench.topk_player import Player, crowds_of, points_of
 from tidings.bench.topk_wire import region_bytes, unicast_bytes
-from tidings.kernels.rankings import Rankings
+from tidings.families.topk.kernels.range_topk import RangeTopkIndex
 from tidings.model.change import Op
 from tidings.model.codes import codes_of_doubles
 from tidings.model.errors import UsageError
@@ -189,20 +189,20 @@ def test_everybody_has_the_right_answer(name: str) -> None:
 
 
 def test_a_wrong_index_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    class OneTooMany(Rankings):
+    class OneTooMany(RangeTopkIndex):
         def __init__(self, k: int, groups: int | None = None) -> None:
             super().__init__(k + 1, groups=groups)
 
-    monkeypatch.setattr(topk_verify, "Rankings", OneTooMany)
+    monkeypatch.setattr(topk_verify, "RangeTopkIndex", OneTooMany)
     assert topk_verify.differences(topk_verify.LEVELS["dense"], 200, 6)[0] > 0
 
 
 def test_people_told_for_nothing_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Rounded(Rankings):
+    class Rounded(RangeTopkIndex):
         def __init__(self, k: int, groups: int | None = None) -> None:
             super().__init__(k, groups=1)
 
-    monkeypatch.setattr(topk_verify, "Rankings", Rounded)
+    monkeypatch.setattr(topk_verify, "RangeTopkIndex", Rounded)
     assert topk_verify.differences(topk_verify.LEVELS["dense"], 600, 6)[0] > 0
     assert topk_verify.differences(topk_verify.LEVELS["dense_rounded"], 600, 6)[0] == 0
 

@@ -330,12 +330,12 @@ def test_rows_that_nobody_holds_are_forgotten() -> None:
 
     for note in range(1000):
         place([0], [note])
-    assert len(views._versions) < 10
-    assert len(views._versions.texts) < 20
+    assert len(views._rows) < 10
+    assert len(views._rows.texts) < 20
     place([*range(1, 101)], [*range(1, 101)])
-    assert len(views._versions) >= 100
+    assert len(views._rows) >= 100
     # Nothing new comes, but most of those who hold rows go.
     views.drop(slots[1:])
-    assert len(views._versions) <= 2
+    assert len(views._rows) <= 2
     views.drop(slots[:1])
-    assert len(views._versions) == 0
+    assert len(views._rows) == 0

@@ -15,17 +15,13 @@ import pytest
 from tidings import terminal
 from tidings.families.drift import view
 from tidings.families.join import exposure, interleave
+from tidings.families.topk.kernels import box_topk, plane_kdtree, range_topk, view_lists
 from tidings.kernels import (
     anchors,
-    crowds,
     forest,
     gaps,
-    holdings,
     ladders,
     meshes,
-    rankings,
-    rankings_net,
-    shortlists,
     stabs,
 )
 from tidings.kernels.warm import ENTRY_KERNELS, is_compiled, warm
@@ -47,10 +43,13 @@ def test_read_only_arguments_compile_nothing_more() -> None:
 
 
 def test_every_kernel_called_by_classes_and_views_is_listed() -> None:
-    ours = (forest, anchors, crowds, gaps, holdings, ladders, meshes, rankings, rankings_net, shortlists, stabs)
-    sources = "".join(map(inspect.getsource, (*ours, view)))
+    ours = (forest, anchors, gaps, ladders, meshes, stabs)
+    topk = (box_topk.index, plane_kdtree.tree, range_topk.index, view_lists.lists)
+    sources = "".join(map(inspect.getsource, (*ours, *topk, view)))
     prefixes = "|".join(module.__name__.rpartition(".")[2] for module in ours)
     called = set(re.findall(rf"\b(?:{prefixes})_\w+\.(\w+)\(", sources))
+    called |= set(re.findall(r"(?<!\w)(?:build|change|net|query)\.(\w+)\(", "".join(map(inspect.getsource, topk))))
+    called.remove("profile_words")
     imported = {"rounds", "covered"}
     imported.update(re.findall(r"from tidings.kernels.succession import (\w+), (\w+)", sources).pop())
     assert "from tidings.kernels.coverage import covered" in inspect.getsource(exposure)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidings.families.topk.kernels.range_topk import Sends
 from tidings.kernels.forest import PointForest
-from tidings.kernels.rankings import Sends
 from tidings.model.codes import Int64Array
 
 

@@ -15,8 +15,8 @@ from tidings.bench.topk_audience import Audience, boxes_per_change, sums
 from tidings.bench.topk_data import BATCH, TopkData
 from tidings.bench.topk_player import Player, crowds_of, points_of
 from tidings.bench.topk_wire import PAPER_BOX, PAPER_UNICAST, region_bytes, unicast_bytes
-from tidings.kernels.crowds import Crowds
-from tidings.kernels.rankings import Sends
+from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
+from tidings.families.topk.kernels.range_topk import Sends
 from tidings.model.codes import Int64Array
 from tidings.workloads.topk_scene import Scene
 
@@ -95,7 +95,7 @@ def _played(player: Player) -> tuple[_Rates, Player]:
 class _Tally:
     """What the first changes send, an element a change."""
 
-    def __init__(self, data: TopkData, among: Crowds | None = None) -> None:
+    def __init__(self, data: TopkData, among: PlaneKdTree | None = None) -> None:
         self._data = data
         self._player = Player(data.scene, among=among)
 
@@ -109,7 +109,7 @@ class _Tally:
         return boxes_per_change(sends), np.diff(starts), sums(region_bytes(self._data, sends), starts)
 
 
-def _sent(data: TopkData, crowds: Crowds, audience: Audience) -> Iterator[Figure]:
+def _sent(data: TopkData, crowds: PlaneKdTree, audience: Audience) -> Iterator[Figure]:
     """Messages and bytes of one k: to boxes and to one subscription after the other."""
     heading = Heading(f"sent.k{data.scene.k}", f"sent, k = {data.scene.k}")
     figure = heading.figure

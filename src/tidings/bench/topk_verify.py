@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.kernels.crowds import Crowds
-from tidings.kernels.rankings import Rankings, Sends
-from tidings.kernels.rankings_net import NetRankings
+from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
+from tidings.families.topk.kernels.range_topk import NetRangeTopkIndex, RangeTopkIndex, Sends
 from tidings.model.codes import BoolArray, Int64Array
 
 _MEMBERS, _ROWS, _PLACES, _SCORES = 48, 30, 16, 24
@@ -77,10 +76,10 @@ class _Run:
 
     def __init__(self, level: Level, k: int, rng: np.random.Generator) -> None:
         self._level, self._k, self._rng = level, k, rng
-        self._net = NetRankings(k) if level.is_net else None
-        self._rankings = Rankings(k, groups=level.parts) if self._net is None else self._net
+        self._net = NetRangeTopkIndex(k) if level.is_net else None
+        self._rankings = RangeTopkIndex(k, groups=level.parts) if self._net is None else self._net
         self._rankings.new_set()
-        self._crowds = Crowds() if level.is_sparse else None
+        self._crowds = PlaneKdTree() if level.is_sparse else None
         self._place = rng.integers(_PLACES, size=_ROWS)
         self._score = rng.integers(_SCORES, size=_ROWS)
         self._is_there = np.zeros(_ROWS, np.bool_)

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.bench.topk_data import TopkData
+from tidings.families.topk.kernels.range_topk import Sends
 from tidings.families.topk.view import PLACED
-from tidings.kernels.rankings import Sends
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.region import Regions

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tidings.kernels import meshes_apply, meshes_bulk, meshes_tell
 from tidings.kernels.arguments import as_ints
+from tidings.kernels.differences import BATCH, FIRST
 from tidings.kernels.meshes_apply import GROUP
 from tidings.kernels.meshes_arrays import (
     ENTRIES,
@@ -25,7 +26,6 @@ from tidings.kernels.meshes_arrays import (
     NONE,
 )
 from tidings.kernels.meshes_plan import plan_of
-from tidings.kernels.shortlists_difference import BATCH, FIRST
 
 __all__ = ["NONE", "Changed", "Differences", "Meshes", "Numbers"]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from tidings.kernels.growth import grown
 from tidings.kernels.jit import kernel
 from tidings.kernels.meshes_arrays import I32, I64, ITEM, ITEM_KIND, NONE, Int, find
 from tidings.kernels.meshes_change import change, has_room, with_room
 from tidings.kernels.meshes_combine import combine, number_distinct
 from tidings.kernels.meshes_plan import Plan
-from tidings.kernels.shortlists_arrays import grown
 
 # Fields of a group in which something was found: its number, and where what was and what is now begin and end.
 GROUP, OLD, NEW, END, GROUP_FIELDS = range(5)

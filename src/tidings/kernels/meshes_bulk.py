@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidings.kernels.growth import grown
 from tidings.kernels.jit import kernel
 from tidings.kernels.meshes_arrays import I32, I64, ITEM, ITEM_KIND, ITEM_NAME, NAME, NEXT, NONE, find
 from tidings.kernels.meshes_change import change, has_room, leave, with_room
 from tidings.kernels.meshes_combine import combine, number_distinct
 from tidings.kernels.meshes_plan import Plan
-from tidings.kernels.shortlists_arrays import grown
 
 
 @kernel

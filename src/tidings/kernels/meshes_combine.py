@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from tidings.kernels.growth import grown
 from tidings.kernels.jit import kernel
 from tidings.kernels.meshes_arrays import CELL_NEXT, I32, I64, ITEM, ITEM_KIND, ITEM_TIES, NONE, Int, find
 from tidings.kernels.meshes_plan import STEP_CHECKS, STEP_CHECKS_END, STEP_EDGE, STEP_KIND, STEP_OTHER
-from tidings.kernels.shortlists_arrays import grown
 
 _SEED, _FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD)
 _SHIFT = np.uint64(32)

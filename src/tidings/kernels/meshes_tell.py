@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidings.kernels.differences import BATCH, FIRST, HASH, KIND_FIELDS, find_kind, hash_pairs, wider
+from tidings.kernels.differences import END as KIND_END
+from tidings.kernels.growth import grown
 from tidings.kernels.jit import kernel
 from tidings.kernels.meshes_apply import END, NEW, OLD
 from tidings.kernels.meshes_arrays import I32, I64, NONE, Int
-from tidings.kernels.shortlists_arrays import grown
-from tidings.kernels.shortlists_difference import BATCH, FIRST, HASH, KIND_FIELDS, find_kind, hash_pairs, wider
-from tidings.kernels.shortlists_difference import END as KIND_END
 
 
 @kernel

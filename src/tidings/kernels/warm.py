@@ -11,6 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from tidings.families.topk.kernels import box_topk, plane_kdtree, range_topk, view_lists
+from tidings.families.topk.kernels.box_topk import BoxTopkIndex
+from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
+from tidings.families.topk.kernels.plane_kdtree.tree import MANY
+from tidings.families.topk.kernels.range_topk import NetRangeTopkIndex
+from tidings.families.topk.kernels.view_lists import ViewLists
 from tidings.kernels import (
     anchors_add,
     anchors_dump,
@@ -18,10 +24,6 @@ from tidings.kernels import (
     anchors_move,
     anchors_remove,
     coverage,
-    crowds_add,
-    crowds_fill,
-    crowds_query,
-    crowds_remove,
     forest_any,
     forest_arrays,
     forest_build,
@@ -33,40 +35,23 @@ from tidings.kernels import (
     forest_some,
     gaps_change,
     gaps_query,
-    holdings_best,
-    holdings_change,
-    holdings_points,
     ladders_change,
     ladders_pack,
     ladders_read,
     meshes_apply,
     meshes_bulk,
     meshes_tell,
-    rankings_best,
-    rankings_change,
-    rankings_dump,
-    rankings_net_gather,
-    rankings_net_steps,
-    rankings_net_tell,
     rounds,
-    shortlists_apply,
-    shortlists_bulk,
-    shortlists_show,
     stabs_build,
     stabs_change,
     succession,
 )
 from tidings.kernels.anchors import ABSOLUTE, NO_TIME, Anchors
-from tidings.kernels.crowds import MANY, Crowds
 from tidings.kernels.forest import PointForest
 from tidings.kernels.forest_arrays import LEAF_MAX
 from tidings.kernels.gaps import Gaps
-from tidings.kernels.holdings import Holdings
 from tidings.kernels.ladders import Ladders
 from tidings.kernels.meshes import Meshes
-from tidings.kernels.rankings import Rankings
-from tidings.kernels.rankings_net import NetRankings
-from tidings.kernels.shortlists import Shortlists
 from tidings.kernels.stabs import BULK_MIN, Stabs
 
 ENTRY_KERNELS: tuple[Any, ...] = (
@@ -78,14 +63,13 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     anchors_items.new_items,
     anchors_move.move,
     anchors_remove.remove,
+    box_topk.change.add,
+    box_topk.change.change,
+    box_topk.change.items_of,
+    box_topk.change.remove,
+    box_topk.change.retie,
+    box_topk.query.best,
     coverage.covered,
-    crowds_add.add,
-    crowds_fill.clear,
-    crowds_fill.dump,
-    crowds_fill.fill,
-    crowds_fill.group,
-    crowds_query.snap_boxes,
-    crowds_remove.remove,
     forest_any.any_inside,
     forest_arrays.find_misfit,
     forest_build.build,
@@ -104,12 +88,6 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     gaps_change.fill,
     gaps_change.remove,
     gaps_query.meets,
-    holdings_best.best,
-    holdings_change.change,
-    holdings_points.add,
-    holdings_points.items_of,
-    holdings_points.remove,
-    holdings_points.retie,
     ladders_change.change,
     ladders_pack.pack,
     ladders_read.distinct,
@@ -121,28 +99,21 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     meshes_bulk.fill,
     meshes_bulk.read,
     meshes_tell.tell,
-    rankings_best.best,
-    rankings_change.change,
-    rankings_change.change_among,
-    rankings_dump.clear,
-    rankings_dump.fill,
-    rankings_dump.list_entries,
-    rankings_dump.retie,
-    rankings_net_gather.forget,
-    rankings_net_gather.gather,
-    rankings_net_gather.settle,
-    rankings_net_steps.keep,
-    rankings_net_tell.expose,
-    rankings_net_tell.tell,
+    plane_kdtree.build.clear,
+    plane_kdtree.build.dump,
+    plane_kdtree.build.fill,
+    plane_kdtree.build.group,
+    plane_kdtree.change.add,
+    plane_kdtree.change.remove,
+    range_topk.change.best,
+    range_topk.change.change,
+    range_topk.change.retie,
+    range_topk.net.gather,
+    range_topk.net.keep,
+    range_topk.net.send_batch,
+    range_topk.net.send_met,
+    range_topk.net.settle,
     rounds.rounds,
-    shortlists_apply.apply,
-    shortlists_bulk.close_lists,
-    shortlists_bulk.fill,
-    shortlists_bulk.mark_held,
-    shortlists_bulk.members,
-    shortlists_bulk.open_lists,
-    shortlists_bulk.read,
-    shortlists_show.show_many,
     stabs_build.fill,
     stabs_build.fill_stabbed,
     stabs_build.list_slots,
@@ -152,6 +123,14 @@ ENTRY_KERNELS: tuple[Any, ...] = (
     stabs_change.remove,
     succession.number_kinds,
     succession.succeed,
+    view_lists.change.apply,
+    view_lists.change.close_lists,
+    view_lists.change.fill,
+    view_lists.change.mark_held,
+    view_lists.change.members,
+    view_lists.change.open_lists,
+    view_lists.change.read,
+    view_lists.change.show_many,
 )
 """Kernels called from Python; those they call are compiled with them. The ways we only compare with are left out."""
 
@@ -171,7 +150,7 @@ def warm_all_cores() -> None:
 
 def _parts() -> tuple[Callable[[], object], ...]:
     # Those that take longest come first.
-    return (_warm_rankings, _warm_forest, _warm_anchors, _warm_holdings, *_SHORT)
+    return (_warm_range_topk, _warm_forest, _warm_anchors, _warm_box_topk, *_SHORT)
 
 
 def _warm_steps() -> None:
@@ -206,45 +185,39 @@ def _warm_anchors() -> None:
     anchors.free_item(item)
 
 
-def _warm_holdings() -> None:
-    holdings = Holdings(1, 1)
-    one = holdings.new_set()
-    holdings.add([one], [[0, 1]])
-    holdings.change([one], [0], [[0]], [0], [0], [True])
-    holdings.best([one], [[0]], [[1]])
-    holdings.retie([one], [0], [1])
-    holdings.remove([one], [[0, 1]])
+def _warm_box_topk() -> None:
+    index = BoxTopkIndex(1, 1)
+    one = index.new_set()
+    index.add([one], [[0, 1]])
+    index.change([one], [0], [[0]], [0], [0], [True])
+    index.best([one], [[0]], [[1]])
+    index.retie([one], [0], [1])
+    index.remove([one], [[0, 1]])
 
 
-def _warm_crowds() -> Crowds:
-    crowds = Crowds()
+def _warm_plane_kdtree() -> PlaneKdTree:
+    tree = PlaneKdTree()
     for _ in range(2):
-        crowds.add(np.zeros(MANY), np.arange(MANY), np.arange(MANY))
-    crowds.remove([0], [0], [0])
-    crowds.snap([0], [[0, 0]], [[1, 1]])
-    Crowds().load(crowds.dump())
-    crowds.clear(0)
-    return crowds
+        tree.add(np.zeros(MANY), np.arange(MANY), np.arange(MANY))
+    tree.remove([0], [0], [0])
+    PlaneKdTree().load(tree.dump())
+    return tree
 
 
-def _warm_rankings() -> None:
-    rankings = NetRankings(1)
-    one = rankings.new_set()
-    rankings.fill(one, [0], [0], [0], [0])
-    rankings.change([one], [0], [0], [1], [0], [True])
-    rankings.change([one], [0], [0], [0], [0], [True], among=_warm_crowds())
-    rankings.best([one], [0], [0])
+def _warm_range_topk() -> None:
+    index = NetRangeTopkIndex(1)
+    one = index.new_set()
+    index.change([one], [0], [0], [0], [0], [True], among=_warm_plane_kdtree())
+    index.best([one], [0], [0])
     # The second takes the place of the first.
-    rankings.net([one, one], [0, 1], [0, 0], [0, 1], [0, 1], [True, True])
-    rankings.net([one], [0], [0], [2], [0], [True])
-    rankings.net([one], [1], [0], [0], [0], [False])
-    rankings.retie([one], [0], [1])
-    Rankings(1).load(rankings.dump())
-    rankings.free_set(one)
+    index.net([one, one], [0, 1], [0, 0], [0, 1], [0, 1], [True, True])
+    index.net([one], [0], [0], [2], [0], [True])
+    index.net([one], [1], [0], [0], [0], [False])
+    index.retie([one], [0], [1])
 
 
-def _warm_shortlists() -> None:
-    lists = Shortlists(1)
+def _warm_view_lists() -> None:
+    lists = ViewLists(1)
     one = lists.open([True])
     lists.put_items([0], [0], [0], [0])
     lists.apply(one, [0], [False], [0], [0], [0])
@@ -287,7 +260,7 @@ def _warm_intervals() -> None:
     gaps.meets([0], [0], [0])
 
 
-_SHORT = (_warm_shortlists, _warm_meshes, _warm_ladders, _warm_intervals, _warm_steps)
+_SHORT = (_warm_view_lists, _warm_meshes, _warm_ladders, _warm_intervals, _warm_steps)
 
 
 def is_compiled() -> bool:

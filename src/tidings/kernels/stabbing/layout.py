@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.kernels.anchors_arrays import pointer
+from tidings.kernels.intrinsics import pointer
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, U8, Int, mix
 
