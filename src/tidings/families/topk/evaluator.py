@@ -1,4 +1,4 @@
-"""Top-k subscriptions over shared rows: each list of first rows is brought up to date by the changes that reach it.
+"""Top-k subscriptions over shared rows: each subscription has a list of its first rows, which changes keep up to date.
 
 Subscriptions that rank a table in the same way share a `RankedTable`. There a change asks the stabbing index once whose held
 rows it concerns: a box has the ranges of a subscription and, as one more axis, the rank up to which rows matter to it.
@@ -177,7 +177,7 @@ class RankedTable:
         return plan
 
     def close_plan(self, plan: int) -> None:
-        """Its form has no subscriptions any more."""
+        """Frees a plan whose form has no subscriptions any more."""
         order = int(self._ranking.plans[plan + ORDER])
         self._ranking.orders[order + USERS] -= 1
         if self._ranking.orders[order + USERS] == 0:
@@ -185,7 +185,7 @@ class RankedTable:
             self._orders = {columns: number for columns, number in self._orders.items() if number != order}
 
     def add(self, plan: int, space: Space, points: PointBatch, slots: I64) -> I64:
-        """Lists of new subscriptions, filled with the current rows; their numbers."""
+        """Makes lists for new subscriptions, filled with the current rows; returns their numbers."""
         homes, of = slots[points.home], np.cumsum(points.home) - 1
         ends = np.ascontiguousarray(points.coords[:, : 2 * len(space.ranges)])
         # A null channel or an empty range matches nothing: such a list has no box and no rows, ever.
@@ -230,7 +230,7 @@ class RankedTable:
         return numbers
 
     def remove(self, numbers: I64) -> list[int]:
-        """Forgets lists; gives the plans that nobody follows any more."""
+        """Frees lists; returns the plans that have none any more."""
         plans = np.unique(self._ranking.lists[numbers + PLAN])
         ids = np.empty(top_lists.count_channels(self._handles(), numbers), np.int64)
         top_lists.close_lists(self._handles(), numbers, ids)
@@ -241,7 +241,7 @@ class RankedTable:
     def evaluate(
         self, events: Events, lives: Lives, projections: Projections, own: int, ranking_of: I64, list_of: I64
     ) -> Told:
-        """What the events tell subscriptions of this table and rank, which is number `own`."""
+        """Applies the events; returns what to tell the subscriptions of this ranked table, which is number `own`."""
         progress = self._work.progress
         progress[TAIL_BASE] += progress[TAILS]
         progress[:TAIL_BASE] = 0
@@ -283,7 +283,7 @@ class RankedTable:
         return self._all_addresses
 
     def _grow(self, lacking: int) -> None:
-        """Makes room where the evaluation lacked some."""
+        """Makes the arrays longer that the evaluation ran out of."""
         work, wanted = self._work, int(self._work.progress[LACKING])
         if lacking == NEEDS_ROWS:
             self._reserve_rows(1)
@@ -318,7 +318,7 @@ class RankedTable:
         return len(stored)
 
     def _order(self, columns: tuple[int, ...]) -> int:
-        """The order of rows for a set of equality columns."""
+        """Number of the order of rows for these equality columns, built if there is none."""
         found = self._orders.get(columns)
         if found is not None:
             return found
@@ -345,7 +345,7 @@ class RankedTable:
         return order
 
     def _fill(self, plan: int, numbers: I64) -> I64:
-        """Fills new lists; the highest rank that matters to each."""
+        """Fills new lists; returns the highest rank that matters to each."""
         highs = np.empty(len(numbers), np.int64)
         held_max = min(int(self._ranking.plans[plan + CAPACITY]), len(self._ranking.current))
         done = top_lists.fill_lists(self._handles(), numbers, 0, highs)
@@ -355,7 +355,7 @@ class RankedTable:
         return highs
 
     def _constant_words(self, plan: int, channels: _Channels, count: int) -> int:
-        """Words that lists take at first, at most: extents are up to twice as large as what is in them."""
+        """Upper bound of the words that new lists take: extents are up to twice as large as what is in them."""
         equals = int(channels.codes.shape[1])
         texts = ((channels.spans[..., 1] - channels.spans[..., 0] + 7) >> 3).sum(axis=1)
         words = int(texts[channels.group].sum()) + len(channels.group) * (CHANNEL_FIELDS + 3 * equals)
@@ -415,7 +415,7 @@ class TopkEvaluator(Evaluator):
         """[2, slots]: number of the ranked table, and list there; NONE for subscriptions of others."""
 
     def add(self, points: PointBatch, slots: I64, lives: Lives) -> None:
-        """Lists of subscriptions yet to be created are kept from now on, so that they are as of their creation when told."""
+        """Makes a list for each subscription, filled with the current rows and kept from now on; the CREATE event tells it."""
         if len(points) == 0:
             return
         space = space_of(Form.from_key(points.form), self.catalog)

@@ -104,7 +104,7 @@ class RankedRows:
         return np.repeat(at, np.diff(starts)), self._row_of[entries]
 
     def first_rows(self, points: PointBatch) -> list[SnapshotBatch]:
-        """What new points start with."""
+        """The first k rows of every new point, as snapshots."""
         keys = channel_keys(points.channel, len(points))
         owner, row = self.best(keys, points.coords[:, 0::2], points.coords[:, 1::2])
         if len(owner) == 0:
@@ -117,7 +117,7 @@ class RankedRows:
         return np.array([self._set(key) for key in channels], np.int64)
 
     def placed(self, points: PointBatch) -> tuple[Int64Array, Int64Array]:
-        """(sets, coordinates) of the points, but for those on no channel."""
+        """(sets, coordinates) of the points, without those on no channel."""
         reachable = points.take(on_some_channel(points))
         group, keys = group_channels(reachable.channel, len(reachable))
         return self.sets_of(keys)[group], reachable.coords

@@ -1,4 +1,4 @@
-"""Numbers that sort like values which have no exact code: texts, and keys of several columns."""
+"""Numbers that sort like values which have no exact code: texts, and keys of several columns (order-maintenance labels)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _STEP = 2**31
 
 
 class OrderLabels:
-    """A number for every value seen, in the order of the values. Numbers change only when there is no room between two."""
+    """A number for every value added, in the order of the values. All are renumbered when there is no number between two.
+
+    After Dietz and Sleator, "Two algorithms for maintaining order in a list" (1987), without their bounds.
+    """
 
     def __init__(self) -> None:
         self._values = np.empty(0, object)
@@ -21,7 +24,7 @@ class OrderLabels:
         self._label_of: dict[Any, int] = {}
 
     def add(self, values: Iterable[Any]) -> bool:
-        """Takes in values; True if numbers given before have changed."""
+        """Adds values; returns whether numbers given before have changed."""
         fresh = sorted({value for value in values if value not in self._label_of})
         if not fresh:
             return False

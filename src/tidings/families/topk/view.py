@@ -28,6 +28,8 @@ PLACED, GONE = 1, 2
 
 
 class TopkViews(RememberingViews):
+    """The views of one form."""
+
     def __init__(self, space: Space) -> None:
         self._space = space
         self._clear()
@@ -60,7 +62,7 @@ class TopkViews(RememberingViews):
             self._clear()
 
     def snapshots(self, first: FirstRows) -> list[str]:
-        """Views that hold rows already, as after a gap, start anew."""
+        """Replaces whatever the views hold by their first rows."""
         homes = self._list[first.slot].astype(np.int64)
         numbers = np.empty(0, np.int64) if first.rows is None else self._number_first(first, first.rows)
         if self._space.has_several_channels:
@@ -76,7 +78,7 @@ class TopkViews(RememberingViews):
         return FirstRows(first.slot, first.seq, starts, None).tails(texts)
 
     def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
-        """Deliveries come in the order of their messages; what counts is the answer before and after each seq."""
+        """Applies deliveries in the order of their messages; compares each answer before and after all messages of a seq."""
         is_next = np.diff(pairs.message, prepend=NONE) != 0
         reached, send = pairs.message[is_next], np.cumsum(is_next) - 1
         is_gone = (pairs.tags & GONE) != 0
@@ -110,7 +112,7 @@ class TopkViews(RememberingViews):
         return [change_tail(seq, ", ".join(changes[start:stop])) for seq, (start, stop) in parts]
 
     def _number_first(self, first: FirstRows, rows: pa.RecordBatch) -> Int64Array:
-        """Numbers of first rows. A row is the same for all who come after the same seq: it is read once for them."""
+        """Numbers of first rows. Views created after the same seq get the same row, which is read once."""
         names = self._space.table.key
         group, _ = group_channels([rows.column(name) for name in names], rows.num_rows)
         _, moment = np.unique(first.seq, return_inverse=True)

@@ -19,13 +19,13 @@ Key = int | ChannelKey
 """A primary key; its code where it is one column of a type whose codes are exact."""
 SWEEP_MIN = 4_096
 _HELD_PER_NEW = 64
-"""Looking for rows that nobody holds takes a look at all held ones. One new row pays for so many of them."""
+"""A sweep looks at all held rows: there is one after a new row for each so many of them."""
 
 
 class ViewRows:
     """Rendered rows by number, as items of view lists: with rank, tie and look.
 
-    A row that comes again as it last was has the number it had. Rows look alike if their shown columns are equal.
+    A row that is sent again as it last was keeps its number. Rows look alike if their shown columns are equal.
     """
 
     def __init__(self, space: Space, lists: ViewLists) -> None:
@@ -36,7 +36,7 @@ class ViewRows:
         self._labels = OrderLabels()
         self.texts: list[str] = []
         self._same: list[str] = []
-        """The texts to compare by: there zero has no sign."""
+        """Texts for comparisons, where zero has no sign."""
         self._keys: list[Key] = []
         self._ranks: list[int] = []
         self._free: list[int] = []
@@ -54,7 +54,7 @@ class ViewRows:
         return self._plain_keys(columns, rows.num_rows)
 
     def ties(self, keys: Sequence[Key]) -> Int64Array:
-        """Numbers in the order of the keys."""
+        """Ties: numbers that compare like the keys."""
         if self._has_number_keys:
             return np.array(keys, np.int64)
         if self._labels.add(keys):
@@ -71,7 +71,7 @@ class ViewRows:
         return self._number(keys, ties, ranks, texts, comparable_rows(names, columns, texts))
 
     def sweep(self) -> None:
-        """Forgets rows that are in no list, once there may be many of them: many new ones came, or many lists went."""
+        """Forgets rows that are in no list; only if many rows came, or many lists went, since the last time."""
         room = self._lists.room
         self._room_max = max(self._room_max, room)
         has_grown = self._new_count > max(SWEEP_MIN, self._held_count, room // _HELD_PER_NEW)
@@ -136,7 +136,7 @@ class ViewRows:
         return numbers
 
     def _take(self, key: Key, rank: int, text: str, same: str) -> int:
-        """The number of a new row."""
+        """Stores a new row; returns its number."""
         if self._free:
             number = self._free.pop()
             self._keys[number], self._ranks[number], self.texts[number], self._same[number] = key, rank, text, same
@@ -154,5 +154,5 @@ class ViewRows:
         return np.flatnonzero(is_used)
 
     def _label(self, numbers: Int64Array) -> None:
-        """Gives rows the ties that their keys have now."""
+        """Writes the present ties of rows to the lists."""
         self._lists.retie(numbers, self._labels.of(self._keys[number] for number in numbers.tolist()))

@@ -33,27 +33,24 @@ from tidings.families.topk.kernels.box_topk.layout import (
     ROOT,
     SET,
     U8,
-    WIDTH,
     Int,
     Tree,
-    Walk,
-    Y,
+    TreePointers,
     bound_greatest,
     find,
     is_less,
-    walk_in,
+    tree_pointers,
 )
 from tidings.families.topk.kernels.box_topk.query import (
     DOWNWARDS,
+    HEAP_FIELDS,
     HEAP_TIE,
     HEAP_Y,
     UPWARDS,
     Search,
     best_of,
-    new_heap,
     next_above,
     next_key,
-    search_in,
 )
 from tidings.kernels.forest_plan import choose_cut, divide
 from tidings.kernels.intrinsics import pointer
@@ -74,9 +71,9 @@ PART_MIN = 4
 
 
 class Course(NamedTuple):
-    """A change of an entry, and the points it may concern; see `Walk`. Items have the columns of the tree of entries."""
+    """A change of an entry, and the points it may concern, as pointers. Items have the columns of the tree of entries."""
 
-    walk: Walk
+    tree: TreePointers
     y: Int
     """The column of y of the items."""
     old: Any
@@ -87,10 +84,10 @@ class Course(NamedTuple):
 
 
 @kernel
-def may_hold(w: Walk, node: Int, item: Any, y: Int) -> bool:
+def may_hold(w: TreePointers, node: Int, item: Any, y: Int) -> bool:
     """Whether points below a node may have an item in their boxes, with a key up to their own."""
-    low = node * w.bounds_width
-    high = low + w.y + 2
+    low = 2 * node * w.half
+    high = low + w.half
     if is_less(w.bounds[high + w.y], w.bounds[high + w.y + 1], item[y], item[y + 1]):
         return False
     if w.bounds[low] > item[SET] or w.bounds[high] < item[SET]:
@@ -102,7 +99,7 @@ def may_hold(w: Walk, node: Int, item: Any, y: Int) -> bool:
 
 
 @kernel
-def has_inside(w: Walk, at: Int, i: Int, item: Any, y: Int) -> bool:
+def has_inside(w: TreePointers, at: Int, i: Int, item: Any, y: Int) -> bool:
     """Whether the box of the i-th point of the block at a place of the pool has an item inside."""
     c = 1
     while c < y and w.pool[at + (2 * c - 1) * BLOCK_MAX + i] <= item[c] <= w.pool[at + 2 * c * BLOCK_MAX + i]:
@@ -113,7 +110,7 @@ def has_inside(w: Walk, at: Int, i: Int, item: Any, y: Int) -> bool:
 @kernel
 def kind_of(a: Course, at: Int, i: Int) -> Int:
     """How a change concerns the i-th point of the block at a place of the pool; 0 if it does not."""
-    w, y = a.walk, a.y
+    w, y = a.tree, a.y
     keys = at + w.y * BLOCK_MAX + i
     last_y, last_tie = w.pool[keys], w.pool[keys + BLOCK_MAX]
     loses = a.had and not is_less(last_y, last_tie, a.old[y], a.old[y + 1])
@@ -130,9 +127,9 @@ def kind_of(a: Course, at: Int, i: Int) -> Int:
 @kernel
 def meet(a: Course, hits: I64) -> tuple[I64, Int]:
     """Finds all points that a change concerns, leaf by leaf; returns the hits, maybe in a longer array, and how many."""
-    w, n = a.walk, 0
-    w.stack[0] = w.root
-    depth = 0 if w.root == NOBODY else 1
+    w, n = a.tree, 0
+    w.stack[0] = w.head[ROOT]
+    depth = 0 if w.stack[0] == NOBODY else 1
     while depth:
         depth -= 1
         node = w.stack[depth]
@@ -181,17 +178,19 @@ def gain(
 
 
 @kernel
-def settle(t: Tree, s: Search, k: Int, old: I64, new: I64, entry: Int, hits: I64, n: Int, boxes: I64) -> None:
+def settle(t: TreePointers, s: Search, k: Int, old: I64, new: I64, entry: Int, hits: I64, n: Int, boxes: I64) -> None:
     """Updates what the points that were hit hold, and writes who takes the place of the changed entry.
 
     The entries are searched as they are after the change. The coordinates of the points are written to `boxes`.
     """
-    y, key, guess, width = t.head[Y], len(old) - 3, NOBODY, boxes.shape[1]
+    key, guess, width = len(old) - 3, NOBODY, boxes.shape[1]
     for h in range(n):
-        block, i, kind = t.links[hits[h, HIT_LEAF], BLOCK], hits[h, HIT_PLACE], hits[h, HIT_KIND]
+        block = t.links[hits[h, HIT_LEAF] * LINK_FIELDS + BLOCK] * t.block_width + hits[h, HIT_PLACE]
+        kind = hits[h, HIT_KIND]
         for c in range(width):
-            boxes[h, c] = t.pool[block, 1 + c, i]
-        last_y, last_tie, held = t.pool[block, y, i], t.pool[block, y + 1, i], t.pool[block, y + 2, i]
+            boxes[h, c] = t.pool[block + (1 + c) * BLOCK_MAX]
+        at = block + t.y * BLOCK_MAX
+        last_y, last_tie, held = t.pool[at], t.pool[at + BLOCK_MAX], t.pool[at + 2 * BLOCK_MAX]
         heir, box = NOBODY, h * width
         if kind == LOSES:
             last_y, last_tie, held, heir = lose(s, new[SET], box, k, last_y, last_tie, held, guess)
@@ -211,7 +210,7 @@ def settle(t: Tree, s: Search, k: Int, old: I64, new: I64, entry: Int, hits: I64
         if heir != NOBODY:
             guess = heir
         hits[h, HIT_HEIR] = NOBODY if heir == entry else heir
-        t.pool[block, y, i], t.pool[block, y + 1, i], t.pool[block, y + 2, i] = last_y, last_tie, held
+        t.pool[at], t.pool[at + BLOCK_MAX], t.pool[at + 2 * BLOCK_MAX] = last_y, last_tie, held
 
 
 class Output(NamedTuple):
@@ -360,29 +359,6 @@ def send_all(out: Output, numbers: I64, entry: Int, hits: I64, n: Int, points: I
 
 
 @kernel
-def fault_of(t: Tree, known: I64, of: Int, entry: Int, new: I64, has: bool) -> Int:
-    """What is wrong with a change."""
-    if known[entry, SET] and known[entry, SET] != of + 1:
-        return BAD_ENTRY
-    if has:
-        leaf, place = find(t, new)
-        if place != NOBODY and t.pool[t.links[leaf, BLOCK], t.head[WIDTH] - 1, place] != entry:
-            return BAD_TIE
-    return DONE
-
-
-@kernel
-def replace(t: Tree, old: I64, new: I64, had: bool, has: bool) -> Tree:
-    """The tree of entries with an item for another."""
-    if had and has and (old[:-1] == new[:-1]).all():
-        return t
-    if had:
-        leaf, place = find(t, old)
-        take(t, leaf, place)
-    return put(t, new) if has else t
-
-
-@kernel
 def change(
     k: Int,
     entries: Tree,
@@ -396,12 +372,11 @@ def change(
     ties: I64,
     is_present: U8,
     send_starts: I64,
-    stack: I64,
 ) -> tuple[Int, Int, Tree, Output]:
     """Makes changes one after the other; the sends of change i are from send_starts[i] on.
 
-    known [entries, dims + 3] has the set plus 1 of every entry, or 0, and its numbers; numbers [entries] and stack are
-    scratch. Returns DONE or what is wrong, the number of the change that it is wrong with, the tree of entries, the sends.
+    known [entries, dims + 3] has the set plus 1 of every entry, or 0, and its numbers; `numbers` [entries] is scratch.
+    Returns DONE or what is wrong, the number of the change that it is wrong with, the tree of entries, and the sends.
     """
     dims = xs.shape[1]
     key = 1 + dims
@@ -409,87 +384,98 @@ def change(
     out = new_output(2 * len(of) + 64, 2 * dims)
     hits = np.empty((4 * BLOCK_MAX, HIT_FIELDS), np.int64)
     boxes = np.empty((0, 2 * dims), np.int64)
+    p = tree_pointers(points)
     for i in range(len(of)):
         entry, had, has = changed[i], known[changed[i], SET] > 0, is_present[i] != 0
+        if had and known[entry, SET] != of[i] + 1:
+            return BAD_ENTRY, i, entries, out
         old[: key + 2] = known[entry]
         old[SET] = new[SET] = of[i]
         new[1:key] = xs[i]
         new[key], new[key + 1], new[key + 2] = ys[i], ties[i], entry
-        status = fault_of(entries, known, of[i], entry, new, has)
-        if status != DONE:
-            return status, i, entries, out
-        course = Course(walk_in(points, stack), key, pointer(old), pointer(new), had, has)
-        hits, n = meet(course, hits)
-        entries = replace(entries, old, new, had, has)
+        e = tree_pointers(entries)
+        if has:
+            leaf, place = find(e, pointer(new))
+            if place != NOBODY:
+                last = e.links[leaf * LINK_FIELDS + BLOCK] * e.block_width + (key + 2) * BLOCK_MAX
+                if e.pool[last + place] != entry:
+                    return BAD_TIE, i, entries, out
+        hits, n = meet(Course(p, key, pointer(old), pointer(new), had, has), hits)
+        if not (had and has and (old[:-1] == new[:-1]).all()):
+            if had:
+                leaf, place = find(e, pointer(old))
+                take(e, leaf, place)
+            if has:
+                entries = put(entries, pointer(new))
         known[entry] = new[: key + 2]
         known[entry, SET] = of[i] + 1 if has else 0
         if n:
             if n > len(boxes):
                 boxes = np.empty((2 * n, 2 * dims), np.int64)
-            settle(points, search_in(entries, known, boxes, stack), k, old, new, entry, hits, n, boxes)
+            search = Search(tree_pointers(entries), pointer(known), pointer(boxes))
+            settle(p, search, k, old, new, entry, hits, n, boxes)
             for h in range(n):
                 if h == 0 or hits[h, HIT_LEAF] != hits[h - 1, HIT_LEAF]:
-                    bound_greatest(points, hits[h, HIT_LEAF])
+                    bound_greatest(p, hits[h, HIT_LEAF])
             out = send_all(out, numbers, entry, hits, n, boxes)
         send_starts[i + 1] = out.ends[0]
     return DONE, len(of), entries, out
 
 
 @kernel
-def add(k: Int, entries: Tree, points: Tree, known: I64, of: I64, boxes: I64, stack: I64) -> Tree:
-    """The tree of points with some more."""
-    y = points.head[Y]
-    item, heap = np.zeros(y + 4, np.int64), new_heap(k)
-    s = search_in(entries, known, boxes, stack)
+def add(k: Int, entries: Tree, points: Tree, known: I64, of: I64, boxes: I64) -> Tree:
+    """The tree of points with some more. Points with the same box of the same set are one point, which is counted."""
+    y = 1 + boxes.shape[1]
+    item, heap = np.zeros(y + 4, np.int64), np.empty((k, HEAP_FIELDS), np.int64)
+    s = Search(tree_pointers(entries), pointer(known), pointer(boxes))
     for i in range(len(of)):
         item[SET] = of[i]
         item[1:y] = boxes[i]
-        leaf, place = find(points, item)
+        leaf, place = find(tree_pointers(points), pointer(item))
         if place != NOBODY:
             points.pool[points.links[leaf, BLOCK], y + 3, place] += 1
             continue
         held = best_of(s, of[i], i * (y - 1), heap)
         item[y], item[y + 1] = (heap[0, HEAP_Y], heap[0, HEAP_TIE]) if held == k else (INT64_MAX, INT64_MAX)
         item[y + 2], item[y + 3] = held, 1
-        points = put(points, item)
+        points = put(points, pointer(item))
     return points
 
 
 @kernel
 def remove(points: Tree, of: I64, boxes: I64) -> Int:
     """Removes points, each of them once; returns how many there were, which is the number of the first that is not there."""
-    y = points.head[Y]
+    y = 1 + boxes.shape[1]
     item = np.zeros(y + 4, np.int64)
+    p = tree_pointers(points)
     for i in range(len(of)):
         item[SET] = of[i]
         item[1:y] = boxes[i]
-        leaf, place = find(points, item)
+        leaf, place = find(p, pointer(item))
         if place == NOBODY:
             return i
         block = points.links[leaf, BLOCK]
         points.pool[block, y + 3, place] -= 1
         if points.pool[block, y + 3, place] == 0:
-            take(points, leaf, place)
+            take(p, leaf, place)
     return len(of)
 
 
 @kernel
-def items_of(t: Tree) -> I64:
-    """All items of a tree."""
-    if t.head[ROOT] == NOBODY:
+def items_of(t: Tree, frees: bool) -> I64:
+    """All items of a tree; `frees`: as `read_below`."""
+    if t.head[ROOT] == NOBODY or t.links[t.head[ROOT], COUNT] == 0:
         return np.empty((0, t.pool.shape[1]), np.int64)
-    items: I64 = read_below(t, t.head[ROOT])
+    items: I64 = read_below(tree_pointers(t), t.head[ROOT], frees)
     return items
 
 
 @kernel
-def retie(
-    k: Int, entries: Tree, points: Tree, known: I64, changed: I64, ties: I64, boxes: I64, stack: I64
-) -> tuple[Tree, Tree]:
+def retie(k: Int, entries: Tree, points: Tree, known: I64, changed: I64, ties: I64, boxes: I64) -> tuple[Tree, Tree]:
     """Gives entries other ties, which leave those of every set in the same order; `boxes` are those of `items_of(points)`."""
-    items, holders = items_of(entries), items_of(points)
-    key, y = entries.head[Y], points.head[Y]
-    s = search_in(entries, known, boxes, stack)
+    holders = items_of(points, True)
+    key, y = known.shape[1] - 2, 1 + boxes.shape[1]
+    s = Search(tree_pointers(entries), pointer(known), pointer(boxes))
     # Whose key is a point's greatest is found by the old ties, before any has a new one.
     last = np.empty(len(holders), np.int64)
     for i in range(len(holders)):
@@ -497,6 +483,7 @@ def retie(
         if holders[i, y + 2] == k:
             of, last_y, last_tie = holders[i, SET], holders[i, y], holders[i, y + 1]
             _, _, last[i] = next_key(s, of, i * (y - 1), UPWARDS, last_y, last_tie, last_y, last_tie, NOBODY, NOBODY)
+    items = items_of(entries, True)
     for i in range(len(changed)):
         known[changed[i], key + 1] = ties[i]
     for i in range(len(items)):
@@ -505,7 +492,7 @@ def retie(
         if last[i] != NOBODY:
             holders[i, y + 1] = known[last[i], key + 1]
     if len(items):
-        entries = rebuilt(entries, items)
+        entries = rebuilt(entries, entries.head[ROOT], items)
     if len(holders):
-        points = rebuilt(points, holders)
+        points = rebuilt(points, points.head[ROOT], holders)
     return entries, points

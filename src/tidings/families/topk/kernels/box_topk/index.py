@@ -15,7 +15,6 @@ from tidings.families.topk.kernels.box_topk.layout import (
     SET,
     Tree,
     entry_tree,
-    new_stack,
     point_tree,
 )
 from tidings.families.topk.kernels.range_topk.output import Sends
@@ -53,7 +52,6 @@ class BoxTopkIndex:
         self._points = point_tree(dims)
         self._known = np.zeros((0, dims + 3), np.int64)
         self._scratch = np.zeros(0, np.int64)
-        self._stack = new_stack()
         self._sets = 0
 
     def __len__(self) -> int:
@@ -101,7 +99,6 @@ class BoxTopkIndex:
             *numbers,
             present.view(np.uint8),
             send_starts,
-            self._stack,
         )
         if status == BAD_ENTRY:
             raise ValueError(f"entry {changed[at]} is not in set {of[at]}, but in {self._known[changed[at], SET] - 1}")
@@ -123,13 +120,13 @@ class BoxTopkIndex:
         check_lengths(of, first, last)
         boxes = np.stack([first, last], axis=2).reshape(len(of), 2 * self.dims)
         starts = np.zeros(len(of) + 1, np.int64)
-        return starts, query.best(self.k, self._entries, self._known, of, boxes, starts, self._stack)
+        return starts, query.best(self.k, self._entries, self._known, of, boxes, starts)
 
     def add(self, sets: ArrayLike, points: ArrayLike) -> None:
         """Adds points [n, 2 * dims]; one that is there already counts once more."""
         of, boxes = self._sets_of(sets), self._rows(points, 2 * self.dims)
         check_lengths(of, boxes)
-        self._points = change.add(self.k, self._entries, self._points, self._known, of, boxes, self._stack)
+        self._points = change.add(self.k, self._entries, self._points, self._known, of, boxes)
 
     def remove(self, sets: ArrayLike, points: ArrayLike) -> None:
         """Removes points, once each; if one is not there, an error is raised, with those before removed."""
@@ -141,7 +138,7 @@ class BoxTopkIndex:
 
     def points(self) -> tuple[I64, I64, I64]:
         """All different points: sets, points [n, 2 * dims], and how often each was added."""
-        items = change.items_of(self._points)
+        items = change.items_of(self._points, False)
         return items[:, SET], items[:, 1 : 1 + 2 * self.dims], items[:, -1]
 
     def retie(self, sets: ArrayLike, entries: ArrayLike, ties: ArrayLike) -> None:
@@ -153,7 +150,7 @@ class BoxTopkIndex:
         if len(wrong):
             raise KeyError(f"set {of[wrong[0]]} has no entry {changed[wrong[0]]}")
         self._entries, self._points = change.retie(
-            self.k, self._entries, self._points, self._known, changed, new, as_argument(self.points()[1]), self._stack
+            self.k, self._entries, self._points, self._known, changed, new, as_argument(self.points()[1])
         )
 
     def _sets_of(self, sets: ArrayLike) -> I64:

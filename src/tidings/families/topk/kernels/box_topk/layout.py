@@ -52,7 +52,7 @@ ROOT, NODE_TOP, NODE_FREE, NODES, BLOCK_TOP, BLOCK_FREE, BLOCKS, Y, WIDTH, IDENT
 
 
 class Tree(NamedTuple):
-    """All of a tree. Functions that may need longer arrays return a tree with those."""
+    """The arrays of a tree. Functions that may need longer arrays return a tree with those."""
 
     head: I64
     axes: I64
@@ -63,6 +63,8 @@ class Tree(NamedTuple):
     """[nodes, 2, columns up to tie] lowest and highest; of no items: the highest and the lowest integer."""
     pool: I64
     """[blocks, columns, BLOCK_MAX]"""
+    stack: I64
+    """Scratch: the nodes that a walk is still to look at. No walk outgrows it."""
 
 
 def entry_tree(dims: int) -> Tree:
@@ -82,44 +84,41 @@ def _empty_tree(y: int, width: int, identity: int, axes: list[int]) -> Tree:
     head[ROOT] = head[NODE_FREE] = head[BLOCK_FREE] = head[WORN] = NOBODY
     head[Y], head[WIDTH], head[IDENTITY] = y, width, identity
     links, bounds = np.zeros((0, LINK_FIELDS), np.int64), np.zeros((0, 2, y + 2), np.int64)
-    return Tree(head, np.array(axes, np.int64), links, bounds, np.zeros((0, width, BLOCK_MAX), np.int64))
+    pool, stack = np.zeros((0, width, BLOCK_MAX), np.int64), np.empty(2 * HEIGHT_MAX, np.int64)
+    return Tree(head, np.array(axes, np.int64), links, bounds, pool, stack)
 
 
-class Walk(NamedTuple):
-    """What walks down a tree look at, as pointers (see tidings.kernels.intrinsics.pointer); rows are laid end to end.
+class TreePointers(NamedTuple):
+    """Pointers to the arrays of a tree (see tidings.kernels.intrinsics.pointer), rows laid end to end; and sizes of rows.
 
     The arrays must be kept alive: compiled code forgets those that are not named any more, unless they are arguments of
     the kernel that was called from Python.
     """
 
-    root: Int
-    y: Int
-    bounds_width: Int
-    block_width: Int
+    head: Any
+    axes: Any
+    axis_count: Int
     links: Any
     bounds: Any
     pool: Any
     stack: Any
-    """Scratch: the nodes still to be looked at."""
-
-
-def new_stack() -> I64:
-    """A stack that no walk outgrows."""
-    return np.empty(2 * HEIGHT_MAX, np.int64)
+    y: Int
+    """The column of y."""
+    half: Int
+    """Words of the lowest, or of the highest numbers of a node."""
+    block_width: Int
+    """Words of a block."""
 
 
 @kernel
-def walk_in(t: Tree, stack: I64) -> Walk:
-    """A walk in a tree as it is now."""
+def tree_pointers(t: Tree) -> TreePointers:
+    """Pointers to a tree as it is now."""
     y = t.head[Y]
-    links, bounds, pool = pointer(t.links), pointer(t.bounds), pointer(t.pool)
-    return Walk(t.head[ROOT], y, 2 * (y + 2), t.head[WIDTH] * BLOCK_MAX, links, bounds, pool, pointer(stack))
-
-
-@kernel
-def is_less(y: Int, tie: Int, other_y: Int, other_tie: Int) -> bool:
-    """Whether a key comes before another."""
-    return bool(y < other_y or (y == other_y and tie < other_tie))
+    axes, links, bounds = pointer(t.axes), pointer(t.links), pointer(t.bounds)
+    pool, stack = pointer(t.pool), pointer(t.stack)
+    return TreePointers(
+        pointer(t.head), axes, t.axes.shape[0], links, bounds, pool, stack, y, y + 2, t.head[WIDTH] * BLOCK_MAX
+    )
 
 
 @kernel
@@ -135,151 +134,132 @@ def with_room(t: Tree, nodes: Int, blocks: Int) -> Tree:
     links[: t.head[NODE_TOP]] = t.links[: t.head[NODE_TOP]]
     bounds[: t.head[NODE_TOP]] = t.bounds[: t.head[NODE_TOP]]
     pool[: t.head[BLOCK_TOP]] = t.pool[: t.head[BLOCK_TOP]]
-    return Tree(t.head, t.axes, links, bounds, pool)
+    return Tree(t.head, t.axes, links, bounds, pool, t.stack)
 
 
 @kernel
-def node_new(t: Tree) -> Int:
-    """A node; the caller has made room."""
-    node = t.head[NODE_FREE]
-    if node >= 0:
-        t.head[NODE_FREE] = t.links[node, PARENT]
+def slot_new(m: Any, width: Int, head: Any, top: Int) -> Int:
+    """Number of a node (top = NODE_TOP) or of a block (BLOCK_TOP), of `width` words; the caller has made room."""
+    slot = head[top + 1]
+    if slot >= 0:
+        head[top + 1] = m[slot * width]
     else:
-        node = t.head[NODE_TOP]
-        t.head[NODE_TOP] += 1
-    t.head[NODES] += 1
-    return node
+        slot = head[top]
+        head[top] += 1
+    head[top + 2] += 1
+    return slot
 
 
 @kernel
-def node_free(t: Tree, node: Int) -> None:
-    t.links[node, PARENT] = t.head[NODE_FREE]
-    t.head[NODE_FREE] = node
-    t.head[NODES] -= 1
+def slot_free(m: Any, width: Int, head: Any, top: Int, slot: Int) -> None:
+    """Gives back a node or a block; its first word is then the next free one."""
+    m[slot * width] = head[top + 1]
+    head[top + 1] = slot
+    head[top + 2] -= 1
 
 
 @kernel
-def block_new(t: Tree) -> Int:
-    """A block; the caller has made room."""
-    block = t.head[BLOCK_FREE]
-    if block >= 0:
-        t.head[BLOCK_FREE] = t.pool[block, 0, 0]
-    else:
-        block = t.head[BLOCK_TOP]
-        t.head[BLOCK_TOP] += 1
-    t.head[BLOCKS] += 1
-    return block
-
-
-@kernel
-def block_free(t: Tree, block: Int) -> None:
-    t.pool[block, 0, 0] = t.head[BLOCK_FREE]
-    t.head[BLOCK_FREE] = block
-    t.head[BLOCKS] -= 1
-
-
-@kernel
-def leaf_new(t: Tree, parent: Int, turn: Int) -> Int:
+def leaf_new(t: TreePointers, parent: Int, turn: Int) -> Int:
     """A leaf without items, and without bounds yet."""
-    leaf = node_new(t)
-    t.links[leaf] = 0
-    t.links[leaf, PARENT], t.links[leaf, LEFT], t.links[leaf, TURN] = parent, IS_LEAF, turn
-    t.links[leaf, BLOCK] = block_new(t)
+    leaf = slot_new(t.links, LINK_FIELDS, t.head, NODE_TOP)
+    at = leaf * LINK_FIELDS
+    for field in range(LINK_FIELDS):
+        t.links[at + field] = 0
+    t.links[at + PARENT], t.links[at + LEFT], t.links[at + TURN] = parent, IS_LEAF, turn
+    t.links[at + BLOCK] = slot_new(t.pool, t.block_width, t.head, BLOCK_TOP)
     return leaf
 
 
 @kernel
-def child_for(t: Tree, node: Int, item: I64) -> Int:
-    """The child of a node that an item belongs below."""
-    is_left = item[t.links[node, COLUMN]] <= t.links[node, VALUE]
-    return t.links[node, LEFT] if is_left else t.links[node, RIGHT]
-
-
-@kernel
-def find(t: Tree, item: I64) -> tuple[Int, Int]:
+def find(t: TreePointers, item: Any) -> tuple[Int, Int]:
     """Leaf where an item belongs, and its place in the block; NOBODY where there is none."""
     node = t.head[ROOT]
     if node < 0:
         return node, NOBODY
-    while t.links[node, LEFT] != IS_LEAF:
-        node = child_for(t, node, item)
-    block = t.links[node, BLOCK]
-    for i in range(t.links[node, COUNT]):
+    at = node * LINK_FIELDS
+    while t.links[at + LEFT] != IS_LEAF:
+        is_left = item[t.links[at + COLUMN]] <= t.links[at + VALUE]
+        node = t.links[at + (LEFT if is_left else RIGHT)]
+        at = node * LINK_FIELDS
+    block = t.links[at + BLOCK] * t.block_width
+    identity = t.head[IDENTITY]
+    for i in range(t.links[at + COUNT]):
         c = 0
-        while c < t.head[IDENTITY] and t.pool[block, c, i] == item[c]:
+        while c < identity and t.pool[block + c * BLOCK_MAX + i] == item[c]:
             c += 1
-        if c == t.head[IDENTITY]:
+        if c == identity:
             return node, i
     return node, NOBODY
 
 
 @kernel
-def clear_bounds(t: Tree, node: Int) -> None:
-    """Lets a node have the bounds of no items."""
-    for c in range(t.head[Y] + 2):
-        t.bounds[node, 0, c], t.bounds[node, 1, c] = INT64_MAX, INT64_MIN
+def is_less(y: Int, tie: Int, other_y: Int, other_tie: Int) -> bool:
+    """Whether a key comes before another."""
+    return bool(y < other_y or (y == other_y and tie < other_tie))
 
 
 @kernel
-def extend_keys(t: Tree, node: Int, low_y: Int, low_tie: Int, high_y: Int, high_tie: Int) -> None:
+def include_keys(t: TreePointers, node: Int, low_y: Int, low_tie: Int, high_y: Int, high_tie: Int) -> None:
     """Makes a node's bounds include the keys from the low one to the high one."""
-    y, b = t.head[Y], t.bounds
-    if is_less(low_y, low_tie, b[node, 0, y], b[node, 0, y + 1]):
-        b[node, 0, y], b[node, 0, y + 1] = low_y, low_tie
-    if is_less(b[node, 1, y], b[node, 1, y + 1], high_y, high_tie):
-        b[node, 1, y], b[node, 1, y + 1] = high_y, high_tie
+    low = 2 * node * t.half + t.y
+    high = low + t.half
+    if is_less(low_y, low_tie, t.bounds[low], t.bounds[low + 1]):
+        t.bounds[low], t.bounds[low + 1] = low_y, low_tie
+    if is_less(t.bounds[high], t.bounds[high + 1], high_y, high_tie):
+        t.bounds[high], t.bounds[high + 1] = high_y, high_tie
 
 
 @kernel
-def extend(t: Tree, node: Int, item: I64) -> None:
-    """Makes a node's bounds include an item."""
-    y, b = t.head[Y], t.bounds
-    for c in range(y):
-        b[node, 0, c], b[node, 1, c] = min(b[node, 0, c], item[c]), max(b[node, 1, c], item[c])
-    extend_keys(t, node, item[y], item[y + 1], item[y], item[y + 1])
-
-
-@kernel
-def bound_leaf(t: Tree, leaf: Int) -> None:
+def bound_leaf(t: TreePointers, leaf: Int) -> None:
     """Finds the bounds of a leaf from its items."""
-    clear_bounds(t, leaf)
-    y, b, pool = t.head[Y], t.bounds, t.pool
-    block, n = t.links[leaf, BLOCK], t.links[leaf, COUNT]
-    for c in range(y):
-        low, high = INT64_MAX, INT64_MIN
-        for i in range(n):
-            low, high = min(low, pool[block, c, i]), max(high, pool[block, c, i])
-        b[leaf, 0, c], b[leaf, 1, c] = low, high
+    low = 2 * leaf * t.half
+    high = low + t.half
+    block, n = t.links[leaf * LINK_FIELDS + BLOCK] * t.block_width, t.links[leaf * LINK_FIELDS + COUNT]
+    for c in range(t.half):
+        least, most = INT64_MAX, INT64_MIN
+        for i in range(n if c < t.y else 0):
+            number = t.pool[block + c * BLOCK_MAX + i]
+            least, most = min(least, number), max(most, number)
+        t.bounds[low + c], t.bounds[high + c] = least, most
+    keys = block + t.y * BLOCK_MAX
     for i in range(n):
-        extend_keys(t, leaf, pool[block, y, i], pool[block, y + 1, i], pool[block, y, i], pool[block, y + 1, i])
+        y, tie = t.pool[keys + i], t.pool[keys + BLOCK_MAX + i]
+        include_keys(t, leaf, y, tie, y, tie)
 
 
 @kernel
-def bound_node(t: Tree, node: Int) -> None:
+def bound_node(t: TreePointers, node: Int) -> None:
     """Finds the bounds of an inner node from its children's."""
-    y, b = t.head[Y], t.bounds
-    left, right = t.links[node, LEFT], t.links[node, RIGHT]
-    b[node] = b[left]
-    for c in range(y):
-        b[node, 0, c], b[node, 1, c] = min(b[node, 0, c], b[right, 0, c]), max(b[node, 1, c], b[right, 1, c])
-    extend_keys(t, node, b[right, 0, y], b[right, 0, y + 1], b[right, 1, y], b[right, 1, y + 1])
+    left, right = t.links[node * LINK_FIELDS + LEFT], t.links[node * LINK_FIELDS + RIGHT]
+    low, one, other = 2 * node * t.half, 2 * left * t.half, 2 * right * t.half
+    for c in range(t.half):
+        t.bounds[low + c], t.bounds[low + t.half + c] = t.bounds[one + c], t.bounds[one + t.half + c]
+    for c in range(t.y):
+        t.bounds[low + c] = min(t.bounds[low + c], t.bounds[other + c])
+        t.bounds[low + t.half + c] = max(t.bounds[low + t.half + c], t.bounds[other + t.half + c])
+    least, most = other + t.y, other + t.half + t.y
+    include_keys(t, node, t.bounds[least], t.bounds[least + 1], t.bounds[most], t.bounds[most + 1])
 
 
 @kernel
-def bound_greatest(t: Tree, leaf: Int) -> None:
+def bound_greatest(t: TreePointers, leaf: Int) -> None:
     """Finds the greatest key of a leaf some of whose keys have changed, and of the nodes above."""
-    y, b, pool = t.head[Y], t.bounds, t.pool
-    block = t.links[leaf, BLOCK]
+    keys = t.links[leaf * LINK_FIELDS + BLOCK] * t.block_width + t.y * BLOCK_MAX
     high_y, high_tie = INT64_MIN, INT64_MIN
-    for i in range(t.links[leaf, COUNT]):
-        if is_less(high_y, high_tie, pool[block, y, i], pool[block, y + 1, i]):
-            high_y, high_tie = pool[block, y, i], pool[block, y + 1, i]
+    for i in range(t.links[leaf * LINK_FIELDS + COUNT]):
+        if is_less(high_y, high_tie, t.pool[keys + i], t.pool[keys + BLOCK_MAX + i]):
+            high_y, high_tie = t.pool[keys + i], t.pool[keys + BLOCK_MAX + i]
+    greatest = t.half + t.y
     node = leaf
-    while node != NOBODY and (b[node, 1, y] != high_y or b[node, 1, y + 1] != high_tie):
-        b[node, 1, y], b[node, 1, y + 1] = high_y, high_tie
-        node = t.links[node, PARENT]
+    while node != NOBODY:
+        at = 2 * node * t.half + greatest
+        if t.bounds[at] == high_y and t.bounds[at + 1] == high_tie:
+            break
+        t.bounds[at], t.bounds[at + 1] = high_y, high_tie
+        node = t.links[node * LINK_FIELDS + PARENT]
         if node != NOBODY:
-            most, other = t.links[node, LEFT], t.links[node, RIGHT]
-            if is_less(b[most, 1, y], b[most, 1, y + 1], b[other, 1, y], b[other, 1, y + 1]):
-                most = other
-            high_y, high_tie = b[most, 1, y], b[most, 1, y + 1]
+            one = 2 * t.links[node * LINK_FIELDS + LEFT] * t.half + greatest
+            other = 2 * t.links[node * LINK_FIELDS + RIGHT] * t.half + greatest
+            if is_less(t.bounds[one], t.bounds[one + 1], t.bounds[other], t.bounds[other + 1]):
+                one = other
+            high_y, high_tie = t.bounds[one], t.bounds[one + 1]

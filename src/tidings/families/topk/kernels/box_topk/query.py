@@ -23,11 +23,12 @@ from tidings.families.topk.kernels.box_topk.layout import (
     LINK_FIELDS,
     NOBODY,
     RIGHT,
+    ROOT,
     Int,
     Tree,
-    Walk,
+    TreePointers,
     is_less,
-    walk_in,
+    tree_pointers,
 )
 from tidings.kernels.intrinsics import pointer
 from tidings.kernels.jit import kernel
@@ -39,9 +40,9 @@ HEAP_Y, HEAP_TIE, HEAP_ENTRY, HEAP_FIELDS = range(4)
 
 
 class Search(NamedTuple):
-    """Entries, and boxes to search them for; see `Walk`."""
+    """A tree of entries, and boxes to search it for, as pointers."""
 
-    walk: Walk
+    tree: TreePointers
     known: Any
     """Entries by number, with the same columns as in the tree."""
     boxes: Any
@@ -49,17 +50,11 @@ class Search(NamedTuple):
 
 
 @kernel
-def search_in(t: Tree, known: I64, boxes: I64, stack: I64) -> Search:
-    """A search in a tree as it is now."""
-    return Search(walk_in(t, stack), pointer(known), pointer(boxes))
-
-
-@kernel
 def may_have(s: Search, node: Int, of: Int, box: Int, flip: Int, y: Int, tie: Int, last_y: Int, last_tie: Int) -> bool:
     """Whether below a node there may be entries of a set in a box with keys from the first to the last, all flipped."""
-    w = s.walk
-    low = node * w.bounds_width
-    high = low + w.y + 2
+    w = s.tree
+    low = 2 * node * w.half
+    high = low + w.half
     near, far = (low + w.y, high + w.y) if flip == UPWARDS else (high + w.y, low + w.y)
     if is_less(last_y, last_tie, w.bounds[near] ^ flip, w.bounds[near + 1] ^ flip):
         return False
@@ -74,11 +69,11 @@ def may_have(s: Search, node: Int, of: Int, box: Int, flip: Int, y: Int, tie: In
 
 
 @kernel
-def push_children(w: Walk, node: Int, depth: Int, flip: Int) -> Int:
+def push_children(w: TreePointers, node: Int, depth: Int, flip: Int) -> Int:
     """Puts the children of an inner node on the stack, the one with the lower key on top; returns the new depth."""
     first, second = w.links[node * LINK_FIELDS + LEFT], w.links[node * LINK_FIELDS + RIGHT]
-    near = w.y if flip == UPWARDS else w.y + w.y + 2
-    a, b = first * w.bounds_width + near, second * w.bounds_width + near
+    near = w.y if flip == UPWARDS else w.half + w.y
+    a, b = 2 * first * w.half + near, 2 * second * w.half + near
     if is_less(w.bounds[b] ^ flip, w.bounds[b + 1] ^ flip, w.bounds[a] ^ flip, w.bounds[a + 1] ^ flip):
         first, second = second, first
     w.stack[depth], w.stack[depth + 1] = second, first
@@ -88,7 +83,7 @@ def push_children(w: Walk, node: Int, depth: Int, flip: Int) -> Int:
 @kernel
 def is_inside(s: Search, at: Int, i: Int, of: Int, box: Int) -> bool:
     """Whether the i-th entry of the block at a place of the pool is of a set, and in a box."""
-    w = s.walk
+    w = s.tree
     if w.pool[at + i] != of:
         return False
     for c in range(1, w.y):
@@ -101,7 +96,7 @@ def is_inside(s: Search, at: Int, i: Int, of: Int, box: Int) -> bool:
 @kernel
 def is_between(s: Search, entry: Int, box: Int, flip: Int, y: Int, tie: Int, last_y: Int, last_tie: Int) -> bool:
     """Whether an entry, of the right set, is in a box and has a key from the first to the last."""
-    width = s.walk.y + 2
+    width = s.tree.y + 2
     at = entry * width
     entry_y, entry_tie = s.known[at + width - 2] ^ flip, s.known[at + width - 1] ^ flip
     if is_less(entry_y, entry_tie, y, tie) or is_less(last_y, last_tie, entry_y, entry_tie):
@@ -121,12 +116,12 @@ def next_key(
     If there is none, that is the last key, with whoever the caller says has it. `guess` may be any entry of the set, or
     NOBODY: one with a key not far from the one looked for makes the search shorter.
     """
-    w = s.walk
+    w = s.tree
     if guess != NOBODY and is_between(s, guess, box, flip, y, tie, last_y, last_tie):
         at = guess * (w.y + 2) + w.y
         last_y, last_tie, last = s.known[at] ^ flip, s.known[at + 1] ^ flip, guess
-    w.stack[0] = w.root
-    depth = 0 if w.root == NOBODY else 1
+    w.stack[0] = w.head[ROOT]
+    depth = 0 if w.stack[0] == NOBODY else 1
     while depth:
         depth -= 1
         node = w.stack[depth]
@@ -162,12 +157,6 @@ def next_above(
         return last_y, last_tie, last
     last_y, last_tie, last = next_key(s, of, box, UPWARDS, y, tie, last_y, last_tie, last, guess)
     return last_y, last_tie, last
-
-
-@kernel
-def new_heap(k: Int) -> I64:
-    """Room for k entries."""
-    return np.empty((k, HEAP_FIELDS), np.int64)
 
 
 @kernel
@@ -219,10 +208,10 @@ def offer(heap: I64, n: Int, y: Int, tie: Int, entry: Int) -> Int:
 @kernel
 def best_of(s: Search, of: Int, box: Int, heap: I64) -> Int:
     """Fills a heap with as many of the best entries of a box as it has room for; returns how many they are."""
-    w, n = s.walk, 0
+    w, n = s.tree, 0
     last_y, last_tie = INT64_MAX, INT64_MAX
-    w.stack[0] = w.root
-    depth = 0 if w.root == NOBODY else 1
+    w.stack[0] = w.head[ROOT]
+    depth = 0 if w.stack[0] == NOBODY else 1
     while depth:
         depth -= 1
         node = w.stack[depth]
@@ -243,10 +232,10 @@ def best_of(s: Search, of: Int, box: Int, heap: I64) -> Int:
 
 
 @kernel
-def best(k: Int, entries: Tree, known: I64, of: I64, boxes: I64, starts: I64, stack: I64) -> I64:
+def best(k: Int, entries: Tree, known: I64, of: I64, boxes: I64, starts: I64) -> I64:
     """The best entries of each box, lowest key first, at starts[i]:starts[i + 1]."""
-    heap = new_heap(k)
-    s = search_in(entries, known, boxes, stack)
+    heap = np.empty((k, HEAP_FIELDS), np.int64)
+    s = Search(tree_pointers(entries), pointer(known), pointer(boxes))
     found = np.empty(k + 8 * len(of), np.int64)
     for i in range(len(of)):
         n = best_of(s, of[i], i * boxes.shape[1], heap)
