@@ -99,6 +99,7 @@ def test_trees_have_what_was_added_and_not_removed(seed: int, actions: list) -> 
         else:
             world.reload()
         world.check()
+    assert len(world.tree) == sum(points.total() for points in world.points.values())
 
 
 def test_points_come_in_order_and_the_tree_stays_low() -> None:
