@@ -9,7 +9,7 @@ import numpy as np
 from experiments.paper import Config, Rows, Say
 from experiments.topk.outcome import counters, play, uniform
 from tidings.bench.topk.replay import RangeSubscribers
-from tidings.kernels.rankings_net import NetRankings
+from tidings.families.topk.kernels.range_topk import NetRangeTopkIndex
 from tidings.model.codes import codes_of_doubles
 from tidings.workloads.topk.scene import Scene
 
@@ -38,9 +38,10 @@ def coalesced(scene: Scene) -> Scene:
 
 def _net(scene: Scene, people: RangeSubscribers) -> dict[str, int]:
     place, rows = codes_of_doubles(scene.place), np.arange(scene.rows)
-    rankings = NetRankings(scene.k)
+    rankings = NetRangeTopkIndex(scene.k)
     number = rankings.new_set()
-    rankings.fill(number, rows, place, codes_of_doubles(scene.score), rows)
+    sets, present = np.full(len(rows), number), np.ones(len(rows), np.bool_)
+    rankings.change(sets, rows, place, codes_of_doubles(scene.score), rows, present)
     row = scene.changed
     there = np.ones(len(row), np.bool_)
     _, sends = rankings.net(np.full(len(row), number), row, place[row], codes_of_doubles(scene.new_score), row, there)

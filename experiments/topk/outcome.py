@@ -10,8 +10,8 @@ import numpy as np
 from experiments.paper import Config
 from tidings.bench.topk.data import TopkData
 from tidings.bench.topk.replay import RangeSubscribers, TopkReplay, boxes_per_change, first_boxes, region_bytes, sums
-from tidings.kernels.crowds import Crowds
-from tidings.kernels.rankings import Sends
+from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
+from tidings.families.topk.kernels.range_topk import Sends
 from tidings.model.codes import Int64Array, codes_of_doubles, doubles_of_codes
 from tidings.workloads.topk.cases import UNIFORM
 from tidings.workloads.topk.scene import Scene, scene_of
@@ -43,7 +43,7 @@ def play(
     scene: Scene,
     *,
     eps: float | None = None,
-    among: Crowds | None = None,
+    among: PlaneKdTree | None = None,
     counts: Mapping[str, Count] | None = None,
     every: int = 1,
 ) -> Outcome:

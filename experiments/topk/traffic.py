@@ -13,7 +13,7 @@ from experiments.paper import Config, Rows, Say
 from experiments.topk.outcome import counters, play, uniform, wire
 from tidings.bench.topk.data import TopkData
 from tidings.bench.topk.replay import PAPER_BOX, PAPER_UNICAST, RangeSubscribers, unicast_bytes
-from tidings.kernels.crowds import Crowds
+from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
 from tidings.workloads.topk.cases import Case
 from tidings.workloads.topk.scene import scene_of
 from tidings.workloads.topk.spread import SmallSteps
@@ -57,7 +57,7 @@ def _unicast(data: TopkData, people: RangeSubscribers, every: int) -> dict[str, 
     }
 
 
-def _region(name: str, data: TopkData, among: Crowds | None, eps: float | None, every: int) -> dict[str, float]:
+def _region(name: str, data: TopkData, among: PlaneKdTree | None, eps: float | None, every: int) -> dict[str, float]:
     # Without a look at people it takes little time.
     every = 1 if among is None else every
     found = play(data.scene, eps=eps, among=among, counts={"wire": wire(data)}, every=every)

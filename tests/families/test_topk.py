@@ -6,7 +6,7 @@ import pytest
 
 from tidings.engine import Engine
 from tidings.families.topk import index
-from tidings.families.topk.labels import OrderLabels
+from tidings.families.topk.order_labels import OrderLabels
 from tidings.model.errors import SqlError
 from tidings.sql import parse_catalog
 from tidings.testing import CHECKS, Workload, check_family, run_inline, topk_workloads

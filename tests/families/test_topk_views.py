@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tidings.families.protocols import FirstRows, Pairs
 from tidings.families.spec import Form
-from tidings.families.topk import versions
+from tidings.families.topk import view_rows
 from tidings.families.topk.subscription import Space, space_of
 from tidings.families.topk.view import GONE, PLACED, TopkViews
 from tidings.model.blob import pack, unpack
@@ -49,7 +49,7 @@ Held = list[tuple[int, Any, str, str]]
 @pytest.fixture(autouse=True, scope="module")
 def rows_that_nobody_holds_are_forgotten_early() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(versions, "SWEEP_MIN", 3)
+        patch.setattr(view_rows, "SWEEP_MIN", 3)
         yield
 
 
@@ -308,7 +308,7 @@ def test_those_whose_answers_change_alike_share_one_line() -> None:
 
 def test_ties_follow_the_keys_when_labels_are_given_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each key goes between the first one and all others, so that labels run out of room."""
-    monkeypatch.setattr(versions, "SWEEP_MIN", 1000)
+    monkeypatch.setattr(view_rows, "SWEEP_MIN", 1000)
     world = World(space_for(TEXTS, "SELECT id FROM stocks ORDER BY per LIMIT 20"), 0)
     world.create()
     for count in range(80):
@@ -330,12 +330,12 @@ def test_rows_that_nobody_holds_are_forgotten() -> None:
 
     for note in range(1000):
         place([0], [note])
-    assert len(views._versions) < 10
-    assert len(views._versions.texts) < 20
+    assert len(views._rows) < 10
+    assert len(views._rows.texts) < 20
     place([*range(1, 101)], [*range(1, 101)])
-    assert len(views._versions) >= 100
+    assert len(views._rows) >= 100
     # Nothing new comes, but most of those who hold rows go.
     views.drop(slots[1:])
-    assert len(views._versions) <= 2
+    assert len(views._rows) <= 2
     views.drop(slots[:1])
-    assert len(views._versions) == 0
+    assert len(views._rows) == 0

@@ -21,3 +21,9 @@ def as_ints(values: ArrayLike) -> NDArray[np.int64]:
 def as_floats(values: ArrayLike) -> NDArray[np.float64]:
     """A flat array of doubles."""
     return as_argument(values, np.float64).reshape(-1)
+
+
+def check_lengths(*columns: NDArray[Any]) -> None:
+    """ValueError unless all columns have as many values."""
+    if len({len(column) for column in columns}) > 1:
+        raise ValueError(f"{', '.join(str(len(column)) for column in columns)} values, must be as many")

@@ -1,12 +1,10 @@
-"""Arrays of compiled structures: names of their types, pointers to them, and how they grow."""
+"""Arrays of compiled structures: names of their types, and how they grow."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from tidings.kernels.jit import kernel
@@ -22,20 +20,6 @@ Float = Any
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 ZERO, ONE = np.int64(0), np.int64(1)
 """For arguments: numba compiles a function once more for every literal that it is called with."""
-
-
-@intrinsic
-def pointer(_context: Any, array: Any) -> Any:
-    """Pointer to the first entry of an array.
-
-    Numba counts references to every array at every call, which can take longer than the function itself. Functions that
-    take pointers are free of that; the arrays stay alive as arguments of the kernel that Python called.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return context.make_array(signature.args[0])(context, builder, arguments[0]).data
-
-    return types.CPointer(array.dtype)(array), codegen
 
 
 def grow(array: NDArray[Any], size: int, fill: Any = 0) -> None:

@@ -14,11 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from tidings.kernels.arrays import I64, Int, grow
+from tidings.kernels.intrinsics import move_words
 from tidings.kernels.jit import kernel
 
 # Fields of `head`: the end of the memory in use, its length, words that a kernel lacked; then the chain of each size.
@@ -109,18 +107,6 @@ def release(memory: Any, head: Any, at: Int, words: Int) -> None:
 
 
 # --- Extents with room for 2**k entries (class k), field after field: [a0 a1 a2 a3 | b0 b1 b2 b3 | ..] ---
-
-
-@intrinsic
-def move_words(_context: Any, m: Any, target: Any, source: Any, n: Any) -> Any:
-    """Copies n words of the memory from place `source` to place `target`; they may overlap."""
-
-    def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        start, to, at, count = arguments
-        cgutils.raw_memmove(builder, builder.gep(start, [to]), builder.gep(start, [at]), count, 8)
-        return context.get_dummy_value()
-
-    return types.void(m, types.int64, types.int64, types.int64), codegen
 
 
 @kernel

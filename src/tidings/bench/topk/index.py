@@ -28,8 +28,8 @@ from tidings.bench.topk.replay import (
     sums,
     unicast_bytes,
 )
-from tidings.kernels.crowds import Crowds
-from tidings.kernels.rankings import Sends
+from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
+from tidings.families.topk.kernels.range_topk import Sends
 from tidings.model.codes import CODE_MAX, CODE_MIN, Int64Array, codes_of_doubles
 from tidings.workloads.topk.scene import Scene
 
@@ -109,7 +109,7 @@ def _played(replay: TopkReplay) -> _Rates:
 class _Tally:
     """What the first changes send, an element a change."""
 
-    def __init__(self, data: TopkData, among: Crowds | None = None) -> None:
+    def __init__(self, data: TopkData, among: PlaneKdTree | None = None) -> None:
         self._data = data
         self._replay = TopkReplay(data.scene, among=among)
 
@@ -123,7 +123,7 @@ class _Tally:
         return boxes_per_change(sends), np.diff(starts), sums(region_bytes(self._data, sends), starts)
 
 
-def _sent(data: TopkData, crowds: Crowds, people: RangeSubscribers) -> Iterator[Figure]:
+def _sent(data: TopkData, crowds: PlaneKdTree, people: RangeSubscribers) -> Iterator[Figure]:
     """Messages and bytes of one k: to boxes and to one subscription after the other."""
     heading = Heading(f"sent.k{data.scene.k}", f"sent, k = {data.scene.k}")
     figure = heading.figure

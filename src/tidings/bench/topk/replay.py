@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.bench.topk.data import TopkData
+from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
+from tidings.families.topk.kernels.range_topk import RangeTopkIndex, Sends
 from tidings.families.topk.view import PLACED
-from tidings.kernels.crowds import Crowds
 from tidings.kernels.point_index import PointIndex
-from tidings.kernels.rankings import Rankings, Sends
 from tidings.model.change import Op
 from tidings.model.codes import Int64Array, codes_of_doubles
 from tidings.model.message import MessageBatch
@@ -28,9 +28,9 @@ is 16 bytes for every second one, which is as many as can hold an object in the 
 _SIZED_MAX = 10_000
 
 
-def crowds_of(points: Int64Array) -> Crowds:
+def crowds_of(points: Int64Array) -> PlaneKdTree:
     """All points in the set that a replay's rows are in."""
-    crowds = Crowds()
+    crowds = PlaneKdTree()
     crowds.add(np.zeros(len(points), np.int64), points[:, 0], points[:, 1])
     return crowds
 
@@ -49,14 +49,15 @@ class Changed:
 class TopkReplay:
     """Rankings with a scene's rows as they are after the changes made so far."""
 
-    def __init__(self, scene: Scene, groups: int | None = None, among: Crowds | None = None) -> None:
+    def __init__(self, scene: Scene, groups: int | None = None, among: PlaneKdTree | None = None) -> None:
         """`groups`: boxes that a region is rounded up to; `among`: those who may be told, if they are to be looked at."""
         self.scene = scene
-        self.rankings = Rankings(scene.k, groups=groups)
+        self.rankings = RangeTopkIndex(scene.k, groups=groups)
         self._among = among
         self._place, self._new_score = codes_of_doubles(scene.place), codes_of_doubles(scene.new_score)
         rows = np.arange(scene.rows)
-        self.rankings.fill(self.rankings.new_set(), rows, self._place, codes_of_doubles(scene.score), rows)
+        sets, present = np.full(len(rows), self.rankings.new_set()), np.ones(len(rows), np.bool_)
+        self.rankings.change(sets, rows, self._place, codes_of_doubles(scene.score), rows, present)
         self.at = 0
         """Changes made."""
 
@@ -68,7 +69,7 @@ class TopkReplay:
         """Makes so many changes, or all that are left."""
         return self._play(count, self._among)
 
-    def _play(self, count: int, among: Crowds | None) -> Changed:
+    def _play(self, count: int, among: PlaneKdTree | None) -> Changed:
         first, stop = self.at, min(self.at + count, self.scene.changes)
         self.at = stop
         row = self.scene.changed[first:stop]
@@ -92,7 +93,7 @@ class RangeSubscribers:
         return forest
 
     @cached_property
-    def crowds(self) -> Crowds:
+    def crowds(self) -> PlaneKdTree:
         return crowds_of(self.points)
 
     @cached_property

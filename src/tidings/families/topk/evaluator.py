@@ -1,4 +1,4 @@
-"""Top-k subscriptions over shared rows: each list of first rows is brought up to date by the changes that reach it.
+"""Top-k subscriptions over shared rows: each subscription has a list of its first rows, which changes keep up to date.
 
 Subscriptions that rank a table in the same way share a `RankedTable`. There a change asks the stabbing index once whose held
 rows it concerns: a box has the ranges of a subscription and, as one more axis, the rank up to which rows matter to it.
@@ -13,8 +13,8 @@ import numpy as np
 
 from tidings.families.evaluator import Evaluator, Events, Projections, Store, Told
 from tidings.families.spec import Form
-from tidings.families.topk.kernels import rank_index, top_lists
-from tidings.families.topk.kernels.evaluate import (
+from tidings.families.topk.kernels.ranked_table import rank_index, top_lists
+from tidings.families.topk.kernels.ranked_table.evaluate import (
     DONE,
     LACKING,
     NEEDS_BLOCKS,
@@ -29,16 +29,15 @@ from tidings.families.topk.kernels.evaluate import (
     evaluate,
     mark_concerned,
 )
-from tidings.families.topk.kernels.handles import handles_of
-from tidings.families.topk.kernels.layout import (
+from tidings.families.topk.kernels.ranked_table.layout import (
     BLOCK,
     BLOCK_FREE,
     BLOCK_TOP,
     CAPACITY,
     CHANNEL_FIELDS,
+    CLASS_MIN,
     COLUMNS,
     EQUAL_COLUMNS,
-    EXTENT_MIN,
     FREE_LISTS,
     HEAD_FIELDS,
     IS_DESCENDING,
@@ -60,16 +59,17 @@ from tidings.families.topk.kernels.layout import (
     SHOWS_KEY,
     STORED,
     TABLE,
-    TOP,
     USERS,
     K,
     Ranking,
     extent_words,
+    handles_of,
     take_rows,
 )
-from tidings.families.topk.kernels.rank_index import BLOCK_JOINED
-from tidings.families.topk.kernels.top_lists import ROOM_FIRST
+from tidings.families.topk.kernels.ranked_table.rank_index import BLOCK_JOINED
+from tidings.families.topk.kernels.ranked_table.top_lists import ROOM_FIRST
 from tidings.families.topk.subscription import Space, space_of
+from tidings.kernels.extents import TOP
 from tidings.kernels.lives import Lives
 from tidings.kernels.rows import I64, NONE, U8
 from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex
@@ -137,11 +137,13 @@ class RankedTable:
             *_told_arrays(_ROOM_FIRST),
             np.full(2 * _ROOM_FIRST, NONE, np.int64),
         )
-        self._used: tuple[Any, ...] = (None,) * 6
-        self._addresses = np.empty((0, 2), np.int64)
+        self._used: tuple[Any, ...] = (None,) * 2
+        self._all_used: tuple[Any, ...] = (None,) * 5
+        self._addresses = self._all_addresses = np.empty((0, 2), np.int64)
         versions = store.current(self.table)
         self._reserve_rows(len(versions))
-        take_rows(self._sized(), store.rows, versions)
+        self._cover_versions()
+        take_rows(self._handles(), versions)
 
     @property
     def is_idle(self) -> bool:
@@ -175,15 +177,15 @@ class RankedTable:
         return plan
 
     def close_plan(self, plan: int) -> None:
-        """Its form has no subscriptions any more."""
+        """Frees a plan whose form has no subscriptions any more."""
         order = int(self._ranking.plans[plan + ORDER])
         self._ranking.orders[order + USERS] -= 1
         if self._ranking.orders[order + USERS] == 0:
-            rank_index.forget_order(self._ranking, self._store.rows, order)
+            rank_index.forget_order(self._handles(), order)
             self._orders = {columns: number for columns, number in self._orders.items() if number != order}
 
     def add(self, plan: int, space: Space, points: PointBatch, slots: I64) -> I64:
-        """Lists of new subscriptions, filled with the current rows; their numbers."""
+        """Makes lists for new subscriptions, filled with the current rows; returns their numbers."""
         homes, of = slots[points.home], np.cumsum(points.home) - 1
         ends = np.ascontiguousarray(points.coords[:, : 2 * len(space.ranges)])
         # A null channel or an empty range matches nothing: such a list has no box and no rows, ever.
@@ -197,8 +199,7 @@ class RankedTable:
         numbers = self._take_lists(len(homes))
         self._reserve_words(self._constant_words(plan, channels, len(homes)))
         top_lists.open_lists(
-            self._ranking,
-            self._store.rows,
+            self._handles(),
             plan,
             numbers,
             homes,
@@ -224,15 +225,15 @@ class RankedTable:
             np.column_stack([ends, lows, highs[of]]),
             np.full(len(of), self._ranking.plans[plan + SHOWN]),
         )
-        top_lists.name_boxes(self._ranking, self._store.rows, numbers, firsts, ids)
+        top_lists.name_boxes(self._handles(), numbers, firsts, ids)
         self._ranking.plans[plan + MEMBERS] += len(numbers)
         return numbers
 
     def remove(self, numbers: I64) -> list[int]:
-        """Forgets lists; gives the plans that nobody follows any more."""
+        """Frees lists; returns the plans that have none any more."""
         plans = np.unique(self._ranking.lists[numbers + PLAN])
-        ids = np.empty(top_lists.count_channels(self._ranking, self._store.rows, numbers), np.int64)
-        top_lists.close_lists(self._ranking, self._store.rows, numbers, ids)
+        ids = np.empty(top_lists.count_channels(self._handles(), numbers), np.int64)
+        top_lists.close_lists(self._handles(), numbers, ids)
         self._index.remove(ids)
         self._free_lists.extend((numbers // LIST_FIELDS).tolist())
         return [plan for plan in plans.tolist() if self._ranking.plans[plan + MEMBERS] == 0]
@@ -240,14 +241,16 @@ class RankedTable:
     def evaluate(
         self, events: Events, lives: Lives, projections: Projections, own: int, ranking_of: I64, list_of: I64
     ) -> Told:
-        """What the events tell subscriptions of this table and rank, which is number `own`."""
+        """Applies the events; returns what to tell the subscriptions of this ranked table, which is number `own`."""
         progress = self._work.progress
         progress[TAIL_BASE] += progress[TAILS]
         progress[:TAIL_BASE] = 0
-        self._sized()
+        self._cover_versions()
         kind, _, table, old, new, at = events
         while (
-            lacking := evaluate(self._handles(lives, projections), kind, table, old, new, at, own, ranking_of, list_of)
+            lacking := evaluate(
+                self._all_handles(lives, projections), kind, table, old, new, at, own, ranking_of, list_of
+            )
         ) != DONE:
             self._grow(lacking)
         _, count, tails, changes, *_ = progress.tolist()
@@ -261,28 +264,26 @@ class RankedTable:
             self._work = work._replace(**dict(zip(fields, _told_arrays(_ROOM_KEPT), strict=True)))
         return result
 
-    def _handles(self, lives: Lives, projections: Projections) -> I64:
-        """Addresses of all arrays the evaluation works on; these tuples are replaced when one of their arrays is."""
+    def _handles(self) -> I64:
+        """Addresses of the arrays of the ranking and of rows; these tuples are replaced when one of their arrays is."""
         rows = self._store.rows
-        used = (self._ranking, rows, self._index.boxes, self._work, lives, projections)
-        if not all(one is other for one, other in zip(used, self._used, strict=True)):
-            self._used = used
+        if self._ranking is not self._used[0] or rows is not self._used[1]:
             table = (rows.kinds[self.table], rows.keys[self.table], rows.layout[self.table])
-            self._addresses = handles_of(
-                (
-                    *self._ranking,
-                    *(rows.words, rows.text, rows.page_base),
-                    *table,
-                    *self._index.boxes,
-                    *self._work,
-                    lives,
-                    *(projections.starts, projections.column),
-                )
-            )
+            self._addresses = handles_of((*self._ranking, rows.words, rows.text, rows.page_base, *table))
+            self._used = (self._ranking, rows)
         return self._addresses
 
+    def _all_handles(self, lives: Lives, projections: Projections) -> I64:
+        """Addresses of all arrays that the evaluation works on."""
+        first = self._handles()
+        used = (first, self._index.boxes, self._work, lives, projections)
+        if not all(one is other for one, other in zip(used, self._all_used, strict=True)):
+            others = handles_of((*self._index.boxes, *self._work, lives, projections.starts, projections.column))
+            self._all_used, self._all_addresses = used, np.concatenate([first, others])
+        return self._all_addresses
+
     def _grow(self, lacking: int) -> None:
-        """Makes room where the evaluation lacked some."""
+        """Makes the arrays longer that the evaluation ran out of."""
         work, wanted = self._work, int(self._work.progress[LACKING])
         if lacking == NEEDS_ROWS:
             self._reserve_rows(1)
@@ -313,11 +314,11 @@ class RankedTable:
         blocks = np.empty((len(self._ranking.blocks), STORED + len(stored) + 1, BLOCK), np.int64)
         blocks[:, :-1] = self._ranking.blocks
         self._ranking = self._ranking._replace(blocks=blocks, stored=np.append(stored, column))
-        rank_index.store_columns(self._ranking, self._store.rows)
+        rank_index.store_columns(self._handles())
         return len(stored)
 
     def _order(self, columns: tuple[int, ...]) -> int:
-        """The order of rows for a set of equality columns."""
+        """Number of the order of rows for these equality columns, built if there is none."""
         found = self._orders.get(columns)
         if found is not None:
             return found
@@ -334,31 +335,31 @@ class RankedTable:
         orders[order + ORDER_FIELDS : order + ORDER_FIELDS + len(columns)] = columns
         versions = self._store.current(self.table)
         keys = np.empty((4, len(versions)), np.int64)
-        keys = keys[:, : rank_index.describe_rows(self._ranking, self._store.rows, order, versions, keys)]
+        keys = keys[:, : rank_index.describe_rows(self._handles(), order, versions, keys)]
         keys = keys[:, np.lexsort(keys[2::-1])]
         blocks = -(-keys.shape[1] // BLOCK_JOINED)
         room = int(extent_words(blocks))
         self._reserve_blocks(blocks)
         self._reserve_words(room)
-        rank_index.build(self._ranking, self._store.rows, order, keys, room)
+        rank_index.build(self._handles(), order, keys, room)
         return order
 
     def _fill(self, plan: int, numbers: I64) -> I64:
-        """Fills new lists; the highest rank that matters to each."""
+        """Fills new lists; returns the highest rank that matters to each."""
         highs = np.empty(len(numbers), np.int64)
         held_max = min(int(self._ranking.plans[plan + CAPACITY]), len(self._ranking.current))
-        done = top_lists.fill_lists(self._ranking, self._store.rows, numbers, 0, highs)
+        done = top_lists.fill_lists(self._handles(), numbers, 0, highs)
         while done < len(numbers):
             self._reserve_words(8 * extent_words(2 * held_max))
-            done = top_lists.fill_lists(self._ranking, self._store.rows, numbers, done, highs)
+            done = top_lists.fill_lists(self._handles(), numbers, done, highs)
         return highs
 
     def _constant_words(self, plan: int, channels: _Channels, count: int) -> int:
-        """Words that lists take at first, at most: extents are up to twice as large as what is in them."""
+        """Upper bound of the words that new lists take: extents are up to twice as large as what is in them."""
         equals = int(channels.codes.shape[1])
         texts = ((channels.spans[..., 1] - channels.spans[..., 0] + 7) >> 3).sum(axis=1)
         words = int(texts[channels.group].sum()) + len(channels.group) * (CHANNEL_FIELDS + 3 * equals)
-        words += count * (2 * int(self._ranking.plans[plan + RANGES]) + EXTENT_MIN)
+        words += count * (2 * int(self._ranking.plans[plan + RANGES]) + (1 << CLASS_MIN))
         return 2 * words + count * 2 * ROOM_FIRST
 
     def _take_lists(self, count: int) -> I64:
@@ -372,12 +373,11 @@ class RankedTable:
             self._ranking = self._ranking._replace(lists=lists)
         return numbers * LIST_FIELDS
 
-    def _sized(self) -> Ranking:
-        """The arrays, with room for all versions of rows there are."""
+    def _cover_versions(self) -> None:
+        """Makes room for all versions of rows there are."""
         versions = len(self._store.rows.alive)
         if versions > len(self._ranking.row_of):
             self._ranking = self._ranking._replace(row_of=_grown(self._ranking.row_of, versions))
-        return self._ranking
 
     def _reserve_rows(self, count: int) -> None:
         wanted = int(self._ranking.head[ROW_TOP]) + count
@@ -415,7 +415,7 @@ class TopkEvaluator(Evaluator):
         """[2, slots]: number of the ranked table, and list there; NONE for subscriptions of others."""
 
     def add(self, points: PointBatch, slots: I64, lives: Lives) -> None:
-        """Lists of subscriptions yet to be created are kept from now on, so that they are as of their creation when told."""
+        """Makes a list for each subscription, filled with the current rows and kept from now on; the CREATE event tells it."""
         if len(points) == 0:
             return
         space = space_of(Form.from_key(points.form), self.catalog)

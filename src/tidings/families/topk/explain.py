@@ -1,4 +1,4 @@
-"""What becomes of a change of ranked rows, in words."""
+"""What `tidings explain` says about a top-k subscription."""
 
 from __future__ import annotations
 

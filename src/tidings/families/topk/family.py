@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import ceil
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidings.families.optional import Evaluating, Netting, Objecting, Objection, Parametric
 from tidings.families.protocols import Family, Server, Views
 from tidings.families.spec import Form, FormSpec
-from tidings.families.topk import choice, subscription
+from tidings.families.topk import subscription
 from tidings.families.topk.explain import TopkExplanation
 from tidings.families.topk.reference import TopkReference
 from tidings.model.catalog import Catalog
@@ -19,9 +20,37 @@ if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
 
+_ROUNDED = ("dense", "sparse")
+_EPS_MIN = 0.01
+
+
+class Strategy(NamedTuple):
+    """A strategy by name, which may carry how far tiles are rounded: `dense:0.25`."""
+
+    kind: str
+    eps: float | None
+
+    def groups(self, k: int) -> int | None:
+        """Most tiles of a row that rises; None: as many as it takes."""
+        return None if self.eps is None else min(k, ceil(1 / self.eps))
+
+    @classmethod
+    def named(cls, name: str) -> Strategy | None:
+        """The strategy of a name; None if there is none."""
+        kind, colon, number = name.partition(":")
+        if not colon:
+            return cls(kind, None) if kind in TopkFamily.strategies else None
+        try:
+            eps = float(number)
+        except ValueError:
+            return None
+        return cls(kind, eps) if kind in _ROUNDED and _EPS_MIN <= eps <= 1 else None
+
+
 class TopkFamily(Family, Evaluating, Netting, Objecting, Parametric):
     name = "topk"
-    strategies = choice.NAMES
+    strategies = ("dense", "sparse", "dense:0.5", "sparse:0.5", "unicast", "relax")
+    """Those with a number stand for all from `dense:0.01` to `dense:1`."""
     reference = TopkReference()
     explanation = TopkExplanation()
 
@@ -33,7 +62,7 @@ class TopkFamily(Family, Evaluating, Netting, Objecting, Parametric):
         return subscription.objection(shape, catalog)
 
     def has_strategy(self, name: str) -> bool:
-        return choice.read(name) is not None
+        return Strategy.named(name) is not None
 
     def place(self, shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
         return subscription.place(shape, constants, catalog)
@@ -46,17 +75,15 @@ class TopkFamily(Family, Evaluating, Netting, Objecting, Parametric):
 
     def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
         # Imported here because compiled kernels take a second to import, and only servers need them.
-        if len(form.shape.ranges) > 1:
-            from tidings.families.topk.several import SeveralRangesServer
-
-            return SeveralRangesServer(subscription.space_of(form, catalog))
-        from tidings.families.topk import net, strategies
+        from tidings.families.topk import strategies
 
         space = subscription.space_of(form, catalog)
-        chosen = choice.read(strategy)
-        assert chosen is not None
+        if len(space.ranges) > 1:
+            return strategies.SeveralRangesServer(space)
         if space.is_net:
-            return net.NetServer(space)
+            return strategies.NetServer(space)
+        chosen = Strategy.named(strategy)
+        assert chosen is not None
         groups = chosen.groups(space.k)
         if chosen.kind == "sparse":
             return strategies.SparseServer(space, groups)

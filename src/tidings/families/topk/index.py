@@ -1,6 +1,6 @@
-"""What a top-k server knows: all rows of its shard, ranked, a set for every channel.
+"""What a top-k server knows: all rows of its shard in a top-k index, a set for every channel.
 
-Rankings are kept for channels without subscriptions as well: the next subscription may be on any of them.
+Channels without subscriptions are kept as well: the next subscription may be on any of them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from tidings.families.listeners import on_some_channel
 from tidings.families.protocols import Rows
-from tidings.families.topk.labels import OrderLabels
+from tidings.families.topk.kernels.range_topk import RangeTopkIndex, Sends
+from tidings.families.topk.order_labels import OrderLabels
 from tidings.families.topk.subscription import Space
-from tidings.kernels.rankings import Rankings, Sends
 from tidings.model.catalog import Column
 from tidings.model.change import TableChanges
 from tidings.model.channel import ChannelKey, channel_column, channel_columns, channel_keys, group_channels
@@ -30,8 +30,8 @@ _SWEEP_DEAD_MIN = 65_536
 ABSENT = -1
 
 
-class Kernel(Protocol):
-    """What ranks entries and says who must be told what, in the space of one range (`Rankings`) or several (`Holdings`)."""
+class TopkIndex(Protocol):
+    """What ranks entries and says who must be sent what: a `RangeTopkIndex`, or with several ranges a `BoxTopkIndex`."""
 
     def new_set(self) -> int: ...
     def change(
@@ -48,8 +48,8 @@ class Kernel(Protocol):
 
 
 @dataclass(frozen=True)
-class Step:
-    """What a batch of changes brings: sends of entries, each with the change it belongs to and the row to be sent."""
+class RowSends:
+    """What a batch of changes has to send: sends of entries, each with the change it belongs to and the row to be sent."""
 
     sends: Sends
     change: Int64Array
@@ -60,13 +60,13 @@ class Step:
     """Position in the log of each send's row."""
 
 
-class Ranked:
-    """Rows as entries of rankings; the log has their contents."""
+class RankedRows:
+    """Rows as entries of a top-k index; the log has their contents."""
 
-    def __init__(self, space: Space, kernel: Kernel | None = None) -> None:
-        """`kernel`: other than plain rankings, which are for no more than one range."""
+    def __init__(self, space: Space, index: TopkIndex | None = None) -> None:
+        """`index`: a `RangeTopkIndex` if it is None, which is for no more than one range."""
         self.space = space
-        self.rankings: Kernel = Rankings(space.k) if kernel is None else kernel
+        self.index: TopkIndex = RangeTopkIndex(space.k) if index is None else index
         looked_at = [column.name for column in (*space.equalities, *space.ranges)]
         names = dict.fromkeys([*space.payload, *looked_at])
         self.log = RowLog(pa.schema([space.table.schema.field(name) for name in names]))
@@ -81,13 +81,13 @@ class Ranked:
         self.is_filled = False
 
     def fill(self, rows: Rows) -> None:
-        """Takes in the rows that came before the server did."""
+        """Takes in the rows that were there before the server."""
         self.is_filled = True
         current = rows.rows()
         if current.num_rows:
             self._enter(current, np.ones(current.num_rows, np.bool_))
 
-    def change(self, changes: TableChanges) -> Step:
+    def change(self, changes: TableChanges) -> RowSends:
         """Applies changes; a deleted row is known by its old image."""
         # Before, not after: what is sent is yet to be read from the log.
         self._sweep()
@@ -100,11 +100,11 @@ class Ranked:
         """
         sets = np.array([self._sets.get(key, ABSENT) for key in channels], np.int64)
         at = np.flatnonzero(sets != ABSENT)
-        starts, entries = self.rankings.best(sets[at], los[at], his[at])
+        starts, entries = self.index.best(sets[at], los[at], his[at])
         return np.repeat(at, np.diff(starts)), self._row_of[entries]
 
     def first_rows(self, points: PointBatch) -> list[SnapshotBatch]:
-        """What new points start with."""
+        """The first k rows of every new point, as snapshots."""
         keys = channel_keys(points.channel, len(points))
         owner, row = self.best(keys, points.coords[:, 0::2], points.coords[:, 1::2])
         if len(owner) == 0:
@@ -117,7 +117,7 @@ class Ranked:
         return np.array([self._set(key) for key in channels], np.int64)
 
     def placed(self, points: PointBatch) -> tuple[Int64Array, Int64Array]:
-        """(sets, coordinates) of the points, but for those on no channel."""
+        """(sets, coordinates) of the points, without those on no channel."""
         reachable = points.take(on_some_channel(points))
         group, keys = group_channels(reachable.channel, len(reachable))
         return self.sets_of(keys)[group], reachable.coords
@@ -136,8 +136,8 @@ class Ranked:
         if state["rows"].num_rows:
             self._enter(state["rows"], np.ones(state["rows"].num_rows, np.bool_))
 
-    def _enter(self, rows: pa.RecordBatch, is_there: BoolArray) -> Step:
-        """Puts rows, as they are after changes, into the log and the rankings; those not there leave the rankings."""
+    def _enter(self, rows: pa.RecordBatch, is_there: BoolArray) -> RowSends:
+        """Puts rows, as they are after changes, into the log and the index; those not there leave the index."""
         first = len(self.log)
         self.log.append(rows.select(self.log.names))
         keys = self._keys(rows)
@@ -150,7 +150,7 @@ class Ranked:
         place, sets, is_present = _moves(self._before(entry, new_set), new_set)
         ties = self._ties_of(keys)
         ys = ~ys if self.space.descending else ys
-        sends, of, of_set = self._tell(sets, entry[place], xs[place], ys[place], ties[place], is_present)
+        sends, of, of_set = self._send(sets, entry[place], xs[place], ys[place], ties[place], is_present)
         change = place[of]
         row = self._rows_at(entry, first, sends.entry, change)
         self._set_of[entry], self._row_of[entry] = new_set, first + np.arange(len(entry))
@@ -158,9 +158,9 @@ class Ranked:
         for key, is_last_there in dict(zip(keys, is_there.tolist(), strict=True)).items():
             if not is_last_there:
                 self._free.append(self._entries.pop(key))
-        return Step(sends, change, of_set, row)
+        return RowSends(sends, change, of_set, row)
 
-    def _tell(
+    def _send(
         self,
         sets: Int64Array,
         entries: Int64Array,
@@ -169,8 +169,8 @@ class Ranked:
         ties: Int64Array,
         is_present: BoolArray,
     ) -> tuple[Sends, Int64Array, Int64Array]:
-        """Makes changes of entries: what there is to send, and for each send the place of its change, and the set."""
-        sends = self.rankings.change(sets, entries, xs, ys, ties, is_present)
+        """Changes entries of the index; what there is to send, and for each send the place of its change, and the set."""
+        sends = self.index.change(sets, entries, xs, ys, ties, is_present)
         of = np.repeat(np.arange(len(sets)), np.diff(sends.send_starts))
         return sends, of, sets[of]
 
@@ -219,7 +219,7 @@ class Ranked:
             return ABSENT
         number = self._sets.get(channel)
         if number is None:
-            number = self._sets[channel] = self.rankings.new_set()
+            number = self._sets[channel] = self.index.new_set()
             assert number == len(self._sets) - 1
         return number
 
@@ -257,7 +257,7 @@ class Ranked:
         if self._ties.add(keys):
             ranked = [(key, number) for key, number in self._entries.items() if self._set_of[number] != ABSENT]
             numbers = np.array([number for _, number in ranked], np.int64)
-            self.rankings.retie(self._set_of[numbers], numbers, self._ties.of(key for key, _ in ranked))
+            self.index.retie(self._set_of[numbers], numbers, self._ties.of(key for key, _ in ranked))
         return self._ties.of(keys)
 
 

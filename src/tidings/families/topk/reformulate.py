@@ -1,4 +1,4 @@
-"""Sends of the rankings become messages: a row, and the tiles of the plane where it now matters.
+"""Sends of a top-k index become messages: a row, and the tiles of the plane where it now matters.
 
 r |      :::::            Everyone whose range holds the row and fewer than k better ones lies in a staircase with
   |   ::::::::            its corner at (x, x): at most k tiles. When a row falls, each row that takes its place
@@ -19,32 +19,32 @@ from tidings.model.message import MessageBatch
 from tidings.model.region import Regions, TagArray
 
 if TYPE_CHECKING:
-    from tidings.families.topk.index import Ranked, Step
+    from tidings.families.topk.index import RankedRows, RowSends
 
 
-def messages_of(space: Space, ranked: Ranked, seq: Int64Array, step: Step, regions: Regions) -> MessageBatch:
+def messages_of(space: Space, ranked: RankedRows, seq: Int64Array, batch: RowSends, regions: Regions) -> MessageBatch:
     """Messages in the order in which views must apply them; `seq` is that of each change."""
-    rows = ranked.log.take(step.row).select(list(space.payload))
-    return MessageBatch(space.key, seq[step.change], ranked.channels(step.set), regions, rows)
+    rows = ranked.log.take(batch.row).select(list(space.payload))
+    return MessageBatch(space.key, seq[batch.change], ranked.channels(batch.set), regions, rows)
 
 
-def tiles_of(step: Step) -> Regions:
+def tiles_of(batch: RowSends) -> Regions:
     """Where each send matters, and nowhere else."""
-    sends = step.sends
-    return Regions(sends.box_lo, sends.box_hi, np.repeat(_tags_of(step), np.diff(sends.box_starts)), sends.box_starts)
+    sends = batch.sends
+    return Regions(sends.box_lo, sends.box_hi, np.repeat(_tags_of(batch), np.diff(sends.box_starts)), sends.box_starts)
 
 
-def quadrants_of(space: Space, ranked: Ranked, step: Step) -> Regions:
+def quadrants_of(space: Space, ranked: RankedRows, batch: RowSends) -> Regions:
     """All ranges that hold the row sent."""
-    sends = step.sends
-    count = len(step.row)
+    sends = batch.sends
+    count = len(batch.row)
     lo, hi = np.full((count, 2), CODE_MIN), np.full((count, 2), CODE_MAX)
     if space.range is not None:
-        codes, _ = codes_of(space.range.type, ranked.log.take(step.row).column(space.range.name))
+        codes, _ = codes_of(space.range.type, ranked.log.take(batch.row).column(space.range.name))
         # A row that has gone may be at another place by now; the tiles it is sent to all begin at its old one.
         lo[:, 1] = hi[:, 0] = np.where(sends.is_gone, sends.hi_min[sends.box_starts[:-1]], codes)
-    return Regions(lo, hi, _tags_of(step), np.arange(count + 1))
+    return Regions(lo, hi, _tags_of(batch), np.arange(count + 1))
 
 
-def _tags_of(step: Step) -> TagArray:
-    return np.where(step.sends.is_gone, GONE, PLACED).astype(np.uint8)
+def _tags_of(batch: RowSends) -> TagArray:
+    return np.where(batch.sends.is_gone, GONE, PLACED).astype(np.uint8)

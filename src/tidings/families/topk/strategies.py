@@ -4,6 +4,9 @@
 to tiles with somebody in them, fewer and smaller ones. `dense:EPS` and `sparse:EPS` make do with about 1 / EPS tiles where
 there would be k, and reach some who have no use for the row. `unicast` finds the points in the dense tiles and sends to
 each; `relax` sends a row to everyone whose range holds it.
+
+Forms that want only the net effect of each micro-batch, and those with several ranges, are served in one way each, whatever
+the strategy.
 """
 
 from __future__ import annotations
@@ -18,13 +21,15 @@ from tidings.families.listeners import Listeners
 from tidings.families.optional import Remembering
 from tidings.families.protocols import Created, Memory, Rows, Server
 from tidings.families.targets import IndexedTargets
-from tidings.families.topk.index import Ranked, Step
+from tidings.families.topk.index import RankedRows, RowSends
+from tidings.families.topk.kernels.box_topk import BoxTopkIndex
+from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
+from tidings.families.topk.kernels.range_topk import NetRangeTopkIndex, RangeTopkIndex, Sends
 from tidings.families.topk.reformulate import messages_of, quadrants_of, tiles_of
 from tidings.families.topk.subscription import DIMS, Space
-from tidings.kernels.crowds import Crowds
-from tidings.kernels.rankings import Rankings, Sends
-from tidings.model.change import TableChanges
-from tidings.model.channel import channel_keys
+from tidings.model.change import SEQ_MAX, TableChanges
+from tidings.model.channel import channel_keys, group_channels
+from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
@@ -35,26 +40,26 @@ class DenseServer(Server, Remembering):
 
     memory = Memory.CHANGES
     at_a_time = 8_192
-    """Changes; their messages are several times as many, and larger arrays than those are slow to get memory for."""
+    """Changes handled at a time; their messages are several times as many, and memory for larger arrays is slow to get."""
 
-    def __init__(self, space: Space, ranked: Ranked | None = None) -> None:
+    def __init__(self, space: Space, ranked: RankedRows | None = None) -> None:
         self.space = space
-        self.ranked = Ranked(space) if ranked is None else ranked
+        self.ranked = RankedRows(space) if ranked is None else ranked
         self._listeners = Listeners()
 
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
         for start in range(0, len(changes), self.at_a_time):
             part = changes.slice(start, min(len(changes), start + self.at_a_time))
-            step = self.ranked.change(part)
-            if len(step.change) == 0:
+            batch = self.ranked.change(part)
+            if len(batch.change) == 0:
                 continue
-            messages = messages_of(self.space, self.ranked, part.seq, step, self._regions(step))
+            messages = messages_of(self.space, self.ranked, part.seq, batch, self._regions(batch))
             heard = self._listeners.hear(messages.channel, len(messages))
             if heard.any():
                 yield messages.take(np.flatnonzero(heard))
 
-    def _regions(self, step: Step) -> Regions:
-        return tiles_of(step)
+    def _regions(self, batch: RowSends) -> Regions:
+        return tiles_of(batch)
 
     def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
         if not self.ranked.is_filled:
@@ -77,29 +82,29 @@ class RoundedServer(DenseServer):
     """No more tiles than there are groups, where there would be k: some are larger than they need to be."""
 
     def __init__(self, space: Space, groups: int) -> None:
-        super().__init__(space, Ranked(space, Rankings(space.k, groups)))
+        super().__init__(space, RankedRows(space, RangeTopkIndex(space.k, groups)))
 
 
 class SparseServer(DenseServer):
     """Tiles drawn around the points in them; none where nobody is."""
 
     def __init__(self, space: Space, groups: int | None = None) -> None:
-        self._among = _Among(space.k, groups)
-        super().__init__(space, Ranked(space, self._among))
+        self._index = _SparseIndex(space.k, groups)
+        super().__init__(space, RankedRows(space, self._index))
 
     def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
         created = super().create(points, tables, wants_snapshots=wants_snapshots)
         sets, coords = self.ranked.placed(points)
-        self._among.points.add(sets, coords[:, 0], coords[:, 1])
+        self._index.points.add(sets, coords[:, 0], coords[:, 1])
         return created
 
     def drop(self, points: PointBatch) -> None:
         super().drop(points)
         sets, coords = self.ranked.placed(points)
-        self._among.points.remove(sets, coords[:, 0], coords[:, 1])
+        self._index.points.remove(sets, coords[:, 0], coords[:, 1])
 
     def dump(self) -> Any:
-        points = self._among.points.dump()
+        points = self._index.points.dump()
         channel = self.ranked.channels(points.pop("set"))
         return {"dense": super().dump(), "channel": list(channel), "points": points}
 
@@ -107,15 +112,15 @@ class SparseServer(DenseServer):
         super().load(state["dense"])
         count = len(state["points"]["lo"])
         sets = self.ranked.sets_of(channel_keys(state["channel"], count))
-        self._among.points.load({"set": sets, **state["points"]})
+        self._index.points.load({"set": sets, **state["points"]})
 
 
-class _Among(Rankings):
-    """Rankings that tell only the points there are."""
+class _SparseIndex(RangeTopkIndex):
+    """A range top-k index that sends only to the points there are."""
 
     def __init__(self, k: int, groups: int | None) -> None:
         super().__init__(k, groups)
-        self.points = Crowds()
+        self.points = PlaneKdTree()
 
     def change(
         self,
@@ -125,7 +130,7 @@ class _Among(Rankings):
         ys: ArrayLike,
         ties: ArrayLike,
         is_present: ArrayLike,
-        among: Crowds | None = None,
+        among: PlaneKdTree | None = None,
     ) -> Sends:
         return super().change(sets, entries, xs, ys, ties, is_present, self.points)
 
@@ -162,5 +167,81 @@ class UnicastServer(DenseServer):
 class RelaxServer(DenseServer):
     """Every row that is sent goes to all whose ranges hold it; views let go what they have no use for."""
 
-    def _regions(self, step: Step) -> Regions:
-        return quadrants_of(self.space, self.ranked, step)
+    def _regions(self, batch: RowSends) -> Regions:
+        return quadrants_of(self.space, self.ranked, batch)
+
+
+class _NetRows(RankedRows):
+    """Rows of an index that is given a whole batch at once."""
+
+    def __init__(self, space: Space) -> None:
+        self._net = NetRangeTopkIndex(space.k)
+        super().__init__(space, self._net)
+
+    def _send(
+        self,
+        sets: Int64Array,
+        entries: Int64Array,
+        xs: Int64Array,
+        ys: Int64Array,
+        ties: Int64Array,
+        is_present: BoolArray,
+    ) -> tuple[Sends, Int64Array, Int64Array]:
+        of_set, sends = self._net.net(sets, entries, xs, ys, ties, is_present)
+        return sends, np.full(len(sends.entry), len(sets) - 1), of_set
+
+
+class NetServer(DenseServer):
+    """As few tiles as the net effect of a batch needs.
+
+    A row that changes ten times is sent once, a row that overtakes another and falls back not at all. What is sent carries
+    the seq of the last change, after which all views are what their queries say.
+    """
+
+    at_a_time = SEQ_MAX
+
+    def __init__(self, space: Space) -> None:
+        super().__init__(space, _NetRows(space))
+
+
+class SeveralRangesServer(Server, Remembering):
+    """For ranges of several columns: a message for the changed row, one for those who lose it, one for each row in its place.
+
+    With one range, the rows beside a row tell where it matters; with several there are no such neighbours. So a change is
+    looked up among the points: those whose ranges hold the row, old or new, where it is no worse than their k-th. Messages
+    go to a few boxes around these. Others in the boxes get the row as well, for their ranges hold it too, and let it go.
+    """
+
+    memory = Memory.CHANGES
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.index = BoxTopkIndex(space.k, len(space.ranges))
+        self.ranked = RankedRows(space, self.index)
+
+    def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
+        batch = self.ranked.change(changes)
+        if len(batch.change) == 0:
+            return []
+        return [messages_of(self.space, self.ranked, changes.seq, batch, tiles_of(batch))]
+
+    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+        if not self.ranked.is_filled:
+            self.ranked.fill(tables[self.space.table.name])
+        self.index.add(*self.ranked.placed(points))
+        return Created(points, self.ranked.first_rows(points) if wants_snapshots else [])
+
+    def drop(self, points: PointBatch) -> None:
+        self.index.remove(*self.ranked.placed(points))
+
+    def dump(self) -> Any:
+        sets, coords, copies = self.index.points()
+        channel = list(self.ranked.channels(sets))
+        return {"ranked": self.ranked.dump(), "channel": channel, "coords": coords, "copies": copies}
+
+    def load(self, state: Any) -> None:
+        self.ranked.load(state["ranked"])
+        copies = state["copies"]
+        group, keys = group_channels(state["channel"], len(copies))
+        sets = self.ranked.sets_of(keys)[group]
+        self.index.add(np.repeat(sets, copies), np.repeat(state["coords"], copies, axis=0))

@@ -1,8 +1,8 @@
 """Top-k views: the rows a subscription holds, in order, and what changes in them.
 
 A message says that a row is now so, or gone. A view that holds it overwrites or removes it; one that does not takes it in
-and lets its last row go. A subscription on several channels holds k rows of each, and shows the first k of all. Views are
-shortlists of numbers of rows; those whose answers change in the same way share one line.
+and lets its last row go. A subscription on several channels holds k rows of each, and shows the first k of all. A view is a
+list of numbers of rows; views whose answers change in the same way share one line.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from tidings.families.optional import RememberingViews
 from tidings.families.protocols import FirstRows, Pairs, Told
+from tidings.families.topk.kernels.view_lists import NONE, Differences, ViewLists
 from tidings.families.topk.subscription import Space
-from tidings.families.topk.versions import Versions
-from tidings.kernels.shortlists import NONE, Differences, Shortlists
+from tidings.families.topk.view_rows import ViewRows
 from tidings.model.channel import ChannelKey, channel_column, group_channels
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch
@@ -28,13 +28,15 @@ PLACED, GONE = 1, 2
 
 
 class TopkViews(RememberingViews):
+    """The views of one form."""
+
     def __init__(self, space: Space) -> None:
         self._space = space
         self._clear()
 
     def _clear(self) -> None:
-        self._lists = Shortlists(self._space.k)
-        self._versions = Versions(self._space, self._lists)
+        self._lists = ViewLists(self._space.k)
+        self._rows = ViewRows(self._space, self._lists)
         self._list = np.empty(0, np.int32)
         """Slot -> list."""
         self._slot = np.empty(0, np.int32)
@@ -55,49 +57,49 @@ class TopkViews(RememberingViews):
 
     def drop(self, slots: Int64Array) -> None:
         self._lists.close(self._list[slots])
-        self._versions.sweep()
+        self._rows.sweep()
         if not len(self._lists):
             self._clear()
 
     def snapshots(self, first: FirstRows) -> list[str]:
-        """Views that hold rows already, as after a gap, start anew."""
+        """Replaces whatever the views hold by their first rows."""
         homes = self._list[first.slot].astype(np.int64)
-        versions = np.empty(0, np.int64) if first.rows is None else self._number_first(first, first.rows)
+        numbers = np.empty(0, np.int64) if first.rows is None else self._number_first(first, first.rows)
         if self._space.has_several_channels:
             _, members = self._lists.members(homes)
-            place = versions if first.rows is None else self._places(homes, first, first.rows)
+            place = numbers if first.rows is None else self._places(homes, first, first.rows)
             starts = np.searchsorted(np.sort(place), np.arange(len(members) + 1))
-            self._lists.fill(members, starts, versions[np.argsort(place, kind="stable")])
+            self._lists.fill(members, starts, numbers[np.argsort(place, kind="stable")])
         else:
-            self._lists.fill(homes, first.starts, versions)
+            self._lists.fill(homes, first.starts, numbers)
         starts, shown = self._lists.shown(homes)
-        texts = [self._versions.texts[version] for version in shown.tolist()]
-        self._versions.sweep()
+        texts = [self._rows.texts[number] for number in shown.tolist()]
+        self._rows.sweep()
         return FirstRows(first.slot, first.seq, starts, None).tails(texts)
 
     def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
-        """Deliveries come in the order of their messages; what counts is the answer before and after each seq."""
+        """Applies deliveries in the order of their messages; compares each answer before and after all messages of a seq."""
         is_next = np.diff(pairs.message, prepend=NONE) != 0
         reached, send = pairs.message[is_next], np.cumsum(is_next) - 1
         is_gone = (pairs.tags & GONE) != 0
         rows = messages.payload.take(pa.array(reached))
-        keys = self._versions.keys(rows)
-        ties = self._versions.ties(keys)
+        keys = self._rows.keys(rows)
+        ties = self._rows.ties(keys)
         is_placed = np.zeros(len(reached), np.bool_)
         is_placed[send[~is_gone]] = True
         placed = np.flatnonzero(is_placed)
-        version = np.full(len(reached), NONE, np.int64)
-        version[placed] = self._versions.number(
+        number = np.full(len(reached), NONE, np.int64)
+        number[placed] = self._rows.number(
             rows.take(pa.array(placed)), [keys[at] for at in placed.tolist()], ties[placed]
         )
-        found = self._lists.apply(self._list[pairs.slot], send, is_gone, messages.seq[reached], version, ties)
+        found = self._lists.apply(self._list[pairs.slot], send, is_gone, messages.seq[reached], number, ties)
         tails = self._tails(found)
-        self._versions.sweep()
+        self._rows.sweep()
         return Told(found.batch[found.kind], self._slot[found.home].astype(np.int64), found.kind, tails)
 
     def _tails(self, found: Differences) -> list[str]:
         """The line's tail of each kind of difference."""
-        texts = self._versions.texts
+        texts = self._rows.texts
         changes = [
             insert_change(texts[new])
             if old == NONE
@@ -110,7 +112,7 @@ class TopkViews(RememberingViews):
         return [change_tail(seq, ", ".join(changes[start:stop])) for seq, (start, stop) in parts]
 
     def _number_first(self, first: FirstRows, rows: pa.RecordBatch) -> Int64Array:
-        """Numbers of first rows. A row is the same for all who come after the same seq: it is read once for them."""
+        """Numbers of first rows. Views created after the same seq get the same row, which is read once."""
         names = self._space.table.key
         group, _ = group_channels([rows.column(name) for name in names], rows.num_rows)
         _, moment = np.unique(first.seq, return_inverse=True)
@@ -120,9 +122,9 @@ class TopkViews(RememberingViews):
         example = np.empty(len(encoded.dictionary), np.int64)
         example[number] = np.arange(len(number))
         chosen = rows.take(pa.array(example))
-        keys = self._versions.keys(chosen)
-        versions: Int64Array = self._versions.number(chosen, keys, self._versions.ties(keys))[number]
-        return versions
+        keys = self._rows.keys(chosen)
+        numbers: Int64Array = self._rows.number(chosen, keys, self._rows.ties(keys))[number]
+        return numbers
 
     def _places(self, homes: Int64Array, first: FirstRows, rows: pa.RecordBatch) -> Int64Array:
         """With IN: the place of each first row's list, that of its subscription on its channel, among all lists of these."""
@@ -141,17 +143,17 @@ class TopkViews(RememberingViews):
 
     def dump(self, slots: Int64Array) -> Any:
         starts, held = self._lists.read(self._list[slots])
-        is_used = np.zeros(len(self._versions.texts), np.bool_)
+        is_used = np.zeros(len(self._rows.texts), np.bool_)
         is_used[held] = True
         return {
             "sizes": np.diff(starts).astype(np.int32),
             "held": (np.cumsum(is_used, dtype=np.int32) - 1)[held],
-            "versions": self._versions.dump(np.flatnonzero(is_used)),
+            "versions": self._rows.dump(np.flatnonzero(is_used)),
         }
 
     def load(self, slots: Int64Array, state: Any) -> None:
-        versions = self._versions.load(state["versions"])[state["held"]]
-        self._lists.fill(self._list[slots], np.append(0, np.cumsum(state["sizes"])), versions)
+        numbers = self._rows.load(state["versions"])[state["held"]]
+        self._lists.fill(self._list[slots], np.append(0, np.cumsum(state["sizes"])), numbers)
 
 
 def _covering(values: Any, places: Int64Array) -> Any:

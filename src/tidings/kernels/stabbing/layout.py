@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidings.kernels import extents
-from tidings.kernels.arrays import pointer
 from tidings.kernels.extents import EXTENT_FIELDS, NOWHERE
+from tidings.kernels.intrinsics import pointer
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, U8, Int, mix
 

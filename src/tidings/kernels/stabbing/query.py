@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numba import carray
 
-from tidings.kernels.arrays import pointer
-from tidings.kernels.crowds_arrays import lowest_bit
 from tidings.kernels.extents import NOWHERE
+from tidings.kernels.intrinsics import lowest_bit, pointer
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, U8, Int, compare_texts
 from tidings.kernels.stabbing.layout import (

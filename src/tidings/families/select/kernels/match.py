@@ -23,7 +23,7 @@ from tidings.families.select.kernels.table import (
     table_rows,
     text_span,
 )
-from tidings.kernels.arrays import pointer
+from tidings.kernels.intrinsics import pointer
 from tidings.kernels.jit import kernel
 from tidings.kernels.lives import MARK, PROJECTION, SINCE, UNTIL, Lives
 from tidings.kernels.rows import COLUMNS, FIRST_PAGE, I64, NONE, PAGE, PAGE_BITS, U8, Int, Rows, hash_bytes

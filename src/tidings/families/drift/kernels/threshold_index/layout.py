@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidings.kernels import extents
-from tidings.kernels.arrays import F64, I64, INT64_MAX, INT64_MIN, ZERO, Float, Int, pointer
+from tidings.kernels.arrays import F64, I64, INT64_MAX, INT64_MIN, ZERO, Float, Int
 from tidings.kernels.extents import EXTENT_FIELDS, allocate, class_for, copy_span, release
+from tidings.kernels.intrinsics import pointer
 from tidings.kernels.jit import kernel
 
 LABEL_MIN: Int = np.int64(INT64_MIN)

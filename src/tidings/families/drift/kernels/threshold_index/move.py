@@ -79,8 +79,9 @@ from tidings.families.drift.kernels.threshold_index.runs import (
     set_wide,
     start_runs,
 )
-from tidings.kernels.arrays import F64, I64, ZERO, Float, Int, pointer
+from tidings.kernels.arrays import F64, I64, ZERO, Float, Int
 from tidings.kernels.extents import copy_span
+from tidings.kernels.intrinsics import pointer
 from tidings.kernels.jit import kernel
 
 NOTHING, WIDE, PART = 0, 1, 2
