@@ -1,10 +1,10 @@
-"""The select family: rows that satisfy a conjunction of ranges and equalities."""
+"""The select family: rows of one table that satisfy a condition."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.families.optional import Evaluating
+from tidings.families.optional import Disjunctive, Evaluating
 from tidings.families.protocols import Family, Server, Views
 from tidings.families.select import subscription
 from tidings.families.select.bulky_view import BulkyViews
@@ -29,7 +29,7 @@ _SERVERS: dict[str, type[WholeServer]] = {
 }
 
 
-class SelectFamily(Family, Evaluating):
+class SelectFamily(Family, Disjunctive, Evaluating):
     name = "select"
     strategies = tuple(_SERVERS)
     reference = SelectReference()
@@ -55,8 +55,14 @@ class SelectFamily(Family, Evaluating):
         space = subscription.space_of(form, catalog)
         return BulkyViews(space) if space.bulky else SelectViews(space)
 
+    def serves_disjuncts(self, shape: Shape) -> bool:
+        return True
+
     def evaluates(self, form: Form) -> bool:
         return True
+
+    def needs_shared_rows(self, form: Form) -> bool:
+        return bool(form.shape.nulls) or subscription.is_disjunct(form)
 
     def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
         from tidings.families.select.evaluator import SelectEvaluator

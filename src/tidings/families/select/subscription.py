@@ -3,6 +3,8 @@
 A form with range columns a, b has the space (lo a, hi a, lo b, hi b). A query with IN lies on several channels. Two kinds
 of forms need more than the point to decide a delivery, and say so in `details`: those with text ranges (codes of text are
 lossy) and those with IN (a row may move between two channels of one subscription).
+
+A query of several disjuncts lies where each of them does, in forms that also name the columns of all the others.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ from tidings.sql.shape import Shape
 _new = tuple.__new__  # half the time of calling Placement
 
 SEVERAL_CHANNELS = "in"
+DISJUNCT = "or"
+"""Begins the variant of a disjunct's form; behind it are all columns that the query compares, as JSON."""
 CHANNELS_MAX = 1_000
 
 
@@ -42,6 +46,9 @@ class Space:
     ranges: tuple[Column, ...]
     projection: tuple[str, ...]
     has_several_channels: bool
+    nulls: tuple[Column, ...] = ()
+    compared: tuple[str, ...] = ()
+    """Of a disjunct: columns that any disjunct of the query compares."""
 
     @property
     def dims(self) -> int:
@@ -119,7 +126,13 @@ def space_of(form: Form, catalog: Catalog) -> Space:
         tuple(table.column(ref.column) for ref in shape.ranges),
         shown,
         form.variant == SEVERAL_CHANNELS,
+        tuple(table.column(ref.column) for ref in shape.nulls),
+        tuple(msgspec.json.decode(form.variant.removeprefix(DISJUNCT))) if is_disjunct(form) else (),
     )
+
+
+def is_disjunct(form: Form) -> bool:
+    return form.variant.startswith(DISJUNCT)
 
 
 def spec_of(form: Form, catalog: Catalog) -> FormSpec:
@@ -130,25 +143,50 @@ def spec_of(form: Form, catalog: Catalog) -> FormSpec:
 
 
 def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
-    """The form, channels and point of a query."""
-    equalities, intervals, _ = constants
-    form, space = _form(shape, "" if constants.is_single else SEVERAL_CHANNELS, catalog)
+    """The form, channels and point of a query, for each of its disjuncts."""
+    if shape.disjuncts:
+        return _place_disjuncts(shape, constants, catalog)
+    return _place(shape, constants, "" if constants.is_single else SEVERAL_CHANNELS, catalog)
+
+
+def _place(shape: Shape, constants: Constants, variant: str, catalog: Catalog) -> Placement:
+    equalities, intervals, *_ = constants
+    form, space = _form(shape, variant, catalog)
     channels: tuple[ChannelKey, ...]
-    if space.has_several_channels:
-        channels = _several_channels(space, equalities)
-    else:
+    if constants.is_single:
         columns = space.equalities
         channels = (tuple([channel_component(columns[i].type, value) for i, (value,) in enumerate(equalities)]),)
+    else:
+        channels = _several_channels(space, equalities)
     coords = tuple([end for interval in intervals for end in interval[:2]])
     details = _details(space, intervals, channels) if space.needs_details else b""
-    return _new(Placement, (form.key, channels, coords, details))
+    return _new(Placement, (form.key, channels, coords, details, ()))
 
 
-def _several_channels(space: Space, equalities: tuple[tuple[Any, ...], ...]) -> tuple[ChannelKey, ...]:
-    count = prod([len(values) for values in equalities])
+def _place_disjuncts(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
+    count = sum(prod([len(values) for values in disjunct.equalities]) for disjunct in constants.disjuncts)
+    _check_channels(count)
+    variant = _variant(shape)
+    first, *others = [
+        _place(one, own, variant, catalog) for one, own in zip(shape.disjuncts, constants.disjuncts, strict=True)
+    ]
+    return first._replace(others=tuple(others))
+
+
+@lru_cache(maxsize=4096)
+def _variant(shape: Shape) -> str:
+    compared = {ref.column for one in shape.disjuncts for ref in (*one.equalities, *one.ranges, *one.nulls)}
+    return DISJUNCT + msgspec.json.encode(sorted(compared)).decode()
+
+
+def _check_channels(count: int) -> None:
     if count > CHANNELS_MAX:
         hint = f"at most {CHANNELS_MAX:,} combinations are possible; split the subscription"
         raise SqlError(f"the IN lists combine to {count:,} channels", construct="IN", hint=hint)
+
+
+def _several_channels(space: Space, equalities: tuple[tuple[Any, ...], ...]) -> tuple[ChannelKey, ...]:
+    _check_channels(prod([len(values) for values in equalities]))
     components = [
         [channel_component(column.type, value) for value in values]
         for column, values in zip(space.equalities, equalities, strict=True)
@@ -162,7 +200,9 @@ def _details(space: Space, intervals: tuple[Interval, ...], channels: tuple[Chan
         for column, interval in zip(space.ranges, intervals, strict=True)
     ]
     pairs = [(interval.lo_code, interval.hi_code) for interval in intervals]
-    return msgspec.msgpack.encode(Details(pairs, texts, frozenset(channels)), order="deterministic")
+    # Only where the form may have several: each point carries them all.
+    known = frozenset(channels if space.has_several_channels else channels[:1])
+    return msgspec.msgpack.encode(Details(pairs, texts, known), order="deterministic")
 
 
 @lru_cache(maxsize=4096)

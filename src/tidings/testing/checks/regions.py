@@ -81,6 +81,7 @@ class _Altered(Recomputation):
 
 
 def check_regions(case: Case) -> None:
+    case = case.by_messages()
     altered = _Altered(case)
     walk(case.workload, altered)
     for strategy in case.family.strategies:
