@@ -26,8 +26,8 @@ stocks reviews s symbol sector per lots active listed traded logo market moved m
 SILENCE = ["moved(per) >= 1", "silent_for(lots) >= 5", "silent_for(traded) >=", "INTERVAL '1 hour'", "INTERVAL 2 DAY"]
 BOOLEANS = (
     """
-lots = 1|sector = 'a'|per > 1.5|active|listed <> '2024-01-01'|sector LIKE 'a%'|sector NOT LIKE 'b'|lots NOT IN (1, 3)|lots IS NULL
-per IS NOT NULL|risk NOT BETWEEN 1 AND 2|5 != rank|lots IN (1, NULL)|sector LIKE 'a_'|moved(price) >= 1|lots IS 5
+lots = 1|sector = 'a'|per > 1.5|active|listed <> '2024-01-01'|sector LIKE 'a%'|sector NOT LIKE 'b'|lots NOT IN (1, 3)
+lots IS NULL|per IS NOT NULL|risk NOT BETWEEN 1 AND 2|5 != rank|lots IN (1, NULL)|sector LIKE 'a_'|moved(price) >= 1|lots IS 5
 """.strip()
     .replace("\n", "|")
     .split("|")

@@ -131,7 +131,8 @@ class Door:
         else:
             after = latest
         is_home = True
-        for form, channels, coords, details, _ in (placement, *placement.others):
+        others = placement[4]
+        for form, channels, coords, details, _ in (placement, *others) if others else (placement,):
             gathered = self._gathered.get(form)
             if gathered is None:
                 gathered = self._gathered[form] = []

@@ -80,7 +80,7 @@ class Space:
         """
         looked_at = {*self.table.key, *(column.name for column in (*self.equalities, *self.ranges))}
         needed = {*self.table.key, *(column.name for column in self.ranges)}
-        if self.needs_details or not needed <= set(self.projection):
+        if self.needs_details or self.nulls or self.compared or not needed <= set(self.projection):
             return ()
         types = (ColumnType.TEXT, ColumnType.BINARY)
         return tuple(
@@ -146,14 +146,15 @@ def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
     """The form, channels and point of a query, for each of its disjuncts."""
     if shape.disjuncts:
         return _place_disjuncts(shape, constants, catalog)
-    return _place(shape, constants, "" if constants.is_single else SEVERAL_CHANNELS, catalog)
+    is_single = constants.is_single
+    return _place(shape, constants, is_single, "" if is_single else SEVERAL_CHANNELS, catalog)
 
 
-def _place(shape: Shape, constants: Constants, variant: str, catalog: Catalog) -> Placement:
-    equalities, intervals, *_ = constants
+def _place(shape: Shape, constants: Constants, is_single: bool, variant: str, catalog: Catalog) -> Placement:
+    equalities, intervals, _, _ = constants
     form, space = _form(shape, variant, catalog)
     channels: tuple[ChannelKey, ...]
-    if constants.is_single:
+    if is_single:
         columns = space.equalities
         channels = (tuple([channel_component(columns[i].type, value) for i, (value,) in enumerate(equalities)]),)
     else:
@@ -168,7 +169,8 @@ def _place_disjuncts(shape: Shape, constants: Constants, catalog: Catalog) -> Pl
     _check_channels(count)
     variant = _variant(shape)
     first, *others = [
-        _place(one, own, variant, catalog) for one, own in zip(shape.disjuncts, constants.disjuncts, strict=True)
+        _place(one, own, own.is_single, variant, catalog)
+        for one, own in zip(shape.disjuncts, constants.disjuncts, strict=True)
     ]
     return first._replace(others=tuple(others))
 
