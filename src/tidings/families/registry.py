@@ -130,12 +130,12 @@ def _serves_disjuncts(known: Family, shape: Shape) -> bool:
 def _no_disjuncts(known: Family, statement: Statement) -> SqlError:
     line, column, construct = statement.where("alternative")
     shape = statement.shape
-    asked = f"{len(shape.disjuncts)} disjuncts" if shape.disjuncts else "IS NULL"
+    asked = f"conditions of several disjuncts ({len(shape.disjuncts)} here)" if shape.disjuncts else "IS NULL"
     hint = (
         "give each column one interval or one list of values, as in NOT (x < 5), x IN (1, 2) or x IS NOT NULL;"
         " for the rest use several subscriptions"
     )
-    problem = f"the condition comes to {asked}, which family {known.name!r} does not serve"
+    problem = f"family {known.name!r} does not serve {asked}"
     return SqlError(problem, construct=construct, line=line, column=column, hint=hint)
 
 
