@@ -10,12 +10,17 @@ import os
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import typer.main
 
 from tidings.cli.main import app
+from tidings.model.catalog import Catalog
+from tidings.model.errors import SqlError
+from tidings.pipeline.door import Door
+from tidings.sql import parse_catalog
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -51,6 +56,29 @@ def _run_console(body: str, folder: Path) -> int:
         shown = done.stdout if done.returncode == 0 else f"{done.stderr}[exit {done.returncode}]\n"
         assert shown == expected, line
     return len(commands)
+
+
+def test_sql_examples_are_served_or_refused_as_said() -> None:
+    """Statements in SQL blocks of docs/sql.md are placed; those with a comment below are refused in these words."""
+    catalog: Catalog | None = None
+    count = 0
+    for block in _BLOCK.finditer((ROOT / "docs" / "sql.md").read_text()):
+        if block["language"] != "sql":
+            continue
+        if block["file"]:
+            catalog = parse_catalog(block["body"])
+            continue
+        assert catalog is not None
+        lines = [*block["body"].splitlines(), ""]
+        for line, below in pairwise(lines):
+            if below.startswith("-- "):
+                with pytest.raises(SqlError) as caught:
+                    Door(catalog).place(line)
+                assert below.removeprefix("-- ") in str(caught.value)
+            elif not line.startswith("-- "):
+                Door(catalog).place(line)
+            count += 1
+    assert count > 20
 
 
 def test_every_command_is_documented() -> None:

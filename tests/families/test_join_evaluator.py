@@ -86,7 +86,7 @@ class World:
         table, number = self.catalog.table(name), self.random.randrange(self.keys)
         row = {column.name: self.value(column.type.value) for column in table.columns}
         row["id"] = f"{number:04}" if table.column("id").type.value == "TEXT" else number
-        return {**row, "k": number % 2} if table.has_column("k") else row
+        return {**row, "k": number % 2} if "k" in table.column_names else row
 
     def change(self) -> Row:
         """A change that is accepted, applied to the plain tables."""

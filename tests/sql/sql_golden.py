@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tidings.model.errors import SqlError
-from tidings.sql import Compiler, Interval, Statement, parse_catalog
+from tidings.sql import Compiler, Constants, Interval, Statement, parse_catalog
 
 FOLDER = Path(__file__).parent / "golden"
 CATALOG = parse_catalog((FOLDER / "catalog.sql").read_text())
@@ -35,10 +35,15 @@ def outcome(compiler: Compiler, sql: str) -> str:
 
 def describe(statement: Statement) -> str:
     constants = statement.constants
+    lines = [_constants(disjunct) for disjunct in constants.disjuncts or (constants,)]
+    return "\n".join([statement.shape.describe(), *(line for line in lines if line)])
+
+
+def _constants(constants: Constants) -> str:
     parts = [_values(values) for values in constants.equalities]
     parts += [_interval(interval) for interval in constants.intervals]
     parts += [f"moved {', '.join(str(number) for number in constants.movement)}"] if constants.movement else []
-    return statement.shape.describe() + ("\n" + " ".join(parts) if parts else "")
+    return " ".join(parts)
 
 
 def _values(values: tuple[Any, ...]) -> str:

@@ -107,7 +107,11 @@ LITERALS: dict[str, st.SearchStrategy[str]] = {
     "day": _temporal("day"),
     "moment": _temporal("moment"),
 }
-MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+PREFIXES = ["", "a", "pre", PREFIX, PREFIX + "a", "é", "日本", "B", "a'"]
+PATTERNS = st.tuples(st.sampled_from(PREFIXES), st.sampled_from(["%", "%", "%%", ""])).map(
+    lambda parts: _quote("".join(parts))
+)
+MIRRORED = {"=": "=", "<>": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @st.composite
@@ -116,13 +120,18 @@ def predicates(draw: st.DrawFn, names: tuple[str, ...] = tuple(VALUES)) -> str:
     name = draw(st.sampled_from(names))
     column = draw(st.sampled_from([name, name.upper(), f"t.{name}", f"({name})", f'"{name}"']))
     literal = LITERALS[name]
-    form = draw(st.sampled_from(["compare", "compare", "flipped", "between", "in", "bare"]))
-    if form == "bare" and name == "flag":
+    form = draw(st.sampled_from(["compare", "compare", "flipped", "between", "in", "null", "own"]))
+    negation = draw(st.sampled_from(["", "", "NOT "]))
+    if form == "own" and name == "flag":
         return draw(st.sampled_from([column, f"NOT {column}"]))
+    if form == "own" and name == "name":
+        return f"{column} {negation}LIKE {draw(PATTERNS)}"
+    if form == "null":
+        return f"{column} IS {negation}NULL"
     if form == "between":
-        return f"{column} BETWEEN {draw(literal)} AND {draw(literal)}"
+        return f"{column} {negation}BETWEEN {draw(literal)} AND {draw(literal)}"
     if form == "in":
-        return f"{column} IN ({', '.join(draw(st.lists(literal, min_size=1, max_size=5)))})"
+        return f"{column} {negation}IN ({', '.join(draw(st.lists(literal, min_size=1, max_size=5)))})"
     sign = draw(st.sampled_from(list(MIRRORED)))
     if form == "flipped":
         return f"{draw(literal)} {MIRRORED[sign]} {column}"
@@ -132,6 +141,27 @@ def predicates(draw: st.DrawFn, names: tuple[str, ...] = tuple(VALUES)) -> str:
 # Few columns, so that predicates meet on them.
 conditions = st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=2).flatmap(
     lambda names: st.lists(predicates(tuple(names)), min_size=1, max_size=4)
+)
+
+
+def expressions(names: tuple[str, ...]) -> st.SearchStrategy[str]:
+    """Predicates on the columns, joined and nested by AND, OR and NOT, with the parentheses that take."""
+
+    def joined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        several = st.lists(inner, min_size=2, max_size=3)
+        return st.one_of(
+            several.map(lambda parts: f"({' AND '.join(parts)})"),
+            several.map(lambda parts: f"({' or '.join(parts)})"),
+            inner.map("NOT ({})".format),
+            several.map(lambda parts: f"({parts[0]} OR {parts[1]} AND NOT {parts[-1]})"),
+        )
+
+    return st.recursive(predicates(names), joined, max_leaves=7)
+
+
+# Mostly few columns; a deep expression of many may come to more disjuncts than are allowed.
+boolean_expressions = st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=3).flatmap(
+    lambda names: expressions(tuple(names))
 )
 
 

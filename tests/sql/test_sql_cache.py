@@ -37,11 +37,12 @@ def odd_statements(draw: st.DrawFn) -> tuple[str, str]:
     for index in range(draw(st.integers(1, 3))):
         name = draw(st.sampled_from(["big", "real1", "name", "day", "moment"]))
         column = draw(st.sampled_from([name, f'"{name}"', f"t . {name}"]))
-        sign = draw(st.sampled_from(["=", "<", ">=", "<=", ">"]))
+        sign = draw(st.sampled_from(["=", "<", ">=", "<=", ">", "<>", "!="]))
+        word = draw(st.sampled_from([" AND", " AND", " OR", " AND NOT", " or not"])) if index else ""
         gap, other_gap = draw(st.sampled_from(SPACES)), draw(st.sampled_from(SPACES))
         for texts in (first, second):
             literal = draw(LITERALS[name])
-            texts.append(f"{' AND' if index else ''} {column}{gap}{sign}{other_gap} {literal}")
+            texts.append(f"{word} {column}{gap}{sign}{other_gap} {literal}")
     return "".join(first), "".join(second)
 
 

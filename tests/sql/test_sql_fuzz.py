@@ -24,7 +24,18 @@ stocks reviews s symbol sector per lots active listed traded logo market moved m
 1 0 -1 1.5 .5 5. 1e5 1e 1e999 99999999999999999999 'a' '' '2024-01-01' 'it''s' n'x' x'41' "per" é 😀
 """
 SILENCE = ["moved(per) >= 1", "silent_for(lots) >= 5", "silent_for(traded) >=", "INTERVAL '1 hour'", "INTERVAL 2 DAY"]
+BOOLEANS = (
+    """
+lots = 1|sector = 'a'|per > 1.5|active|listed <> '2024-01-01'|sector LIKE 'a%'|sector NOT LIKE 'b'|lots NOT IN (1, 3)
+lots IS NULL|per IS NOT NULL|risk NOT BETWEEN 1 AND 2|5 != rank|lots IN (1, NULL)|sector LIKE 'a_'|moved(price) >= 1|lots IS 5
+""".strip()
+    .replace("\n", "|")
+    .split("|")
+)
 FRAGMENTS = [*WORDS.split(), "\n", "\0", "ORDER BY per LIMIT 3", *SILENCE]
+
+
+WHERE = "SELECT * FROM stocks WHERE"
 
 
 def check(sql: str) -> None:
@@ -61,6 +72,14 @@ def test_silence_soup(soup: list[str]) -> None:
     check(sql.replace("'1", "'2"))
 
 
+@given(st.lists(st.sampled_from([*BOOLEANS * 2, *["OR", "AND", "(", ")", "NOT", "NOT ("] * 3]), max_size=16))
+@settings(max_examples=800, deadline=None)
+def test_boolean_soup(soup: list[str]) -> None:
+    text = " ".join(soup)
+    check(f"SELECT * FROM stocks WHERE {text}")
+    check(f"SELECT * FROM stocks WHERE {text}" + ")" * (text.count("(") - text.count(")")))
+
+
 @given(
     st.sampled_from([sql for sql, _ in cases("accepted.txt")]),
     st.sampled_from(FRAGMENTS),
@@ -86,6 +105,14 @@ def test_one_fragment_too_many_or_one_word_too_few(sql: str, fragment: str, at: 
         ("SELECT " * 9_000, ""),
         ("SELECT * FROM stocks WHERE " + "[" * 5_000, ""),
         ("SELECT * FROM stocks " + "JOIN reviews " * 3_000, ""),
+        (f"{WHERE} {' OR '.join(f'lots = {i} AND rank > {i}' for i in range(2_000))}", "4,000 conditions"),
+        (f"{WHERE} {' OR '.join(f'lots = {i} AND rank > {i}' for i in range(500))}", "more than 64 disjuncts"),
+        (f"{WHERE} {' AND '.join(['(lots = 1 OR rank = 2 OR per = 3)'] * 300)}", "more than 64 disjuncts"),
+        (f"{WHERE} {' AND '.join(f'(per < {i} OR per > {i}.5)' for i in range(499))}", "more than 64 disjuncts"),
+        (f"{WHERE} {' AND '.join(f'per <> {i}' for i in range(1_000))}", "more than 64 disjuncts"),
+        (f"{WHERE} per NOT IN ({','.join(map(str, range(1_000)))})", "more than 64 disjuncts"),
+        (f"{WHERE} {'NOT (' * 59}lots = 1 OR per = 2{')' * 59} OR" * 20 + " lots", ""),
+        (f"{WHERE} {'(lots = 1 OR (rank = 1 AND ' * 29}per > 1{'))' * 29}", ""),
     ],
 )
 def test_oversized_statements_are_refused_in_time(sql: str, problem: str) -> None:
@@ -100,4 +127,9 @@ def test_large_statements_within_the_limits_work() -> None:
     assert values.constants.equalities == (tuple(range(1_000)),)
     conjunction = " AND ".join(f"per > {number}" for number in range(3_000))
     assert COMPILER.compile(f"SELECT * FROM stocks WHERE {conjunction}").constants.intervals[0].lo == 2_999.0
+    alternatives = " OR ".join(f"lots = {number}" for number in range(1_000))
+    assert COMPILER.compile(f"{WHERE} {alternatives}").constants.equalities == (tuple(range(1_000)),)
+    assert len(COMPILER.compile(f"{WHERE} lots NOT IN ({','.join(map(str, range(0, 126, 2)))})").shape.disjuncts) == 64
+    gap = COMPILER.compile(f"{WHERE} lots NOT IN ({','.join(map(str, range(1_000)))})").constants.disjuncts
+    assert [each.intervals[0][:2] for each in gap] == [(-(2**63), -1), (1_000, 2**63 - 1)]
     assert COMPILER.compile(f"SELECT * FROM stocks WHERE lots < {'9' * 5_000}").constants.intervals[0].hi is None

@@ -68,26 +68,32 @@ def _show(lines: Lines) -> None:
 
 def _of_query(sql: str, tables: Catalog, strategies: dict[str, str]) -> Lines:
     from tidings.families.optional import SHARED
-    from tidings.families.registry import classify, family_of, shares_rows
+    from tidings.families.registry import classify, family_of, needs_shared_rows, shares_rows
     from tidings.sql import Compiler
 
     statement = Compiler(tables).compile(sql)
     family = classify(statement, tables)
     placement = family.place(statement.shape, statement.constants, tables)
-    form = family_of(placement.form)[1]
     is_shared = shares_rows(placement.form, strategies)
     chosen = SHARED if is_shared else strategies.get(family.name, family.strategies[0])
-    others = ", ".join(name for name in (SHARED, *family.strategies) if name != chosen)
-    lines = family.explanation.lines(form, placement, tables, family.strategies[0] if is_shared else chosen)
-    if is_shared:
-        lines = [(label, _SHARED_COSTS if label == "a change costs" else text) for label, text in lines]
-    return [
+    others = "others: " + ", ".join(name for name in (SHARED, *family.strategies) if name != chosen)
+    if needs_shared_rows(placement.form):
+        others = "the only one for several disjuncts and IS NULL, whatever is asked for"
+    lines: Lines = [
         ("family", f"{family.name}: {family.explanation.summary}"),
         ("form", statement.shape.describe()),
-        ("channel", _channels(placement.channels)),
-        *lines,
-        ("strategy", f"{chosen} (others: {others})"),
     ]
+    parts = (placement, *placement.others)
+    for number, part in enumerate(parts, 1):
+        form = family_of(part.form)[1]
+        own = family.explanation.lines(form, part, tables, family.strategies[0] if is_shared else chosen)
+        own = [(label, text) for label, text in own if not (is_shared and label == "a change costs")]
+        if len(parts) > 1:
+            lines.append((f"disjunct {number}", form.shape.describe()))
+        lines += [("channel", _channels(part.channels)), *own]
+    if is_shared:
+        lines.append(("a change costs", _SHARED_COSTS))
+    return [*lines, ("strategy", f"{chosen} ({others})")]
 
 
 def _channels(channels: tuple[tuple[str | int, ...], ...]) -> str:

@@ -35,6 +35,10 @@ class Evaluating(ABC):
     def evaluates(self, form: Form) -> bool:
         """Whether subscriptions of the form can be evaluated over shared rows."""
 
+    def needs_shared_rows(self, form: Form) -> bool:
+        """Whether they can be evaluated in no other way, whatever strategy is asked for."""
+        return False
+
     @abstractmethod
     def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
         """What evaluates them."""
@@ -54,6 +58,14 @@ class Objecting(ABC):
     @abstractmethod
     def objection(self, shape: Shape, catalog: Catalog) -> Objection | None:
         """Why a query of a shape that the family claims cannot be served after all."""
+
+
+class Disjunctive(ABC):
+    """A family whose queries may have several disjuncts and ask for null (`Shape.disjuncts`, `Shape.nulls`)."""
+
+    @abstractmethod
+    def serves_disjuncts(self, shape: Shape) -> bool:
+        """Whether a query of a shape that the family claims, and that is not plain, can be served."""
 
 
 class Parametric(ABC):

@@ -192,7 +192,7 @@ class Family(ABC):
 
     @abstractmethod
     def place(self, shape: Shape, constants: Any, catalog: Catalog) -> Placement:
-        """The form and point(s) of a query."""
+        """The form and point(s) of a query; `shape.is_plain` unless the family is `Disjunctive`."""
 
     @abstractmethod
     def spec(self, form: Form, catalog: Catalog) -> FormSpec:

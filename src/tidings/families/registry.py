@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import import_module
 
-from tidings.families.optional import SHARED, Evaluating, Gathering, Objecting, Parametric, Projecting
+from tidings.families.optional import (
+    SHARED,
+    Disjunctive,
+    Evaluating,
+    Gathering,
+    Objecting,
+    Parametric,
+    Projecting,
+)
 from tidings.families.protocols import Family
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog
@@ -20,6 +28,7 @@ from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.model.space import ParameterSpace
 from tidings.sql.compiler import Statement
+from tidings.sql.shape import Shape
 
 _extra: list[Family] = []
 
@@ -112,6 +121,8 @@ def classify(statement: Statement, catalog: Catalog) -> Family:
     """The family a query belongs to, or an error that names the construct in the way."""
     for known in (*_extra, *_built_in()):
         if known.claims(statement.shape, catalog):
+            if not statement.shape.is_plain and not _serves_disjuncts(known, statement.shape):
+                raise _no_disjuncts(known, statement)
             objection = known.objection(statement.shape, catalog) if isinstance(known, Objecting) else None
             if objection is not None:
                 line, column, construct = statement.where(objection.clause)
@@ -130,11 +141,51 @@ def classify(statement: Statement, catalog: Catalog) -> Family:
     raise SqlError(problem, construct=construct, line=line, column=column, hint=f"served are {served}")
 
 
-def shares_rows(form_key: str, strategies: Mapping[str, str]) -> bool:
-    """Whether subscriptions of a form are evaluated over shared rows: unless another strategy is asked for, if they can be."""
+def _serves_disjuncts(known: Family, shape: Shape) -> bool:
+    return isinstance(known, Disjunctive) and known.serves_disjuncts(shape)
+
+
+def _no_disjuncts(known: Family, statement: Statement) -> SqlError:
+    line, column, construct = statement.where("alternative")
+    shape = statement.shape
+    asked = f"conditions of several disjuncts ({len(shape.disjuncts)} here)" if shape.disjuncts else "IS NULL"
+    hint = (
+        "give each column one interval or one list of values, as in NOT (x < 5), x IN (1, 2) or x IS NOT NULL;"
+        " for the rest use several subscriptions"
+    )
+    problem = f"family {known.name!r} does not serve {asked}"
+    return SqlError(problem, construct=construct, line=line, column=column, hint=hint)
+
+
+def needs_shared_rows(form_key: str) -> bool:
+    """Whether subscriptions of a form can only be evaluated over shared rows."""
     known, form = family_of(form_key)
-    is_asked_for = strategies.get(known.name, SHARED) == SHARED
+    return isinstance(known, Evaluating) and known.needs_shared_rows(form)
+
+
+def shares_rows(form_key: str, strategies: Mapping[str, str]) -> bool:
+    """Whether subscriptions of a form are evaluated over shared rows.
+
+    They are if they can be, unless another strategy is asked for that serves them.
+    """
+    known, form = family_of(form_key)
+    is_asked_for = strategies.get(known.name, SHARED) == SHARED or needs_shared_rows(form_key)
     return is_asked_for and isinstance(known, Evaluating) and known.evaluates(form)
+
+
+def shared_by_all(form_keys: Iterable[str], strategies: Mapping[str, str]) -> bool:
+    """Whether a job that treats all subscriptions in one way evaluates them over shared rows."""
+    keys = list(form_keys)
+    if all(shares_rows(key, strategies) for key in keys):
+        return True
+    if not any(needs_shared_rows(key) for key in keys):
+        return False
+    if not all(shares_rows(key, {}) for key in keys):
+        raise UsageError(
+            "one job cannot have subscriptions with OR, <>, NOT IN, NOT LIKE or IS NULL beside such with option 'net':"
+            " run them as two jobs, or with --engine inline"
+        )
+    return True
 
 
 def parse_strategies(choices: list[str]) -> dict[str, str]:

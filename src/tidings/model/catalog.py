@@ -51,9 +51,6 @@ class Table:
             raise CatalogError(f"table {self.name!r} has no column {name!r}; it has {', '.join(self.column_names)}")
         return found
 
-    def has_column(self, name: str) -> bool:
-        return name in self._by_name
-
 
 @dataclass(frozen=True, eq=False)
 class Catalog:

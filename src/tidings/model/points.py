@@ -22,7 +22,7 @@ class Event(IntEnum):
 
 
 class Placement(NamedTuple):
-    """Where a subscription lies: one point on each of its channels.
+    """Where a subscription lies: one point on each of its channels, and where its other disjuncts lie, if there are any.
 
     `details` is the family's own encoded note that its views need beyond the point; empty where the point says all.
     """
@@ -31,13 +31,15 @@ class Placement(NamedTuple):
     channels: tuple[ChannelKey, ...]
     coords: tuple[int, ...]
     details: bytes = b""
+    others: tuple[Placement, ...] = ()
 
 
 @dataclass(frozen=True)
 class PointBatch:
     """Events of one form in the order they happened. A subscription on several channels (IN) has a row for each.
 
-    `order` numbers the events of the whole subscription stream; `home` marks the first row of a subscription.
+    `order` numbers the events of the whole subscription stream; `home` marks the first row of a subscription. One with
+    several disjuncts may have rows of several forms, in as many batches: all have the same `order`, one is home.
     coords: (n, dims). `details` is the family's own encoded note per point.
     """
 

@@ -130,14 +130,15 @@ class Door:
             self._latest[id] = after
         else:
             after = latest
-        form, channels, coords, details = placement
-        gathered = self._gathered.get(form)
-        if gathered is None:
-            gathered = self._gathered[form] = []
         is_home = True
-        for channel in channels or (None,):
-            gathered += (event, after, self._order, id, channel, coords, is_home, details)
-            is_home = False
+        others = placement[4]
+        for form, channels, coords, details, _ in (placement, *others) if others else (placement,):
+            gathered = self._gathered.get(form)
+            if gathered is None:
+                gathered = self._gathered[form] = []
+            for channel in channels or (None,):
+                gathered += (event, after, self._order, id, channel, coords, is_home, details)
+                is_home = False
         self._order += 1
 
     def _batch(self, form_key: str, gathered: list[Any]) -> PointBatch:

@@ -26,7 +26,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from tidings import __version__
 from tidings.families.optional import SHARED
-from tidings.families.registry import gathered, shares_rows, spaces_of
+from tidings.families.registry import gathered, shared_by_all, spaces_of
 from tidings.files import open_input, peak_rss_mb, read_lines, replacing, write_json, write_lines
 from tidings.model.blob import pack
 from tidings.model.errors import UsageError
@@ -166,7 +166,7 @@ def _plan(
             refused = door.read(read_lines(source), lambda n: display.update(task, completed=n))
         points = door.take()
         (work / "points").write_bytes(pack(points))
-        is_shared = all(shares_rows(batch.form, strategies) for batch in points)
+        is_shared = shared_by_all((batch.form for batch in points), strategies)
         Recording.write(work / "index", changes, work / "points", batches, _blocks(partitions, is_shared=is_shared))
         if not is_shared:
             (work / "zones").write_bytes(

@@ -13,7 +13,18 @@ from typing import Any, TypeVar
 
 from tidings.model.codes import code_of
 from tidings.model.types import ColumnType
-from tidings.sql.bounds import NO_LOWER, NO_UPPER, Bound, BoundReader, ValueReader, equal, lower, upper
+from tidings.sql.bounds import (
+    NO_LOWER,
+    NO_UPPER,
+    Bound,
+    BoundReader,
+    ValueReader,
+    equal,
+    lower,
+    prefix_lower,
+    prefix_upper,
+    upper,
+)
 from tidings.sql.constants import EMPTY_INTERVAL, Interval
 from tidings.sql.literals import LiteralError, reader
 from tidings.sql.predicate import MovementPredicate, Operand, Predicate
@@ -54,9 +65,10 @@ def equality_binder(type: ColumnType, predicates: list[Predicate], slots: Slots)
 
 
 def interval_binder(type: ColumnType, predicates: list[Predicate], slots: Slots) -> IntervalBinder:
-    """Binder of a column that is only compared by order."""
-    lowers = [_bound(type, predicate, slots) for predicate in predicates if predicate.comparison[0] == ">"]
-    uppers = [_bound(type, predicate, slots) for predicate in predicates if predicate.comparison[0] == "<"]
+    """Binder of a column that is only compared by order, by LIKE or with IS NOT NULL."""
+    predicates = [predicate for predicate in predicates if predicate.comparison != "is not null"]
+    lowers = [_bound(type, predicate, slots, True) for predicate in predicates if predicate.comparison[0] in ">l"]
+    uppers = [_bound(type, predicate, slots, False) for predicate in predicates if predicate.comparison[0] in "<l"]
     if len(lowers) <= 1 and len(uppers) <= 1 and not type.is_lossy:
         low, high = lowers or [(0, _constant(NO_LOWER))], uppers or [(0, _constant(NO_UPPER))]
         usual = _usual_interval_binder(*low[0], *high[0])
@@ -73,7 +85,7 @@ def interval_binder(type: ColumnType, predicates: list[Predicate], slots: Slots)
     def bind(literals: Literals) -> Interval:
         lowest = max([read(literals[slot]) for slot, read in lowers], key=lower_rank) if lowers else NO_LOWER
         highest = min([read(literals[slot]) for slot, read in uppers], key=upper_rank) if uppers else NO_UPPER
-        return _interval(lowest, highest, type.is_lossy)
+        return interval_between(lowest, highest, type.is_lossy)
 
     return bind
 
@@ -167,10 +179,19 @@ def _value(type: ColumnType, operand: Operand, slots: Slots) -> tuple[int, Value
     return slots[operand.start], equal(type, reader(type, operand.kind, operand.negative))
 
 
-def _bound(type: ColumnType, predicate: Predicate, slots: Slots) -> tuple[int, BoundReader]:
+def _bound(type: ColumnType, predicate: Predicate, slots: Slots, is_lower: bool) -> tuple[int, BoundReader]:
     (operand,) = predicate.operands
-    side = lower if predicate.comparison[0] == ">" else upper
-    closed = predicate.comparison[-1] == "="
+    if predicate.comparison == "like":
+        prefix = prefix_lower if is_lower else prefix_upper
+        return slots[operand.start], prefix(reader(type, operand.kind, False))
+    return bound_reader(type, operand, slots, is_lower=is_lower, closed=predicate.comparison[-1] == "=")
+
+
+def bound_reader(
+    type: ColumnType, operand: Operand, slots: Slots, *, is_lower: bool, closed: bool
+) -> tuple[int, BoundReader]:
+    """The literal's index and how to read it as a bound."""
+    side = lower if is_lower else upper
     if operand.kind == "boolean":
         return 0, _constant(side(type, _constant(operand.boolean), closed)(""))
     return slots[operand.start], side(type, reader(type, operand.kind, operand.negative), closed)
@@ -183,12 +204,17 @@ def _constant(value: _T) -> Callable[[str], _T]:
 def _ranks(type: ColumnType) -> tuple[Callable[[Bound], Any], Callable[[Bound], Any]]:
     """Keys by which the tightest lower bound is the greatest, and the tightest upper bound the least."""
     if type.is_lossy:
-        return (lambda low: (low[0], low[1] or "", not low[2])), (lambda high: (high[0], high[1] or "", high[2]))
+        # The code of the empty text is the least there is, that of no bound.
+        return (
+            (lambda low: (low[0], low[1] is not None, low[1] or "", not low[2])),
+            (lambda high: (high[0], high[1] or "", high[2])),
+        )
     # Equal codes of an exact type mean the same; preferring the closed one makes the outcome independent of the order.
     return (lambda low: (low[0], low[2])), (lambda high: (high[0], not high[2]))
 
 
-def _interval(low: Bound, high: Bound, lossy: bool) -> Interval:
+def interval_between(low: Bound, high: Bound, lossy: bool) -> Interval:
+    """The interval from a lower to an upper bound; lossy: of a type with lossy codes."""
     lo_code, lo, lo_closed = low
     hi_code, hi, hi_closed = high
     if lo_code > hi_code:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tidings.model.codes import CODE_MAX, CODE_MIN, code_of
 from tidings.model.types import ColumnType
-from tidings.sql.literals import Reader
+from tidings.sql.literals import LiteralError, Reader
 
 Bound = tuple[int, Any, bool]
 BoundReader = Callable[[str], Bound]
@@ -31,6 +31,7 @@ _DAY = dt.timedelta(days=1)
 _pack = struct.Struct("<d").pack
 _unpack = struct.Struct("<q").unpack
 _MIRROR = 2**63 - 1
+_CODE_POINT_MAX, _FIRST_SURROGATE, _AFTER_SURROGATES = 0x10FFFF, 0xD800, 0xE000
 
 
 def lower(type: ColumnType, read: Reader, closed: bool) -> BoundReader:
@@ -90,10 +91,42 @@ def equal(type: ColumnType, read: Reader) -> ValueReader:
     return read
 
 
-def double_code(value: float) -> int:
-    """`code_of` for a double, without its dispatch: this is the hottest line of binding."""
-    bits: int = _unpack(_pack(value + 0.0))[0]
-    return bits if bits >= 0 else bits ^ _MIRROR
+def prefix_lower(read: Reader) -> BoundReader:
+    """Reader of the lower bound of LIKE, from its pattern."""
+
+    def bound(text: str) -> Bound:
+        prefix, _ = _prefix(read(text))
+        return (code_of(ColumnType.TEXT, prefix), prefix, True) if prefix else NO_LOWER
+
+    return bound
+
+
+def prefix_upper(read: Reader) -> BoundReader:
+    """Reader of the upper bound of LIKE: the first text after all with the prefix, or the text itself without a %."""
+
+    def bound(text: str) -> Bound:
+        prefix, is_open = _prefix(read(text))
+        end = _after(prefix) if is_open else prefix
+        return NO_UPPER if end is None else (code_of(ColumnType.TEXT, end), end, not is_open)
+
+    return bound
+
+
+def _prefix(pattern: str) -> tuple[str, bool]:
+    """The text before a pattern's final %, and whether there is one."""
+    prefix = pattern.rstrip("%")
+    if "%" in prefix or "_" in prefix or "\\" in prefix:
+        raise LiteralError("a pattern is a prefix and a final %, as in LIKE 'ab%', without other wildcards and escapes")
+    return prefix, prefix != pattern
+
+
+def _after(prefix: str) -> str | None:
+    """The least text that is greater than every text with the prefix; None: there is none."""
+    for last in range(len(prefix) - 1, -1, -1):
+        code = ord(prefix[last])
+        if code < _CODE_POINT_MAX:
+            return prefix[:last] + chr(_AFTER_SURROGATES if code + 1 == _FIRST_SURROGATE else code + 1)
+    return None
 
 
 def _integer_lower(read: Reader, closed: bool, low: int, high: int) -> BoundReader:

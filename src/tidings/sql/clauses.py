@@ -8,6 +8,9 @@ from tidings.model.catalog import Catalog
 from tidings.sql.query import read_query
 from tidings.sql.source import Place, place_at
 
+ALTERNATIVES = (TokenType.OR, TokenType.NEQ, TokenType.NOT, TokenType.IS)
+"""Words by which a condition comes to have several disjuncts, or to ask for null."""
+
 _AFTER_FROM = (TokenType.WHERE, TokenType.ORDER_BY, TokenType.LIMIT)
 _JOIN = (TokenType.JOIN, TokenType.INNER)
 
@@ -21,6 +24,9 @@ def place_of_clause(sql: str, catalog: Catalog, clause: str) -> Place:
     if clause == "order" and query.order is not None:
         return _place(sql, tokens, _first(tokens, (TokenType.ORDER_BY,), 0), len(tokens))
     start = _first(tokens, (TokenType.FROM,), 0)
+    alternative = _first(tokens, ALTERNATIVES, start)
+    if clause == "alternative" and alternative < len(tokens):
+        return _place(sql, tokens, alternative, alternative + 1)
     end = _first(tokens, _AFTER_FROM, start)
     join = _first(tokens, _JOIN, start)
     if clause == "join" and query.joins:

@@ -12,9 +12,12 @@ from tidings.sql.literals import LiteralError
 from tidings.sql.shape import Shape
 
 if TYPE_CHECKING:
+    from tidings.sql.disjuncts.template import DisjunctTemplate
     from tidings.sql.template import Draft, Template
 
-Clause = Literal["from", "join", "order", "movement"]
+    AnyTemplate = Template | DisjunctTemplate
+
+Clause = Literal["from", "join", "order", "movement", "alternative"]
 Spans = list[tuple[int, int]]
 
 
@@ -58,8 +61,8 @@ class Compiler:
     def __init__(self, catalog: Catalog, templates_max: int = 10_000) -> None:
         self.catalog = catalog
         self._generation_max = templates_max // 2
-        self._young: dict[str | tuple[str], Template] = {}
-        self._old: dict[str | tuple[str], Template] = {}
+        self._young: dict[str | tuple[str], AnyTemplate] = {}
+        self._old: dict[str | tuple[str], AnyTemplate] = {}
         self._shapes: dict[Shape, Shape] = {}
 
     def compile(self, sql: str) -> Statement:
@@ -68,7 +71,8 @@ class Compiler:
         template = self._young.get(skeleton) or self._from_old(skeleton)
         if template is not None and template.literal_count == len(literals):
             try:
-                return Statement(template.shape, template.bind(literals), sql, self.catalog)
+                shape, constants = template.bind(literals)
+                return Statement(shape, constants, sql, self.catalog)
             except LiteralError:
                 return self._parse(sql)[1]
         if needs_care(skeleton):
@@ -89,7 +93,8 @@ class Compiler:
         template = self._young.get(key) or self._from_old(key)
         if template is not None and template.literal_count == len(cut.literals):
             try:
-                return Statement(template.shape, template.bind(cut.literals), sql, self.catalog)
+                shape, constants = template.bind(cut.literals)
+                return Statement(shape, constants, sql, self.catalog)
             except LiteralError:
                 return self._parse(sql)[1]
         draft, statement = self._parse(sql)
@@ -103,20 +108,19 @@ class Compiler:
 
         try:
             draft = Draft(sql, self.catalog)
-            constants = draft.bind()
+            draft.template.shape = self._shapes.setdefault(draft.template.shape, draft.template.shape)
+            shape, constants = draft.bind()
         except RecursionError:
             raise SqlError("the statement is nested too deep", hint="use fewer parentheses and operators") from None
-        shape = self._shapes.setdefault(draft.template.shape, draft.template.shape)
-        draft.template.shape = shape
         return draft, Statement(shape, constants, sql, self.catalog)
 
-    def _from_old(self, key: str | tuple[str]) -> Template | None:
+    def _from_old(self, key: str | tuple[str]) -> AnyTemplate | None:
         template = self._old.get(key)
         if template is not None:
             self._store(key, template)
         return template
 
-    def _store(self, key: str | tuple[str], template: Template) -> None:
+    def _store(self, key: str | tuple[str], template: AnyTemplate) -> None:
         if len(self._young) >= self._generation_max:
             self._old, self._young = self._young, {}
         if self._generation_max > 0:

@@ -43,12 +43,14 @@ class Constants(NamedTuple):
     """Values for a shape's slots, in the order of the shape's columns.
 
     `equalities`: per column its distinct values, ascending; no values means that nothing can match. `intervals`: per
-    range column. `movement`: the numbers of the movement predicate, one or two.
+    range column. `movement`: the numbers of the movement predicate, one or two. `disjuncts`: for a shape of several
+    disjuncts the constants of each, and nothing else.
     """
 
     equalities: tuple[tuple[Any, ...], ...] = ()
     intervals: tuple[Interval, ...] = ()
     movement: tuple[float, ...] = ()
+    disjuncts: tuple[Constants, ...] = ()
 
     @property
     def is_single(self) -> bool:
@@ -57,8 +59,3 @@ class Constants(NamedTuple):
             if len(values) != 1:
                 return False
         return True
-
-    @property
-    def is_contradictory(self) -> bool:
-        """True when no row can ever satisfy the predicates."""
-        return not all(self.equalities) or any(interval.is_empty for interval in self.intervals)

@@ -40,7 +40,7 @@ _SILENCE = (
 _CAREFUL = re.compile(rf"(?P<silence>{_SILENCE})|(?P<literal>{_LITERAL})|(?P<comment>{_COMMENT})|{_QUOTED_NAME}", re.S)
 _NUMBER_TEXT = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 # Skeletons with any other character are parsed afresh each time: placeholders and the like are never shared.
-_PLAIN_PART = r"[\w\s.,*()=<>+\-;\"\0]*"
+_PLAIN_PART = r"[\w\s.,*()=<>!+\-;\"\0]*"
 _PLAIN = re.compile(rf"{_PLAIN_PART}(?:'(?<=(?i:interval)\s')[^'\0]*'{_PLAIN_PART})*")
 
 # Stands in the skeleton where a literal was taken out; text that contains it is never cut.

@@ -7,6 +7,7 @@ from sqlglot import exp
 from tidings.model.catalog import Column, Table
 from tidings.model.types import ColumnType
 from tidings.sql.normalize import normalize
+from tidings.sql.rules.signed import Signed, Tree
 from tidings.sql.scope import Scope, only
 from tidings.sql.shape import ColumnRef, JoinEdge
 
@@ -16,7 +17,7 @@ _INTEGERS = (ColumnType.BIGINT, ColumnType.INT)
 Pair = tuple[ColumnRef, ColumnRef]
 
 
-def read_join(join: exp.Expr, scope: Scope) -> tuple[list[JoinEdge], list[exp.Expr]]:
+def read_join(join: exp.Expr, scope: Scope) -> tuple[list[JoinEdge], list[Tree]]:
     """Edges of one JOIN to the tables before it, and the conditions of its ON that belong into WHERE."""
     source = scope.source
     only(source, join, {"this", "kind", "on", "using"}, _HINT)
@@ -56,12 +57,13 @@ def _using_pairs(using: list[exp.Expr], earlier: list[Table], table: Table, scop
     return pairs
 
 
-def _on_pairs(on: exp.Expr, table: Table, scope: Scope) -> tuple[list[Pair], list[exp.Expr]]:
+def _on_pairs(on: exp.Expr, table: Table, scope: Scope) -> tuple[list[Pair], list[Tree]]:
     pairs: list[Pair] = []
-    rest: list[exp.Expr] = []
-    for node in normalize(on, scope):
-        if not (_is_column(node.this) and _is_column(node.expression)):
-            rest.append(node)
+    rest: list[Tree] = []
+    for tree in normalize(on, scope):
+        node = tree.node if isinstance(tree, Signed) else None
+        if node is None or not (_is_column(node.this) and _is_column(node.expression)):
+            rest.append(tree)
             continue
         if not isinstance(node, exp.EQ):
             raise scope.source.error("columns can only be joined by equality", node, _HINT)

@@ -1,6 +1,6 @@
 """Movement predicates: `moved(column) >= r` and its relatives, alone or as `(movement OR silent_for(column) >= T)`.
 
-That disjunction is the only one there is: where the text names silent_for, every OR of it comes here to be judged.
+A movement is no condition on a row, so it stands beside other conditions only: an OR that names one comes here to be judged.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from sqlglot.tokenizer_core import TokenType
 from tidings.model.errors import SqlError
 from tidings.sql.operands import read_operand
 from tidings.sql.predicate import MovementPredicate
-from tidings.sql.refusals import MOVEMENT_OR_SILENCE, OR_BESIDE_MOVEMENT
-from tidings.sql.rules.sides import put_column_first
+from tidings.sql.refusals import MOVEMENT_OR_SILENCE
+from tidings.sql.rules.sides import column_first
 from tidings.sql.scope import Scope
 from tidings.sql.shape import MovementForm, MovementKind
 from tidings.sql.silence import is_silence, is_silent_for, read_silence
@@ -24,6 +24,11 @@ _MOVEMENTS: dict[str, MovementKind] = {kind: kind for kind in get_args(MovementK
 
 def is_moved(node: object) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in _MOVEMENTS
+
+
+def names_movement(node: exp.Expr) -> bool:
+    """True where a call of a movement function or of silent_for is somewhere in the node."""
+    return any(is_moved(call) or is_silent_for(call) for call in node.find_all(exp.Anonymous))
 
 
 def is_movement(node: exp.Expr) -> bool:
@@ -60,7 +65,8 @@ def read_movement(node: exp.Expr, scope: Scope) -> MovementPredicate:
 def read_movement_or_silence(node: exp.Or, scope: Scope) -> MovementPredicate:
     """A disjunction; SqlError for all but a movement and silent_for, in parentheses."""
     if not any(is_silent_for(call) for call in node.find_all(exp.Anonymous)):
-        raise _error_at_or("OR is not supported", node, scope, OR_BESIDE_MOVEMENT)
+        hint = f"use several subscriptions; the only OR with a movement is {MOVEMENT_OR_SILENCE}"
+        raise _error_at_or("OR is not supported beside a movement", node, scope, hint)
     sides = [node.this, node.expression]
     if any(isinstance(side.unnest(), exp.Or) for side in sides):
         raise _error_at_or("OR joins more than two conditions", node, scope)
@@ -68,7 +74,7 @@ def read_movement_or_silence(node: exp.Or, scope: Scope) -> MovementPredicate:
     if not isinstance(node.parent, exp.Paren) or any(isinstance(side, exp.And) for side in sides):
         hint = f"put parentheses around it: write .. AND {MOVEMENT_OR_SILENCE}"
         raise _error_at_or("the OR needs parentheses of its own", node, scope, hint)
-    first, second = (put_column_first(side.unnest(), scope)[0] for side in sides)
+    first, second = (column_first(side.unnest()) for side in sides)
     if is_silence(first) and is_silence(second):
         raise scope.source.error("there is more than one silent_for", second, f"write {MOVEMENT_OR_SILENCE}")
     if is_silence(first):

@@ -1,37 +1,37 @@
-"""The WHERE clause as a list of normal predicates, by a short sequence of rewriting rules.
+"""The WHERE clause as a normal condition, by a short sequence of rewriting rules.
 
-Each rule takes one condition and gives the conditions that replace it; rules run in the order of RULES, each over the
-whole output of the one before. What is left after them must be a comparison of a column with constants.
+Each rule takes one condition of the tree and gives what replaces it; rules run in the order of RULES, each over the whole
+output of the one before. What is left after them must be comparisons of a column with constants.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from tidings.model.catalog import Column
-from tidings.sql.movement import is_movement, read_movement, read_movement_or_silence
+from tidings.model.types import ColumnType
+from tidings.sql.movement import is_movement, names_movement, read_movement, read_movement_or_silence
 from tidings.sql.operands import read_operand
-from tidings.sql.predicate import Comparison, MovementPredicate, Predicate
-from tidings.sql.refusals import CONJUNCTION
+from tidings.sql.predicate import AllOf, AnyOf, Comparison, Condition, MovementPredicate, Operand, Predicate
+from tidings.sql.refusals import CONDITIONS, MOVEMENT_OR_SILENCE, NULL_HINT, PREFIX_HINT
 from tidings.sql.rules.between import split_between
 from tidings.sql.rules.booleans import spell_out_booleans
-from tidings.sql.rules.conjunctions import split_conjunctions
+from tidings.sql.rules.connectives import split_connectives
+from tidings.sql.rules.negations import absorb_negations
 from tidings.sql.rules.sides import put_column_first
+from tidings.sql.rules.signed import Junction, Rule, Signed, Tree, rewritten
 from tidings.sql.scope import Scope, only
 from tidings.sql.shape import ColumnRef
 from tidings.sql.silence import is_silence, lone_silence
 
-Rule = Callable[[exp.Expr, Scope], list[exp.Expr]]
-
-RULES: tuple[Rule, ...] = (split_conjunctions, spell_out_booleans, split_between, put_column_first)
+RULES: tuple[Rule, ...] = (split_connectives, spell_out_booleans, split_between, put_column_first, absorb_negations)
 
 IN_VALUES_MAX = 1_000
 
 _COMPARISONS: dict[type[exp.Expr], Comparison] = {
     exp.EQ: "=",
+    exp.NEQ: "<>",
     exp.LT: "<",
     exp.LTE: "<=",
     exp.GT: ">",
@@ -39,53 +39,103 @@ _COMPARISONS: dict[type[exp.Expr], Comparison] = {
 }
 
 
-def normalize(condition: exp.Expr, scope: Scope) -> list[exp.Expr]:
-    """Apply the rules to a condition."""
-    nodes = [condition]
+def normalize(condition: exp.Expr, scope: Scope) -> list[Tree]:
+    """The conditions, joined by AND, that come of a condition by the rules."""
+    tree: Tree = Signed(condition)
     for rule in RULES:
-        nodes = [result for node in nodes for result in rule(node, scope)]
-    return nodes
+        tree = rewritten(tree, rule, scope)
+    return list(tree.parts) if isinstance(tree, Junction) and tree.is_conjunction else [tree]
 
 
-def read_predicates(nodes: list[exp.Expr], scope: Scope) -> tuple[list[Predicate], MovementPredicate | None]:
-    """Normal conditions as predicates, with the movement predicate, of which there is at most one, apart."""
-    predicates: list[Predicate] = []
+def read_conditions(trees: list[Tree], scope: Scope) -> tuple[AllOf, MovementPredicate | None]:
+    """What normal trees, joined by AND, mean, with the movement predicate, of which there is at most one, apart."""
+    conditions: list[Condition] = []
     movement: MovementPredicate | None = None
-    for node in nodes:
-        if isinstance(node, exp.Or):
-            found = read_movement_or_silence(node, scope)
-        elif is_movement(node):
-            found = read_movement(node, scope)
-        else:
-            predicates.append(_read_predicate(node, scope))
+    for tree in trees:
+        found = _read_movement(tree, scope) if isinstance(tree, Signed) else None
+        if found is None:
+            conditions.append(_read(tree, scope))
             continue
         if movement is not None:
             hint = "use one of them in each subscription"
-            raise scope.source.error("there is more than one movement predicate", node, hint)
+            raise scope.source.error("there is more than one movement predicate", found.node, hint)
         movement = found
-    return predicates, movement
+    return AllOf(tuple(conditions)), movement
 
 
-def _read_predicate(node: exp.Expr, scope: Scope) -> Predicate:
+def _read_movement(condition: Signed, scope: Scope) -> MovementPredicate | None:
+    node, is_negated = condition
+    if not isinstance(node, exp.Or) and not is_movement(node):
+        return None
+    if is_negated:
+        hint = f"a movement stands for itself: write {MOVEMENT_OR_SILENCE} or a part of it"
+        raise scope.source.error("NOT is not supported on a movement", node, hint)
+    return read_movement_or_silence(node, scope) if isinstance(node, exp.Or) else read_movement(node, scope)
+
+
+def _read(tree: Tree, scope: Scope) -> Condition:
+    if isinstance(tree, Junction):
+        parts = tuple(_read(part, scope) for part in tree.parts)
+        return AllOf(parts) if tree.is_conjunction else AnyOf(parts)
+    return _read_predicate(tree, scope)
+
+
+def _read_predicate(condition: Signed, scope: Scope) -> Predicate:
+    node, is_negated = condition
     if is_silence(node):
         raise lone_silence(node, scope)
+    if names_movement(node):
+        hint = f"join it with other conditions by AND; the only OR is {MOVEMENT_OR_SILENCE}"
+        raise scope.source.error("a movement stands where a condition on a row is needed", node, hint)
     if isinstance(node, exp.In):
-        if node.args.get("query") is not None:
-            raise scope.source.error("subqueries are not supported", node, "give IN a list of constants, or use a JOIN")
-        only(scope.source, node, {"this", "expressions"}, "give IN a list of constants")
-        ref, column = _read_column(node.this, node, scope)
-        values = node.expressions
-        if not values or len(values) > IN_VALUES_MAX:
-            raise scope.source.error(f"IN has {len(values):,} values", node.this, f"give it 1 to {IN_VALUES_MAX:,}")
-        return Predicate(ref, column, "=", tuple(read_operand(value, column, scope) for value in values))
+        return _read_in(node, is_negated, scope)
+    if isinstance(node, exp.Is):
+        return _read_is(node, is_negated, scope)
+    if isinstance(node, exp.Like):
+        return _read_like(node, is_negated, scope)
     if isinstance(node, exp.Boolean):
         types = (TokenType.TRUE, TokenType.FALSE)
-        raise scope.source.error_at_type("a constant is no condition", types, CONJUNCTION)
+        raise scope.source.error_at_type("a constant is no condition", types, CONDITIONS)
+    if isinstance(node, exp.Null):
+        raise scope.source.error_at_type("NULL is no condition", (TokenType.NULL,), NULL_HINT)
     comparison = _COMPARISONS.get(type(node))
-    if comparison is None:
-        raise scope.source.error("this condition is not supported", node, CONJUNCTION)
+    if comparison is None or is_negated:
+        raise scope.source.error("this condition is not supported", node, CONDITIONS)
     ref, column = _read_column(node.this, node, scope)
-    return Predicate(ref, column, comparison, (read_operand(node.expression, column, scope),))
+    operand = read_operand(node.expression, column, scope)
+    if comparison == "<>" and column.type is ColumnType.BOOLEAN:
+        comparison, operand = "=", operand._replace(boolean=not operand.boolean)
+    return Predicate(ref, column, comparison, (operand,), node)
+
+
+def _read_in(node: exp.In, is_negated: bool, scope: Scope) -> Predicate:
+    if node.args.get("query") is not None:
+        raise scope.source.error("subqueries are not supported", node, "give IN a list of constants, or use a JOIN")
+    only(scope.source, node, {"this", "expressions"}, "give IN a list of constants")
+    ref, column = _read_column(node.this, node, scope)
+    values = node.expressions
+    if not values or len(values) > IN_VALUES_MAX:
+        raise scope.source.error(f"IN has {len(values):,} values", node.this, f"give it 1 to {IN_VALUES_MAX:,}")
+    operands = tuple(read_operand(value, column, scope) for value in values)
+    return Predicate(ref, column, "<>" if is_negated else "=", operands, node)
+
+
+def _read_is(node: exp.Is, is_negated: bool, scope: Scope) -> Predicate:
+    if not isinstance(node.expression, exp.Null):
+        raise scope.source.error("IS is supported with NULL only", node, "write column = TRUE, or column IS NULL")
+    ref, column = _read_column(node.this, node, scope)
+    return Predicate(ref, column, "is not null" if is_negated else "is null", (), node)
+
+
+def _read_like(node: exp.Like, is_negated: bool, scope: Scope) -> Predicate:
+    only(scope.source, node, {"this", "expression", "negate"}, PREFIX_HINT)
+    ref, column = _read_column(node.this, node, scope)
+    if column.type is not ColumnType.TEXT:
+        problem = f"column {column.name!r} is {column.type.value} and has no pattern"
+        raise scope.source.error(problem, node, "use LIKE on a TEXT column")
+    operand: Operand = read_operand(node.expression, column, scope)
+    is_negated ^= bool(node.args.get("negate"))
+    return Predicate(ref, column, "not like" if is_negated else "like", (operand,), node)
 
 
 def _read_column(node: exp.Expr, whole: exp.Expr, scope: Scope) -> tuple[ColumnRef, Column]:
@@ -95,13 +145,13 @@ def _read_column(node: exp.Expr, whole: exp.Expr, scope: Scope) -> tuple[ColumnR
         hint = "compare the column itself; the only functions are moved, moved_percent, moved_ratio and silent_for"
         raise scope.source.error("functions are not supported", inner, hint)
     if isinstance(inner, exp.Predicate):
-        raise scope.source.error("a condition is compared", inner, "join comparisons by AND")
+        raise scope.source.error("a condition is compared", inner, "join comparisons by AND and OR")
     if isinstance(inner, exp.Binary | exp.Neg):
         raise scope.source.error("arithmetic is not supported", inner, "compare the column itself with a constant")
     if isinstance(inner, exp.Query):
         raise scope.source.error("subqueries are not supported", inner, "use a JOIN")
     if not isinstance(inner, exp.Column):
-        raise scope.source.error("this condition does not name a column", whole, CONJUNCTION)
+        raise scope.source.error("this condition does not name a column", whole, CONDITIONS)
     ref, column = scope.resolve(inner)
     if not column.type.is_comparable:
         hint = "use columns of other types in predicates"

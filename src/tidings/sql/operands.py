@@ -7,6 +7,7 @@ from sqlglot import exp
 from tidings.model.catalog import Column
 from tidings.model.types import ColumnType
 from tidings.sql.predicate import Operand, OperandKind
+from tidings.sql.refusals import NULL_HINT
 from tidings.sql.scope import Scope
 
 _TEMPORAL: dict[exp.DType, OperandKind] = {exp.DType.DATE: "date", exp.DType.TIMESTAMP: "timestamp"}
@@ -58,6 +59,8 @@ def _read(node: exp.Expr, scope: Scope) -> Operand:
 
 
 def _not_constant(node: exp.Expr, scope: Scope) -> Exception:
+    if isinstance(node, exp.Null):
+        return scope.source.error("NULL cannot be compared", node.parent or node, NULL_HINT)
     if isinstance(node, exp.Column):
         if isinstance(node.this, exp.Identifier) and node.this.args.get("quoted"):
             return scope.source.error("double quotes name a column", node.this, "write text in single quotes")

@@ -15,9 +15,8 @@ from sqlglot.tokens import Tokenizer
 
 from tidings.model.errors import SqlError
 from tidings.sql.fingerprint import leading_dot_numbers
-from tidings.sql.movement import is_moved
-from tidings.sql.refusals import ALLOWED_TOKENS, FORM, OR_BESIDE_MOVEMENT, refusal_of_token
-from tidings.sql.silence import interval_starts, is_silent_for
+from tidings.sql.refusals import ALLOWED_TOKENS, CONDITIONS, FORM, refusal_of_token
+from tidings.sql.silence import interval_starts
 from tidings.sql.source import Source, place_at
 
 SQL_LENGTH_MAX = 64 * 1024
@@ -151,13 +150,9 @@ def _check_tokens(source: Source, tree: exp.Expr) -> None:
         if node._meta and "start" in node._meta and isinstance(node, exp.Identifier | exp.Literal | exp.Star | exp.Func)
     }
     claimed |= interval_starts(source, tree)
-    calls = list(tree.find_all(exp.Anonymous))
-    ors = [token.start for token in source.tokens if token.token_type is TokenType.OR]
-    if any(map(is_silent_for, calls)) and len(ors) == sum(1 for _ in tree.find_all(exp.Or)):
-        claimed |= set(ors)  # all of them are in the tree, so none escapes the judgement of `movement`
     for token in source.tokens:
         if token.start not in claimed and token.token_type not in ALLOWED_TOKENS:
-            problem, _, hint = _with_token(token)
-            if token.token_type is TokenType.OR and any(map(is_moved, calls)):
-                hint = OR_BESIDE_MOVEMENT
-            raise source.error_at_token(problem, token, hint)
+            raise source.error_at_token(*_with_token(token))
+    ors = [token for token in source.tokens if token.token_type is TokenType.OR]
+    if len(ors) != sum(1 for _ in tree.find_all(exp.Or)):
+        raise source.error_at_token("OR is not supported here", ors[-1], CONDITIONS)

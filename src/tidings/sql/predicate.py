@@ -1,8 +1,13 @@
-"""Predicates after normalization: a column, one of five comparisons, and constants given by their place in the text."""
+"""Conditions after normalization: comparisons of a column with constants, joined by AND and OR; NOT is gone.
+
+NOT moves to the comparisons (`NOT (a < 5 OR b IS NULL)` is `a >= 5 AND b IS NOT NULL`). In three-valued logic this changes
+nothing: a comparison and its opposite are both unknown where the column is null, and unknown selects no row.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypeAlias
 
 from sqlglot import exp
 
@@ -10,7 +15,7 @@ from tidings.model.catalog import Column
 from tidings.sql.shape import ColumnRef, MovementForm, MovementKind
 from tidings.sql.silence import SilencePredicate
 
-Comparison = Literal["=", "<", "<=", ">", ">="]
+Comparison = Literal["=", "<", "<=", ">", ">=", "<>", "like", "not like", "is null", "is not null"]
 OperandKind = Literal["number", "string", "date", "timestamp", "boolean"]
 
 
@@ -25,12 +30,37 @@ class Operand(NamedTuple):
 
 
 class Predicate(NamedTuple):
-    """`column comparison operand`; IN is an `=` with several operands, of which one must hold."""
+    """`column comparison operand`; IN is an `=` with several operands, NOT IN a `<>` with several, IS NULL has none."""
 
     ref: ColumnRef
     column: Column
     comparison: Comparison
     operands: tuple[Operand, ...]
+    node: exp.Expr
+
+
+class AllOf(NamedTuple):
+    """Conditions joined by AND."""
+
+    parts: tuple[Condition, ...]
+
+
+class AnyOf(NamedTuple):
+    """Conditions joined by OR."""
+
+    parts: tuple[Condition, ...]
+
+
+Condition: TypeAlias = Predicate | AllOf | AnyOf
+
+
+def predicates_of(condition: Condition) -> Iterator[Predicate]:
+    """The comparisons of a condition, from left to right."""
+    if isinstance(condition, Predicate):
+        yield condition
+    else:
+        for part in condition.parts:
+            yield from predicates_of(part)
 
 
 class MovementPredicate(NamedTuple):

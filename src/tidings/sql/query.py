@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
 from tidings.model.catalog import Catalog
 from tidings.sql.joins import read_join
-from tidings.sql.normalize import normalize, read_predicates
+from tidings.sql.normalize import normalize, read_conditions
 from tidings.sql.parse import parse_select
-from tidings.sql.predicate import MovementPredicate, Predicate
+from tidings.sql.predicate import AllOf, MovementPredicate, Predicate, predicates_of
 from tidings.sql.refusals import FORM
+from tidings.sql.rules.signed import Tree
 from tidings.sql.scope import Scope, only
 from tidings.sql.shape import ColumnRef, JoinEdge, Order
 
@@ -26,12 +28,17 @@ class Query:
     scope: Scope
     tree: exp.Select
     joins: tuple[JoinEdge, ...]
-    predicates: list[Predicate]
+    condition: AllOf
     movement: MovementPredicate | None
     projection: tuple[ColumnRef, ...] | None
     order: Order | None
     limit_start: int
     """Offset of LIMIT's number; -1 without one."""
+
+    @cached_property
+    def predicates(self) -> list[Predicate]:
+        """All comparisons of the condition."""
+        return list(predicates_of(self.condition))
 
     @property
     def structural_starts(self) -> set[int]:
@@ -56,19 +63,18 @@ def read_query(sql: str, catalog: Catalog) -> Query:
     if clause.this.args.get("joins"):
         raise source.error("this join is not supported", clause.this, FORM)
     joins: list[JoinEdge] = []
-    conditions: list[exp.Expr] = []
+    conditions: list[Tree] = []
     for join in tree.args.get("joins") or []:
         edges, rest = read_join(join, scope)
         joins += edges
         conditions += rest
     where = tree.args.get("where")
     if where is not None:
-        conditions.append(where.this)
-    normal = [node for condition in conditions for node in normalize(condition, scope)]
-    predicates, movement = read_predicates(normal, scope)
+        conditions += normalize(where.this, scope)
+    condition, movement = read_conditions(conditions, scope)
     projection = _read_projection(tree, scope)
     order, limit_start = _read_order(tree, scope)
-    return Query(scope, tree, tuple(joins), predicates, movement, projection, order, limit_start)
+    return Query(scope, tree, tuple(joins), condition, movement, projection, order, limit_start)
 
 
 def _read_projection(tree: exp.Select, scope: Scope) -> tuple[ColumnRef, ...] | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import Token, TokenType
 
 FORM = "write SELECT columns FROM table [JOIN ..] WHERE column = value AND column BETWEEN low AND high"
-CONJUNCTION = "use conjunctions of =, <, <=, >, >=, BETWEEN and IN between a column and constants"
-OR = "use IN for several values of one column, or several subscriptions"
+CONDITIONS = (
+    "compare a column with constants by =, <>, <, <=, >, >=, BETWEEN, IN, LIKE 'ab%' or IS NULL; join by AND, OR, NOT"
+)
 MOVEMENT_OR_SILENCE = "(moved(column) >= number OR silent_for(column) >= INTERVAL '1 hour')"
-OR_BESIDE_MOVEMENT = f"{OR}; the only OR is {MOVEMENT_OR_SILENCE}"
+NULL_HINT = "write IS NULL or IS NOT NULL; all other comparisons with NULL are unknown, which selects no row"
+PREFIX_HINT = "a pattern is a prefix and a final %, as in LIKE 'ab%'"
 
 # Keywords and signs that the compiler honours.
 ALLOWED_TOKENS = frozenset(
@@ -22,10 +24,15 @@ ALLOWED_TOKENS = frozenset(
         TokenType.USING,
         TokenType.ALIAS,
         TokenType.AND,
+        TokenType.OR,
         TokenType.NOT,
         TokenType.BETWEEN,
         TokenType.IN,
+        TokenType.IS,
+        TokenType.NULL,
+        TokenType.LIKE,
         TokenType.EQ,
+        TokenType.NEQ,
         TokenType.LT,
         TokenType.LTE,
         TokenType.GT,
@@ -49,19 +56,14 @@ ALLOWED_TOKENS = frozenset(
 
 _JOIN_HINT = "use an inner JOIN with USING (column) or ON a.x = b.y"
 _AGGREGATE_HINT = "subscribe to the rows and aggregate them on your side"
-_NULL_HINT = "NULL never satisfies a predicate, so rows with NULL in a compared column are left out already"
 _ONE_SELECT = "send one subscription for each SELECT"
 _PARAMETER = ("parameters are not supported", "write the value itself")
 
 _BY_TYPE: dict[TokenType, tuple[str, str]] = {
-    TokenType.OR: ("OR is not supported", OR),
-    TokenType.NEQ: ("inequality is not supported", "use < and > in two subscriptions"),
-    TokenType.IS: ("IS is not supported", _NULL_HINT),
-    TokenType.NULL: ("NULL cannot be compared", _NULL_HINT),
-    TokenType.LIKE: ("LIKE is not supported", "use a range such as name >= 'ab' AND name < 'ac' for a prefix"),
-    TokenType.ILIKE: ("ILIKE is not supported", "use a range such as name >= 'ab' AND name < 'ac' for a prefix"),
-    TokenType.RLIKE: ("pattern matching is not supported", "use a range for a prefix"),
-    TokenType.SIMILAR_TO: ("pattern matching is not supported", "use a range for a prefix"),
+    TokenType.ILIKE: ("ILIKE is not supported", f"upper and lower case are told apart: {PREFIX_HINT}"),
+    TokenType.RLIKE: ("pattern matching is not supported", PREFIX_HINT),
+    TokenType.SIMILAR_TO: ("pattern matching is not supported", PREFIX_HINT),
+    TokenType.ESCAPE: ("escapes in patterns are not supported", PREFIX_HINT),
     TokenType.WITH: ("common table expressions are not supported", "write one plain SELECT"),
     TokenType.DISTINCT: ("DISTINCT is not supported", "results are multisets; include the key to tell rows apart"),
     TokenType.GROUP_BY: ("GROUP BY is not supported", _AGGREGATE_HINT),
@@ -85,7 +87,7 @@ _BY_TYPE: dict[TokenType, tuple[str, str]] = {
         "intervals are not supported here",
         "one stands after silent_for(column) >= only, as INTERVAL '1 hour'",
     ),
-    TokenType.CASE: ("CASE is not supported", CONJUNCTION),
+    TokenType.CASE: ("CASE is not supported", CONDITIONS),
     TokenType.PLACEHOLDER: _PARAMETER,
     TokenType.PARAMETER: _PARAMETER,
     TokenType.COLON: _PARAMETER,

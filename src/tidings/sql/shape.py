@@ -62,8 +62,10 @@ class Movement(NamedTuple):
 class Shape:
     """What subscriptions of one family share.
 
-    `equalities` are the columns pinned by `=` or IN, `ranges` those bounded only by `<`, `<=`, `>`, `>=` or BETWEEN;
-    both in the order of FROM, then of the table's columns. `projection` is None for all columns.
+    `equalities` are the columns pinned by `=` or IN, `ranges` those bounded only by `<`, `<=`, `>`, `>=`, BETWEEN, LIKE or
+    IS NOT NULL, `nulls` those that must be null; all in the order of FROM, then of the table's columns. `projection` is
+    None for all columns. `disjuncts`: where a row need satisfy only one of several conjunctions, their shapes, which
+    differ in these columns alone; the columns of the whole are then none.
     """
 
     tables: tuple[str, ...]
@@ -73,28 +75,52 @@ class Shape:
     projection: tuple[ColumnRef, ...] | None = None
     order: Order | None = None
     movement: Movement | None = None
+    nulls: tuple[ColumnRef, ...] = ()
+    disjuncts: tuple[Shape, ...] = ()
+
+    @property
+    def _fields(self) -> tuple[object, ...]:
+        return (
+            self.tables,
+            self.joins,
+            self.equalities,
+            self.ranges,
+            self.projection,
+            self.order,
+            self.movement,
+            self.nulls,
+            self.disjuncts,
+        )
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.tables, self.joins, self.equalities, self.ranges, self.projection, self.order, self.movement))
+        return hash(self._fields)
 
     def __hash__(self) -> int:
         return self._hash
 
     def __reduce__(self) -> tuple[object, ...]:
         # The cached hash must not travel: hashes of text differ between processes.
-        fields = (self.tables, self.joins, self.equalities, self.ranges, self.projection, self.order, self.movement)
-        return (Shape, fields)
+        return (Shape, self._fields)
+
+    @property
+    def conjunctions(self) -> tuple[Shape, ...]:
+        """The disjuncts, or the shape itself where it is a single conjunction."""
+        return self.disjuncts or (self,)
+
+    @property
+    def is_plain(self) -> bool:
+        """True for one conjunction of equalities and ranges."""
+        return not self.disjuncts and not self.nulls
 
     def describe(self) -> str:
         """One canonical line, as in `stocks: = sector; range per, risk; all columns`."""
         parts: list[str] = []
         for edge in self.joins:
             parts.append("join " + self._edge(edge))
-        if self.equalities:
-            parts.append("= " + self._names(self.equalities))
-        if self.ranges:
-            parts.append("range " + self._names(self.ranges))
+        if self.disjuncts:
+            parts.append("any of " + ", ".join(f"({'; '.join(shape._columns())})" for shape in self.disjuncts))
+        parts += self._columns()
         if self.movement is not None:
             parts.append(self._movement(self.movement))
         if self.order is not None:
@@ -102,6 +128,11 @@ class Shape:
             parts.append(f"first {self.order.limit} by {self._name(self.order.column)} {direction}")
         parts.append("all columns" if self.projection is None else "columns " + self._names(self.projection))
         return f"{', '.join(self.tables)}: {'; '.join(parts)}"
+
+    def _columns(self) -> list[str]:
+        """The columns compared, by the way they are."""
+        ways = (("=", self.equalities), ("range", self.ranges), ("null", self.nulls))
+        return [f"{way} {self._names(columns)}" for way, columns in ways if columns]
 
     def _movement(self, movement: Movement) -> str:
         sign = ">=" if movement.form == "at_least" else "between"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidings.model.catalog import Catalog, Column
 from tidings.model.errors import SqlError
 from tidings.sql.bind import (
@@ -14,10 +16,14 @@ from tidings.sql.bind import (
     interval_binder,
     movement_binder,
 )
+from tidings.sql.clauses import ALTERNATIVES
 from tidings.sql.constants import Constants
+from tidings.sql.disjuncts.binders import set_binder
+from tidings.sql.disjuncts.template import DisjunctTemplate, TooManyDisjuncts
+from tidings.sql.disjuncts.terms import DISJUNCTS_MAX, PREDICATES_MAX, TooMany, multiplied_out
 from tidings.sql.fingerprint import is_number
 from tidings.sql.literals import LiteralError
-from tidings.sql.predicate import MovementPredicate, Predicate
+from tidings.sql.predicate import AllOf, MovementPredicate, Predicate
 from tidings.sql.query import Query, read_query
 from tidings.sql.scope import Scope
 from tidings.sql.shape import ColumnRef, Movement, Shape
@@ -27,6 +33,9 @@ from tidings.sql.source import Source
 _NONE = ("",)
 
 _new = tuple.__new__  # half the time of calling Constants
+
+
+_ColumnPredicates = tuple[ColumnRef, Column, list[Predicate]]
 
 
 class Template:
@@ -48,13 +57,13 @@ class Template:
         self._intervals = intervals
         self._movement = movement
 
-    def bind(self, literals: Literals) -> Constants:
-        """The constants for these literals; LiteralError if one does not fit."""
+    def bind(self, literals: Literals) -> tuple[Shape, Constants]:
+        """Shape and constants for these literals; LiteralError if one does not fit."""
         literals = literals or _NONE
         equalities = tuple([bind(literals) for bind in self._equalities])
         intervals = tuple([bind(literals) for bind in self._intervals])
         movement = self._movement(literals) if self._movement is not None else ()
-        return _new(Constants, (equalities, intervals, movement))
+        return self.shape, _new(Constants, (equalities, intervals, movement, ()))
 
 
 class Draft:
@@ -71,10 +80,12 @@ class Draft:
         self._check_literals()
         self.template = self._template()
 
-    def bind(self) -> Constants:
-        """Constants of the drafted statement itself; SqlError that points at the literal which does not fit."""
+    def bind(self) -> tuple[Shape, Constants]:
+        """Shape and constants of the drafted statement itself; SqlError that points at the literal which does not fit."""
         try:
             return self.template.bind(self.literals)
+        except TooManyDisjuncts:
+            raise self._too_many() from None
         except LiteralError:
             raise self._explanation() from None
 
@@ -90,36 +101,69 @@ class Draft:
             if text[0] != "'" and not is_number(text):
                 raise self.source.error_at("the number is malformed", start, end, "write 12, 1.5 or 1e6")
 
-    def _template(self) -> Template:
+    def _template(self) -> Template | DisjunctTemplate:
         query = self.query
         by_column = _by_column(query.predicates, query.scope)
-        pinned = [entry for entry in by_column if any(predicate.comparison == "=" for predicate in entry[2])]
-        ranged = [entry for entry in by_column if all(predicate.comparison != "=" for predicate in entry[2])]
         movement = query.movement
         shape = Shape(
             tables=tuple(table.name for table in query.scope.tables.values()),
             joins=query.joins,
-            equalities=tuple(ref for ref, _, _ in pinned),
-            ranges=tuple(ref for ref, _, _ in ranged),
             projection=query.projection,
             order=query.order,
             movement=_movement(movement) if movement is not None else None,
         )
+        bind_movement = movement_binder(movement, self.slots) if movement is not None else None
+        if not _is_plain(query.condition, by_column):
+            return self._disjunct_template(shape, by_column, bind_movement)
+        nulls = [entry for entry in by_column if any(each.comparison == "is null" for each in entry[2])]
+        pinned = [entry for entry in by_column if any(each.comparison == "=" for each in entry[2])]
+        ranged = [entry for entry in by_column if entry not in pinned and entry not in nulls]
         return Template(
-            shape,
+            replace(
+                shape,
+                equalities=tuple(ref for ref, _, _ in pinned),
+                ranges=tuple(ref for ref, _, _ in ranged),
+                nulls=tuple(ref for ref, _, _ in nulls),
+            ),
             len(self.spans),
             [equality_binder(column.type, predicates, self.slots) for _, column, predicates in pinned],
             [interval_binder(column.type, predicates, self.slots) for _, column, predicates in ranged],
-            movement_binder(movement, self.slots) if movement is not None else None,
+            bind_movement,
         )
+
+    def _disjunct_template(
+        self, shape: Shape, by_column: list[_ColumnPredicates], movement: MovementBinder | None
+    ) -> DisjunctTemplate:
+        if len(self.query.predicates) > PREDICATES_MAX:
+            problem = f"there are {len(self.query.predicates):,} conditions"
+            raise self._error_at_alternative(problem, f"with OR, NOT or <> the limit is {PREDICATES_MAX:,}")
+        columns = {ref: column.type for ref, column, _ in by_column}
+        try:
+            terms = multiplied_out(self.query.condition)
+        except TooMany:
+            raise self._too_many() from None
+        binders = [
+            [(ref, set_binder(columns[ref], condition, self.slots)) for ref, condition in term.items()]
+            for term in terms
+        ]
+        return DisjunctTemplate(shape, len(self.spans), columns, binders, movement)
+
+    def _too_many(self) -> SqlError:
+        hint = "use IN for many values of a column, fewer OR, <> and NOT IN, or several subscriptions"
+        return self._error_at_alternative(f"the condition comes to more than {DISJUNCTS_MAX} disjuncts", hint)
+
+    def _error_at_alternative(self, problem: str, hint: str) -> SqlError:
+        return self.source.error_at_type(problem, ALTERNATIVES, hint)
 
     def _explanation(self) -> SqlError:
         """Find the literal that does not fit by binding every operand on its own."""
         for predicate in self.query.predicates:
             for operand in predicate.operands:
-                alone = predicate._replace(operands=(operand,), comparison="=")
+                is_pattern = predicate.comparison in ("like", "not like")
+                alone = predicate._replace(operands=(operand,), comparison="like" if is_pattern else "=")
+                binder = interval_binder if is_pattern else equality_binder
                 try:
-                    equality_binder(predicate.column.type, [alone], self.slots)(self.literals)
+                    binder(predicate.column.type, [alone], self.slots)(self.literals)
                 except LiteralError as error:
                     column = predicate.column
                     start, end = self.source.literal_spans[operand.start]
@@ -142,7 +186,15 @@ def _movement(predicate: MovementPredicate) -> Movement:
     return Movement(predicate.ref, predicate.kind, predicate.form, silence)
 
 
-def _by_column(predicates: list[Predicate], scope: Scope) -> list[tuple[ColumnRef, Column, list[Predicate]]]:
+def _is_plain(condition: AllOf, by_column: list[_ColumnPredicates]) -> bool:
+    """True for a conjunction in which every column has one set of values, one interval, or must be null."""
+    if not all(isinstance(part, Predicate) and part.comparison not in ("<>", "not like") for part in condition.parts):
+        return False
+    kinds = [{each.comparison == "is null" for each in predicates} for _, _, predicates in by_column]
+    return all(len(kind) == 1 for kind in kinds)
+
+
+def _by_column(predicates: list[Predicate], scope: Scope) -> list[_ColumnPredicates]:
     """Predicates grouped by column, in the order of FROM and then of the table's columns."""
     grouped: dict[ColumnRef, list[Predicate]] = {}
     for predicate in predicates:

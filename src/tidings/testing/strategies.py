@@ -129,12 +129,55 @@ def conditions(draw: DrawFn, table: Table) -> str:
     return f" WHERE {' AND '.join(terms)}" if terms else ""
 
 
+_COMPARISONS = (
+    # Of boolean expressions, each with the number of its values.
+    *[("{0} = {1}", 1), ("{0} <> {1}", 1), ("{0} < {1}", 1), ("{0} >= {1}", 1)] * 2,
+    *[("{0} IS NULL", 0), ("{0} IS NOT NULL", 0)] * 2,
+    ("{0} IN ({1}, {2})", 2),
+    ("{0} NOT IN ({1}, {2})", 2),
+    ("{0} BETWEEN {1} AND {2}", 2),
+    ("{0} NOT BETWEEN {1} AND {2}", 2),
+)
+_PATTERNS = ("{} LIKE '{}%'", "{} NOT LIKE '{}%'", "{} LIKE '{}'")
+_PREFIXES = ("prefix08", "prefix0", "p", "", "prefix08a", "ü")
+
+
+@st.composite
+def _comparisons(draw: DrawFn, columns: list[Column]) -> str:
+    """One comparison of any kind that select serves."""
+    column = draw(st.sampled_from(columns))
+    if column.type is ColumnType.TEXT and draw(st.integers(0, 3)) == 0:
+        return draw(st.sampled_from(_PATTERNS)).format(column.name, draw(st.sampled_from(_PREFIXES)))
+    form, count = draw(st.sampled_from(_COMPARISONS))
+    return form.format(column.name, *(literal(column.type, draw(values(column.type))) for _ in range(count)))
+
+
+def boolean_conditions(table: Table) -> SearchStrategy[str]:
+    """A WHERE clause of comparisons on up to three columns, joined and nested by AND, OR and NOT."""
+    comparable = [column for column in table.columns if column.type.is_comparable]
+
+    def nested(columns: list[Column]) -> SearchStrategy[str]:
+        return st.recursive(
+            _comparisons(columns),
+            lambda inner: st.one_of(
+                st.lists(inner, min_size=2, max_size=3).map(lambda parts: f"({' AND '.join(parts)})"),
+                st.lists(inner, min_size=2, max_size=3).map(lambda parts: f"({' OR '.join(parts)})"),
+                inner.map("NOT ({})".format),
+            ),
+            max_leaves=5,
+        )
+
+    chosen = st.lists(st.sampled_from(comparable), min_size=1, max_size=3)
+    return chosen.flatmap(nested).map(" WHERE {}".format)
+
+
 @st.composite
 def select_queries(draw: DrawFn, catalog: Catalog) -> str:
     table = draw(st.sampled_from([catalog.tables[0], *catalog.tables]))
     names = st.lists(st.sampled_from(table.column_names), min_size=1, max_size=3, unique=True)
     shown = draw(st.one_of(st.just(["*"]), names))
-    return f"SELECT {', '.join(shown)} FROM {table.name}" + draw(conditions(table))
+    condition = draw(st.one_of(conditions(table), boolean_conditions(table)))
+    return f"SELECT {', '.join(shown)} FROM {table.name}" + condition
 
 
 @st.composite

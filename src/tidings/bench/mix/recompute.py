@@ -172,7 +172,7 @@ class _Standing:
         using = re.findall(r"USING \((\w+)\)", parts["tables"])
 
         def owners(column: str) -> list[Table]:
-            return [table for table in tables if table.has_column(column)]
+            return [table for table in tables if column in table.column_names]
 
         shown = parts["shown"].split(", ")
         if shown == ["*"]:

@@ -117,7 +117,7 @@ def objection(shape: Shape, catalog: Catalog) -> Objection | None:
 
 def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
     """The form, channels and point of a query; its label is the server's to choose."""
-    equalities, _, movement = constants
+    equalities, _, movement, _ = constants
     form, space = _form(shape, "" if constants.is_single else SEVERAL_CHANNELS, catalog)
     count = prod([len(values) for values in equalities])
     if count > CHANNELS_MAX:

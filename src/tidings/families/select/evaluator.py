@@ -1,7 +1,7 @@
 """Evaluates all select subscriptions over shared rows: one index of boxes for all tables, one compiled pass per micro-batch.
 
-A subscription is a box for each of its channels. Axes of the index are the columns of all tables, table after table, and one
-more for each table, which boxes without equalities are bound to.
+A subscription is a box for each channel of each of its disjuncts. Axes of the index are, table after table, the columns, one
+that boxes without equalities are bound to, and one for each column that boxes are bound to which want it null.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ class SelectEvaluator(Evaluator):
 
     def __init__(self, catalog: Catalog, store: Store) -> None:
         super().__init__(catalog, store)
-        widths = [len(table.columns) + 1 for table in catalog.tables]
+        widths = [2 * len(table.columns) + 1 for table in catalog.tables]
         axes = sum(widths)
         self.index = StabbingIndex(axes)
         tables = np.zeros((len(widths), TABLE_FIELDS), np.int64)
         for table in catalog.tables:
-            tables[store.number(table.name), FIRST_AXIS] = len(table.columns) + 1
+            tables[store.number(table.name), FIRST_AXIS] = 2 * len(table.columns) + 1
         tables[:, FIRST_AXIS] = np.cumsum(tables[:, FIRST_AXIS]) - tables[:, FIRST_AXIS]
         self._members = Members(
             slots=_longer(np.empty((0, SLOT_FIELDS), np.int64), 64),
@@ -107,7 +107,6 @@ class SelectEvaluator(Evaluator):
             self._members = self._members._replace(slots=_longer(self._members.slots, top))
         members = self._members
         members.slots[slots, SLOT_TABLE] = layout.table
-        members.slots[slots, FIRST_BOX] = NONE
         can_match = on_some_channel(points) & (points.coords[:, 0::2] <= points.coords[:, 1::2]).all(axis=1)
         if not can_match.all():
             points, slots = points.take(can_match), slots[can_match]
@@ -158,13 +157,18 @@ class SelectEvaluator(Evaluator):
         axis_of = {name: first + i for i, name in enumerate(space.table.column_names)}
         equal_axes = tuple(axis_of[column.name] for column in space.equalities)
         range_axes = tuple(axis_of[column.name] for column in space.ranges)
+        null_axes = tuple(len(axis_of) + 1 + axis_of[column.name] for column in space.nulls)
         texts = tuple(i for i, column in enumerate(space.ranges) if column.type.is_lossy)
         watch = 0
-        for name in space.projection:
+        # Of several disjuncts one may hold a row before and after, another only after. So a box must be found with every
+        # change of what any of them compares, or the subscription would be told of a row that it has already.
+        for name in (*space.projection, *space.compared):
             watch |= 1 << (axis_of[name] & 63)
         return _Layout(
             table,
-            BoxShape(equal_axes or (first + len(axis_of),), range_axes, tuple(range_axes[i] for i in texts)),
+            BoxShape(
+                (*equal_axes, *null_axes) or (first + len(axis_of),), range_axes, tuple(range_axes[i] for i in texts)
+            ),
             tuple(column.type is ColumnType.TEXT for column in space.equalities),
             texts,
             watch,
@@ -197,7 +201,7 @@ def _longer(array: I64, size: int) -> I64:
 
 
 def _constants(points: PointBatch, layout: _Layout) -> tuple[I64, list[tuple[bytes | None, ...]]]:
-    """Equality codes of the points, and the texts of their TEXT constants."""
+    """Equality codes of the points, and the texts of their TEXT constants; other axes that boxes are bound to have code 0."""
     n = len(points)
     equal = np.zeros((n, len(layout.shape.equal_axes)), np.int64)
     columns: list[list[bytes | None]] = []
@@ -209,7 +213,8 @@ def _constants(points: PointBatch, layout: _Layout) -> tuple[I64, list[tuple[byt
         else:
             equal[:, j] = np.asarray(column)
             columns.append([None] * n)
-    return equal, list(zip(*columns, strict=True)) if columns else [(None,)] * n
+    columns += [[None] * n for _ in range(equal.shape[1] - len(columns))]
+    return equal, list(zip(*columns, strict=True))
 
 
 def _coded_texts(column: pa.Array) -> tuple[I64, list[bytes | None]]:

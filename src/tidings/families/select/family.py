@@ -1,10 +1,10 @@
-"""The select family: rows that satisfy a conjunction of ranges and equalities."""
+"""The select family: rows of one table that satisfy a condition."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.families.optional import Evaluating, Gathering
+from tidings.families.optional import Disjunctive, Evaluating, Gathering
 from tidings.families.protocols import Family, Server, Views
 from tidings.families.select import subscription, table_form
 from tidings.families.select.explain import SelectExplanation
@@ -27,7 +27,7 @@ _SERVERS: dict[str, type[RegionServer]] = {
 }
 
 
-class SelectFamily(Family, Evaluating, Gathering):
+class SelectFamily(Family, Disjunctive, Evaluating, Gathering):
     name = "select"
     strategies = tuple(_SERVERS)
     reference = SelectReference()
@@ -56,8 +56,14 @@ class SelectFamily(Family, Evaluating, Gathering):
 
         return SelectViews(_space(form, catalog))
 
+    def serves_disjuncts(self, shape: Shape) -> bool:
+        return True
+
     def evaluates(self, form: Form) -> bool:
         return True
+
+    def needs_shared_rows(self, form: Form) -> bool:
+        return bool(form.shape.nulls) or subscription.is_disjunct(form)
 
     def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
         from tidings.families.select.evaluator import SelectEvaluator

@@ -1,4 +1,4 @@
-"""The definition of a select subscription's answer: every row that satisfies all predicates, cut to the shown columns."""
+"""The definition of a select subscription's answer: every row that satisfies a disjunct, cut to the shown columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,13 @@ def answer(shape: Shape, constants: Constants, rows: Iterable[dict[str, Any]]) -
 
 
 def _satisfies(shape: Shape, constants: Constants, row: dict[str, Any]) -> bool:
+    """Whether all predicates of some disjunct are true; with null only IS NULL is."""
+    if shape.disjuncts:
+        disjuncts = zip(shape.disjuncts, constants.disjuncts, strict=True)
+        return any(_satisfies(one, own, row) for one, own in disjuncts)
     for ref, values in zip(shape.equalities, constants.equalities, strict=True):
         if row[ref.column] is None or row[ref.column] not in values:
             return False
+    if any(row[ref.column] is not None for ref in shape.nulls):
+        return False
     return all(interval.holds(row[ref.column]) for ref, interval in zip(shape.ranges, constants.intervals, strict=True))

@@ -2,6 +2,8 @@
 
 A form with range columns a, b has the space (lo a, hi a, lo b, hi b). A query with IN lies on several channels. Codes of text
 are lossy, so points of forms with text ranges have the exact ends in `details`.
+
+A query of several disjuncts lies where each of them does, in forms that also name the columns of all the others.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from tidings.sql.shape import Shape
 
 _new = tuple.__new__  # half the time of calling Placement
 
+DISJUNCT = "or"
+"""Begins the variant of a disjunct's form; behind it are all columns that the query compares, as JSON."""
 CHANNELS_MAX = 1_000
 
 
@@ -39,6 +43,9 @@ class Space:
     projection: tuple[str, ...]
     is_lossy: bool
     """True where a box of codes may hold rows that the values then exclude."""
+    nulls: tuple[Column, ...] = ()
+    compared: tuple[str, ...] = ()
+    """Of a disjunct: columns that any disjunct of the query compares."""
 
     @property
     def dims(self) -> int:
@@ -79,7 +86,13 @@ def space_of(form: Form, catalog: Catalog) -> Space:
         ranges,
         shown,
         any(column.type.is_lossy for column in ranges),
+        tuple(table.column(ref.column) for ref in shape.nulls),
+        tuple(msgspec.json.decode(form.variant.removeprefix(DISJUNCT))) if is_disjunct(form) else (),
     )
+
+
+def is_disjunct(form: Form) -> bool:
+    return form.variant.startswith(DISJUNCT)
 
 
 def spec_of(form: Form, catalog: Catalog) -> FormSpec:
@@ -90,9 +103,13 @@ def spec_of(form: Form, catalog: Catalog) -> FormSpec:
 
 
 def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
-    """The form, channels and point of a query."""
-    equalities, intervals, _ = constants
-    form, space = _form(shape, catalog)
+    """The form, channels and point of a query, for each of its disjuncts."""
+    return _place_disjuncts(shape, constants, catalog) if shape.disjuncts else _place(shape, constants, "", catalog)
+
+
+def _place(shape: Shape, constants: Constants, variant: str, catalog: Catalog) -> Placement:
+    equalities, intervals, _, _ = constants
+    form, space = _form(shape, variant, catalog)
     channels: tuple[ChannelKey, ...]
     if constants.is_single:
         columns = space.equalities
@@ -101,14 +118,33 @@ def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
         channels = _several_channels(space, equalities)
     coords = tuple([end for interval in intervals for end in interval[:2]])
     details = _details(space, intervals) if space.is_lossy else b""
-    return _new(Placement, (form.key, channels, coords, details))
+    return _new(Placement, (form.key, channels, coords, details, ()))
 
 
-def _several_channels(space: Space, equalities: tuple[tuple[Any, ...], ...]) -> tuple[ChannelKey, ...]:
-    count = prod([len(values) for values in equalities])
+def _place_disjuncts(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
+    count = sum(prod([len(values) for values in disjunct.equalities]) for disjunct in constants.disjuncts)
+    _check_channels(count)
+    variant = _variant(shape)
+    first, *others = [
+        _place(one, own, variant, catalog) for one, own in zip(shape.disjuncts, constants.disjuncts, strict=True)
+    ]
+    return first._replace(others=tuple(others))
+
+
+@lru_cache(maxsize=4096)
+def _variant(shape: Shape) -> str:
+    compared = {ref.column for one in shape.disjuncts for ref in (*one.equalities, *one.ranges, *one.nulls)}
+    return DISJUNCT + msgspec.json.encode(sorted(compared)).decode()
+
+
+def _check_channels(count: int) -> None:
     if count > CHANNELS_MAX:
         hint = f"at most {CHANNELS_MAX:,} combinations are possible; split the subscription"
         raise SqlError(f"the IN lists combine to {count:,} channels", construct="IN", hint=hint)
+
+
+def _several_channels(space: Space, equalities: tuple[tuple[Any, ...], ...]) -> tuple[ChannelKey, ...]:
+    _check_channels(prod([len(values) for values in equalities]))
     components = [
         [channel_component(column.type, value) for value in values]
         for column, values in zip(space.equalities, equalities, strict=True)
@@ -125,6 +161,6 @@ def _details(space: Space, intervals: tuple[Interval, ...]) -> bytes:
 
 
 @lru_cache(maxsize=4096)
-def _form(shape: Shape, catalog: Catalog) -> tuple[Form, Space]:
-    form = Form("select", shape)
+def _form(shape: Shape, variant: str, catalog: Catalog) -> tuple[Form, Space]:
+    form = Form("select", shape, variant)
     return form, space_of(form, catalog)

@@ -131,7 +131,7 @@ def objection(shape: Shape, catalog: Catalog) -> Objection | None:
 
 def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
     """The form, channels and point of a query."""
-    equalities, intervals, _ = constants
+    equalities, intervals, *_ = constants
     form, space = _form(shape, "" if constants.is_single else SEVERAL_CHANNELS, catalog)
     count = prod([len(values) for values in equalities])
     if count > CHANNELS_MAX:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +24,7 @@ from tidings.kernels.rows import I64, NONE, U8
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX
+from tidings.model.codes import BoolArray
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.replica.store import RowStore
@@ -260,35 +260,52 @@ class Replica:
                     begun[id][1].append(i)
         created = (event == int(Event.CREATE)) & ~is_void
         first = 0
-        added = []
+        new: list[tuple[str, list[int], list[str]]] = []
         for points, at in zip(due, homes, strict=True):
-            own = np.arange(first, first + len(at))
+            own = np.flatnonzero(created[first : first + len(at)]) + first
             first += len(at)
-            if created[own].any():
-                added.append((points, slots[own], created[own], [ids[i] for i in own[created[own]].tolist()]))
-        self._add(added)
+            if len(own):
+                new.append((points.form, slots[own].tolist(), [ids[i] for i in own.tolist()]))
+        self._begin(new)
+        self._add(due, homes, ids, slots, created)
         kept = ordered[~is_void[ordered]]
         kind = np.where(event[kept] == int(Event.CREATE), CREATE, DROP).astype(np.int64)
         return _Due(after[kept], kind, slots[kept], slots[np.flatnonzero(created)], dropped)
 
-    def _add(self, added: Sequence[tuple[PointBatch, I64, Any, list[str]]]) -> None:
-        """New subscriptions, form by form: (points and drops, slot of each home row, which of these are creations, ids)."""
+    def _begin(self, new: Sequence[tuple[str, list[int], list[str]]]) -> None:
+        """Enters new subscriptions: (form they are at home in, slots, ids)."""
         slots, ids, families, projections = [], [], [], []
-        for points, own, is_created, names in added:
-            family, projection = self._form(points.form)
-            own = own[is_created].tolist()
+        for form, own, names in new:
+            family, projection = self._form(form)
             slots += own
             ids += names
             families += [family] * len(own)
             projections += [projection] * len(own)
         self.subscriptions.enter(slots, ids, families, projections)
+
+    def _add(
+        self, due: Sequence[PointBatch], homes: Sequence[I64], ids: list[str], slots: I64, created: BoolArray
+    ) -> None:
+        """Gives families the points of new subscriptions. ids, slots, created: of all home rows, batch after batch."""
         lives = self.subscriptions.lives
-        for points, own, is_created, _ in added:
-            home_of = np.cumsum(points.home) - 1
-            chosen = np.flatnonzero(is_created[home_of])
-            batch, at = points.take(chosen), own[home_of[chosen]]
-            self._hold(batch, at)
-            self._evaluator(points.form).add(batch, at, lives)
+        firsts = np.cumsum([0, *map(len, homes)])
+        known: dict[tuple[str, int], int] = {}
+        for points, first in zip(due, firsts.tolist(), strict=False):
+            if _follow_homes(points):
+                home_of = np.cumsum(points.home) - 1 + first
+            else:
+                if not known:
+                    orders = [
+                        order for points, at in zip(due, homes, strict=True) for order in points.order[at].tolist()
+                    ]
+                    known = {key: i for i, key in enumerate(zip(ids, orders, strict=True))}
+                keys = zip(points.id.to_pylist(), points.order.tolist(), strict=True)
+                home_of = np.array([known[key] for key in keys], np.int64)
+            chosen = np.flatnonzero(created[home_of])
+            if len(chosen):
+                batch, at = points.take(chosen), slots[home_of[chosen]]
+                self._hold(batch, at)
+                self._evaluator(points.form).add(batch, at, lives)
 
     def _form(self, form_key: str) -> tuple[int, int]:
         """Number of a form's family, and of what it shows."""
@@ -358,3 +375,9 @@ class Replica:
                 if len(own):
                     self._evaluators[name].remove(own)
             self.subscriptions.leave(due.dropped)
+
+
+def _follow_homes(points: PointBatch) -> bool:
+    """Whether every point stands behind the home of its subscription: not where that is in another form."""
+    is_other = ~points.home[1:] & (points.order[1:] != points.order[:-1])
+    return bool(points.home[0]) and not is_other.any()

@@ -1,27 +1,20 @@
-"""`active` becomes `active = TRUE`, `NOT active` becomes `active = FALSE`; every other NOT is refused."""
+"""`active` becomes `active = TRUE`, `NOT active` becomes `active = FALSE`."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
 from tidings.model.types import ColumnType
+from tidings.sql.rules.signed import Signed, Tree
 from tidings.sql.scope import Scope
 
 
-def spell_out_booleans(node: exp.Expr, scope: Scope) -> list[exp.Expr]:
-    truth = True
-    inner = node
-    while isinstance(inner, exp.Not | exp.Paren):
-        if isinstance(inner, exp.Not):
-            truth = not truth
-        inner = inner.this
-    if isinstance(inner, exp.Column) and not isinstance(inner.this, exp.Star):
-        _, column = scope.resolve(inner)
-        if column.type is not ColumnType.BOOLEAN:
-            problem = f"column {column.name!r} is {column.type.value}, not a condition"
-            raise scope.source.error(problem, node, "compare it with a constant")
-        return [exp.EQ(this=inner, expression=exp.Boolean(this=truth))]
-    if isinstance(node, exp.Not):
-        hint = "write the opposite comparison, or two subscriptions"
-        raise scope.source.error("NOT is supported on BOOLEAN columns only", node, hint)
-    return [node]
+def spell_out_booleans(condition: Signed, scope: Scope) -> Tree:
+    node, is_negated = condition
+    if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+        return condition
+    _, column = scope.resolve(node)
+    if column.type is not ColumnType.BOOLEAN:
+        problem = f"column {column.name!r} is {column.type.value}, not a condition"
+        raise scope.source.error(problem, node, "compare it with a constant")
+    return Signed(exp.EQ(this=node, expression=exp.Boolean(this=not is_negated)))

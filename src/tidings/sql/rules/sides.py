@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from tidings.sql.rules.signed import Signed, Tree
 from tidings.sql.scope import Scope
 
 _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.EQ: exp.EQ,
+    exp.NEQ: exp.NEQ,
     exp.LT: exp.GT,
     exp.LTE: exp.GTE,
     exp.GT: exp.LT,
@@ -15,11 +17,15 @@ _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
 }
 
 
-def put_column_first(node: exp.Expr, scope: Scope) -> list[exp.Expr]:
+def put_column_first(condition: Signed, scope: Scope) -> Tree:
+    return Signed(column_first(condition.node), condition.is_negated)
+
+
+def column_first(node: exp.Expr) -> exp.Expr:
     mirrored = _MIRRORED.get(type(node))
     if mirrored is None or _names_column(node.this) or not _names_column(node.expression):
-        return [node]
-    return [mirrored(this=node.expression, expression=node.this)]
+        return node
+    return mirrored(this=node.expression, expression=node.this)
 
 
 def _names_column(node: exp.Expr) -> bool:

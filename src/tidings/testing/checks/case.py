@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidings.families.optional import SHARED
 from tidings.families.protocols import Family
-from tidings.families.registry import shares_rows
+from tidings.families.registry import needs_shared_rows, shares_rows
 from tidings.model.catalog import Catalog
 from tidings.pipeline.door import Door
 from tidings.sql import Statement
@@ -53,6 +53,20 @@ class Case:
         door = Door(self.workload.catalog)
         door.read(self.workload.subscription_lines())
         return all(shares_rows(batch.form, {}) for batch in door.take())
+
+    def by_messages(self) -> Case:
+        """The same case without subscriptions that can only be evaluated over shared rows."""
+        door = Door(self.workload.catalog)
+        records = self.workload.subscriptions
+        apart = {
+            record["id"]
+            for record in records
+            if "sql" in record and needs_shared_rows(door.place(record["sql"], is_net="option" in record).form)
+        }
+        own = replace(self.workload, subscriptions=[record for record in records if record["id"] not in apart])
+        other = replace(self, workload=own)
+        other.rng = self.rng
+        return other
 
     def strategy(self, name: str | None = None) -> dict[str, str]:
         """Options that choose the strategy; without a name, one of those that make messages, at random."""

@@ -109,6 +109,7 @@ def _says_all(shape: Shape, catalog: Catalog) -> bool:
 
 
 def check_regions(case: Case) -> None:
+    case = case.by_messages()
     altered = _Altered(case)
     walk(case.workload, altered)
     for strategy in case.some_strategies():

@@ -8,6 +8,7 @@ from tidings.testing.workload import chunks
 
 
 def check_restart(case: Case) -> None:
+    case = case.by_messages()
     strategy = case.strategy()
     layout = Layout(tables=case.rng.choice([1, 2]), forms=case.rng.choice([1, 2]), zones=case.rng.choice([1, 2]))
     deployment = deploy(case.workload, strategy, layout)

@@ -14,6 +14,7 @@ from tidings.testing.deployment import deploy, run_steps
 
 
 def check_wire(case: Case) -> None:
+    case = case.by_messages()
     strategy = case.strategy()
     steps = run_steps(deploy(case.workload, strategy), case.workload.change_lines(), case.sizes())
     for batch in (batch for step in steps for batch in step.messages):

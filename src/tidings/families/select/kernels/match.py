@@ -53,7 +53,8 @@ COUNTS = HAS + 2
 SLOT_TABLE, FIRST_BOX, SLOT_FIELDS = range(3)
 
 # Fields of a table: axis of its first column, boxes there have been, boxes created by a run of events; then whether rows were
-# stabbed for them. Behind the axes of its columns is one that says: a row of this table.
+# stabbed for them. Behind the axes of its columns is one that says: a row of this table; then one for each column that says:
+# the column is null.
 FIRST_AXIS, BOXES, HEAVY, TABLE_FIELDS = range(4)
 
 # Fields of a projection's memory: when it was used last; whether it shows a change at all; its tail for each kind of change.
@@ -101,6 +102,9 @@ def _fill(t: TableRows, has_predicate: Any, first: Int, version: Int, vector: An
             vector[axis + CODE] = t.words[record + t.codes + column]
             vector[axis + EQUAL] = t.words[record + t.equals + column]
             vector[axis + TEXT_START], vector[axis + TEXT_STOP] = text_span(t, record, column)
+        null = t.columns + 1 + column
+        if has_predicate[first + null]:
+            vector[null * VECTOR_FIELDS + VALID] = 1 - has_value(t, record, column)
     vector[t.columns * VECTOR_FIELDS + VALID] = 1
 
 
@@ -111,7 +115,7 @@ def _turn_to(rows: Rows, members: Members, m: Matching, table: Int) -> None:
     if before != table:
         if before != NONE:
             first = members.tables[before, FIRST_AXIS]
-            for axis in range(first, first + rows.layout[before, COLUMNS] + 1):
+            for axis in range(first, first + 2 * rows.layout[before, COLUMNS] + 1):
                 m.vectors[0, axis, VALID], m.vectors[1, axis, VALID] = 0, 0
         m.counts[TABLE] = table
 
@@ -124,6 +128,8 @@ def _changed_axes(t: TableRows, first_axis: Int, old: Int, new: Int) -> Int:
     for column in range(t.columns):
         if differs(t, a, b, column):
             mask |= np.int64(1) << ((first_axis + column) & 63)
+            if has_value(t, a, column) != has_value(t, b, column):
+                mask |= np.int64(1) << ((first_axis + t.columns + 1 + column) & 63)
     return mask
 
 

@@ -46,6 +46,11 @@ def _has_constants(p: Pointers, bucket: Int, t: TableRows, record: Int, first_ax
         if column == t.columns:
             # The axis of the table itself.
             continue
+        if column > t.columns:
+            # The axis that says: the column is null.
+            if has_value(t, record, column - t.columns - 1):
+                return False
+            continue
         if t.words[record + t.equals + column] != p.arena[bucket + BUCKET_FIELDS + i] or not has_value(
             t, record, column
         ):
