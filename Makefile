@@ -3,23 +3,31 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
+DEV_STAMP := $(VENV)/.stamp-dev
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: install demo test lint bench clean
 
 install: $(STAMP)
 
+# Kernels are compiled while pip brings Spark, which takes about as long.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Tidings needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,bench,dev]'
-	@echo "compiling kernels (once)"
-	@$(BIN)/python -c 'from tidings.pipeline.replica.warm import STEPS; from tidings.terminal import compile_kernels; compile_kernels(STEPS)'
+	$(PIP) -e .
+	@echo "compiling kernels (once), and installing Spark"
+	@$(BIN)/python -c 'from tidings.pipeline.replica.warm import STEPS; from tidings.terminal import compile_kernels; compile_kernels(STEPS)' & \
+	$(PIP) -e '.[spark]'; status=$$?; wait $$! && exit $$status
 	touch $(STAMP)
+
+$(DEV_STAMP): $(STAMP)
+	$(PIP) -e '.[spark,bench,dev]'
+	touch $(DEV_STAMP)
 
 demo: $(STAMP)
 	$(BIN)/tidings demo $(if $(SECONDS),--seconds $(SECONDS))
 
-lint: $(STAMP)
+lint: $(DEV_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -27,7 +35,7 @@ lint: $(STAMP)
 test: lint
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-bench: $(STAMP)
+bench: $(DEV_STAMP)
 	$(BIN)/tidings bench select
 
 clean:
