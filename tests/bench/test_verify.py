@@ -11,7 +11,7 @@ from tidings.bench.join import JoinBench
 from tidings.bench.runner import Bench
 from tidings.bench.topk import TopkBench
 from tidings.bench.verify import compare
-from tidings.families.join import semijoin
+from tidings.families.join.semijoin.shared import SharedSemijoin
 
 
 @pytest.mark.parametrize(("bench", "changes"), [(DriftBench, 250), (TopkBench, 150), (JoinBench, 80)])
@@ -24,7 +24,7 @@ def test_every_strategy_is_right(bench: type[Bench], changes: int) -> None:
 
 
 def test_missing_messages_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(semijoin.SemijoinServer, "_exposed", lambda *_: iter(()))
+    monkeypatch.setattr(SharedSemijoin, "_joined_late", lambda *_: iter(()))
     with pytest.raises(AssertionError, match=r"ref-sj:tup: \d+ of the answers in 100 changes differ"):
         list(JoinBench.verified.figures(100, 6, ["ref-sj:tup"]))
 

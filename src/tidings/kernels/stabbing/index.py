@@ -56,7 +56,7 @@ class StabbingIndex:
 
     @property
     def boxes(self) -> Boxes:
-        """The arrays, for kernels; replaced by `add` and `remove`."""
+        """The arrays, for kernels. Another tuple whenever one of them may have moved, by `add` or `remove`."""
         return self._boxes
 
     @property
@@ -90,6 +90,7 @@ class StabbingIndex:
         texts, text = _join_texts(n, shape, equal_text, text_ends)
         masks = np.asarray(watch, np.int64) | _mask((*shape.equal_axes, *shape.range_axes))
         grow(self._boxes.places, int(self._boxes.head[BOX_TOP]) + n)
+        self._boxes = Boxes(*self._boxes)
         progress = np.zeros(2, np.int64)
         arrays = (
             np.ascontiguousarray(owner, np.int64),
@@ -131,6 +132,7 @@ class StabbingIndex:
             record = np.array([len(axes), 0, _mask(axes), 0, *axes], np.int64)
             stop = found + len(record)
             grow(boxes.sets, stop)
+            self._boxes = boxes = Boxes(*boxes)
             boxes.sets[found:stop] = record
             boxes.head[SETS_STOP] = stop
         return found
