@@ -15,7 +15,7 @@ lines_strategy = st.lists(st.binary(max_size=12).map(lambda data: data.replace(b
 @given(
     lines=lines_strategy,
     ends=st.booleans(),
-    batches=st.lists(st.integers(1, 7), min_size=1, max_size=3),
+    batches=st.lists(st.integers(0, 7), min_size=1, max_size=3).filter(any),
     blocks=st.integers(1, 3),
     read=st.integers(1, 9),
 )

@@ -95,6 +95,7 @@ def _cuts(changes: Path, batches: Sequence[int], blocks: int) -> list[tuple[int,
 
 
 def _split(lines: int, blocks: int) -> Iterator[int]:
+    """Lines of each block of a micro-batch, which may have none."""
     share = -(-lines // blocks)
-    for start in range(0, share * blocks, share):
-        yield max(0, min(share, lines - start))
+    for number in range(blocks):
+        yield max(0, min(share, lines - number * share))
