@@ -251,8 +251,8 @@ def test_spark_is_measured_by_batch_and_its_peer_makes_the_same_lines(monkeypatc
     monkeypatch.setattr(spark, "LARGE", 300)
     monkeypatch.setattr(spark, "SMALL", 20)
     monkeypatch.setattr(spark, "_LARGE_BATCHES", 2)
-    monkeypatch.setattr(spark, "_SMALL_BATCHES", 2)
-    monkeypatch.setattr(spark, "CHANGES", 2 * 300 + 2 * 20)
+    monkeypatch.setattr(spark, "_SMALL_BATCHES", 3)
+    monkeypatch.setattr(spark, "CHANGES", 2 * 300 + 3 * 20)
     with spark_session("mix", "local[2]") as session:
         data = _data("select", 200, 700, has_churn=True)
         figures = {f.key: f.value for f in spark.measure(data, Heading("m", "m"), lambda _: None)}
