@@ -20,7 +20,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -81,13 +81,6 @@ class Kernel(CPUDispatcher):
     def is_compiling(self) -> Any:
         """How many compilations of the function are under way; tells numba of recursion."""
         return super().is_compiling or (self._inner is not None and self._inner.is_compiling)
-
-    @property
-    def is_on_disk(self) -> bool:
-        """Whether machine code made from the present sources is there, for whatever types of arguments."""
-        with suppress(OSError):
-            return bool(self._cache._cache_file._load_index())
-        return False
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         return self.inner.get_call_template(args, kws)
