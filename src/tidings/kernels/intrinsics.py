@@ -36,6 +36,22 @@ def move_words(_context: Any, m: Any, target: Any, source: Any, n: Any) -> Any:
 
 
 @intrinsic
+def copy_bytes(_context: Any, target: Any, to: Any, source: Any, at: Any, n: Any) -> Any:
+    """Copies n bytes from place `at` of `source` to place `to` of `target`, another array. Both are arrays of bytes."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        into, place, out_of, begin, count = arguments
+        starts = [
+            context.make_array(kind)(context, builder, array).data
+            for kind, array in ((signature.args[0], into), (signature.args[2], out_of))
+        ]
+        cgutils.raw_memcpy(builder, builder.gep(starts[0], [place]), builder.gep(starts[1], [begin]), count, 1)
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, source, types.int64, types.int64), codegen
+
+
+@intrinsic
 def lowest_bit(_context: Any, bits: Any) -> Any:
     """Number of the lowest bit that is set, of an integer that is not 0."""
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidings.kernels.intrinsics import copy_bytes, pointer, prefetch
 from tidings.kernels.jit import kernel
-from tidings.kernels.lives import ID_START, ID_STOP, LABEL, Lives
+from tidings.kernels.lives import ID_START, ID_STOP, LABEL, LIFE_FIELDS, Lives
 from tidings.kernels.rows.read import ENDS, I64, NONE, RECORD_TEXT, U8, Int, Rows, compare_texts, record_of, table_of
 
 
@@ -26,18 +27,19 @@ _COMMA, _END = _ascii(", "), _ascii("]}\n")
 _FRAME = 128
 """Bytes of a tail besides its changes, and of a change besides its rows, at most."""
 
+_AHEAD = 16
+"""Records and ids are asked for so many lines before they are needed: with a million subscriptions they are in no cache."""
+
 
 @kernel
 def _put(out: U8, at: Int, text: U8) -> Int:
-    for i in range(len(text)):
-        out[at + i] = text[i]
+    copy_bytes(out, at, text, 0, len(text))
     return at + len(text)
 
 
 @kernel
 def _put_span(out: U8, at: Int, text: U8, start: Int, stop: Int) -> Int:
-    for i in range(stop - start):
-        out[at + i] = text[start + i]
+    copy_bytes(out, at, text, start, stop - start)
     return at + stop - start
 
 
@@ -249,7 +251,10 @@ def _put_in_order(event: I64, slot: I64, event_kind: I64, event_seq: I64, lives:
         group[i] = count
     starts = np.zeros(count + 2, np.int64)
     key = np.empty(len(event), np.int64)
+    records = pointer(lives)
     for i in range(len(event)):
+        if i + _AHEAD < len(event):
+            prefetch(records, slot[i + _AHEAD] * LIFE_FIELDS)
         starts[group[event[i]] + 1] += 1
         key[i] = 2 * lives[slot[i], LABEL] + (1 if event_kind[event[i]] != 0 else 0)
     for i in range(count + 1):
@@ -284,12 +289,17 @@ def write_lines(
     """
     order = _put_in_order(event, slot, event_kind, event_seq, lives)
     size = len(order) * len(_HEAD)
+    records, ids = pointer(lives), pointer(id_text)
     for i in range(len(order)):
+        if i + _AHEAD < len(order):
+            prefetch(records, slot[i + _AHEAD] * LIFE_FIELDS)
         size += lives[slot[i], ID_STOP] - lives[slot[i], ID_START]
         size += tail_ends[tail[i]] - (tail_ends[tail[i] - 1] if tail[i] else 0)
     out = np.empty(size, np.uint8)
     at = 0
     for i in range(len(order)):
+        if i + _AHEAD < len(order):
+            prefetch(ids, lives[slot[order[i + _AHEAD]], ID_START])
         own = order[i]
         at = _put(out, at, _HEAD)
         at = _put_span(out, at, id_text, lives[slot[own], ID_START], lives[slot[own], ID_STOP])

@@ -23,9 +23,9 @@ from tidings.families.select.kernels.table import (
     table_rows,
     text_span,
 )
-from tidings.kernels.intrinsics import pointer
+from tidings.kernels.intrinsics import pointer, prefetch
 from tidings.kernels.jit import kernel
-from tidings.kernels.lives import MARK, PROJECTION, SINCE, UNTIL, Lives
+from tidings.kernels.lives import LIFE_FIELDS, MARK, PROJECTION, SINCE, UNTIL, Lives
 from tidings.kernels.rows import COLUMNS, FIRST_PAGE, I64, NONE, PAGE, PAGE_BITS, U8, Int, Rows, hash_bytes
 from tidings.kernels.stabbing import (
     CODE,
@@ -59,6 +59,9 @@ FIRST_AXIS, BOXES, HEAVY, TABLE_FIELDS = range(4)
 
 # Fields of a projection's memory: when it was used last; whether it shows a change at all; its tail for each kind of change.
 USED_AT, IS_SHOWN, TAIL_OF, MEMORY_FIELDS = 0, 1, 2, 6
+
+_AHEAD = 16
+"""Records of subscriptions are asked for so many hits before they are looked at."""
 
 
 class Members(NamedTuple):
@@ -139,7 +142,10 @@ def _merge(lives: Lives, m: Matching, event: Int, hits: Int) -> Int:
     m.counts[CLOCK] += 1
     clock = m.counts[CLOCK]
     n = np.int64(0)
+    records = pointer(lives)
     for i in range(hits):
+        if i + _AHEAD < hits:
+            prefetch(records, m.hits[i + _AHEAD, 0] * LIFE_FIELDS)
         slot = m.hits[i, 0]
         if not lives[slot, SINCE] < event < lives[slot, UNTIL]:
             continue

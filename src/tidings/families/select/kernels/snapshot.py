@@ -10,7 +10,6 @@ from tidings.families.select.kernels.table import (
     are_same,
     has_value,
     is_there,
-    record_at,
     table_rows,
     text_span,
 )
@@ -20,6 +19,8 @@ from tidings.kernels.stabbing import Boxes
 from tidings.kernels.stabbing.layout import (
     BUCKET_FIELDS,
     BUCKET_SET,
+    CODE_MAX,
+    CODE_MIN,
     DATA,
     DIMS,
     EXTRA_COLUMNS,
@@ -88,6 +89,34 @@ def _is_in_ranges(p: Pointers, cell: Int, position: Int, t: TableRows, record: I
 
 
 @kernel
+def _holds(p: Pointers, cells: I64, places: I64, box: Int, t: TableRows, record: Int, first_axis: Int) -> bool:
+    """Whether the box holds the row."""
+    cell, position = cells[places[box] >> 32], places[box] & POSITION
+    bucket = cell - p.arena[cell + OFFSET]
+    return bool(
+        _has_constants(p, bucket, t, record, first_axis) and _is_in_ranges(p, cell, position, t, record, first_axis)
+    )
+
+
+@kernel
+def _first_condition(p: Pointers, cell: Int, position: Int, t: TableRows, first_axis: Int) -> tuple[Int, Int, Int]:
+    """(place in a record, least, largest): what the word there has to be in every row that the box holds."""
+    bucket = cell - p.arena[cell + OFFSET]
+    of = p.arena[bucket + BUCKET_SET]
+    for i in range(p.sets[of + SET_AXES]):
+        column = p.sets[of + SET_FIELDS + i] - first_axis
+        if column < t.columns:
+            code = p.arena[bucket + BUCKET_FIELDS + i]
+            return t.equals + column, code, code
+    shape = p.arena[cell + SHAPE]
+    if p.arena[shape + DIMS]:
+        lo = p.arena[cell + DATA] + position
+        column = p.arena[shape + SHAPE_FIELDS] - first_axis
+        return t.codes + column, p.arena[lo], p.arena[lo + p.arena[cell + ROOM]]
+    return t.codes, np.int64(CODE_MIN), np.int64(CODE_MAX)
+
+
+@kernel
 def find_rows(
     rows: Rows,
     boxes: Boxes,
@@ -100,31 +129,38 @@ def find_rows(
     changes: I64,
     count: Int,
 ) -> Int:
-    """Appends inserts of the rows, current just after an event, that a chain of boxes holds; their end, -1 if out of room."""
-    page = np.int64(rows.layout[table, FIRST_PAGE])
-    if first == NONE or page == NONE:
-        return count
+    """Appends inserts of the rows, current just after an event, that a chain of boxes holds; their end, -1 if out of room.
+
+    Nearly all rows fail the first condition of a box: nothing else of them is read.
+    """
     p, t = pointers_of(boxes, rows.text, vectors), table_rows(rows, table)
-    while page != NONE:
-        for version in range(page << PAGE_BITS, (page << PAGE_BITS) + PAGE):
-            if not is_there(t, version, event):
-                continue
-            record = record_at(t, version)
-            box = first
-            while box != NONE:
-                place = boxes.places[box]
-                cell = boxes.cells[place >> 32]
-                bucket = cell - p.arena[cell + OFFSET]
-                if _has_constants(p, bucket, t, record, first_axis) and _is_in_ranges(
-                    p, cell, place & POSITION, t, record, first_axis
-                ):
+    cells, places = boxes.cells, boxes.places
+    box = first
+    while box != NONE:
+        field, least, largest = _first_condition(p, cells[places[box] >> 32], places[box] & POSITION, t, first_axis)
+        page = np.int64(rows.layout[table, FIRST_PAGE])
+        while page != NONE:
+            record = t.page_base[page]
+            for version in range(page << PAGE_BITS, (page << PAGE_BITS) + PAGE):
+                word = t.words[record + field]
+                is_found = (
+                    least <= word <= largest
+                    and is_there(t, version, event)
+                    and _holds(p, cells, places, box, t, record, first_axis)
+                )
+                # A row that several boxes hold is there once.
+                other = first
+                while is_found and other != box:
+                    is_found = not _holds(p, cells, places, other, t, record, first_axis)
+                    other = next_box[other]
+                if is_found:
                     if count >= changes.shape[0]:
                         return -1
                     changes[count, 0], changes[count, 1] = NONE, version
                     count += 1
-                    break
-                box = next_box[box]
-        page = np.int64(rows.page_next[page])
+                record += t.width
+            page = np.int64(rows.page_next[page])
+        box = next_box[box]
     return count
 
 
