@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,12 @@ _CONFIG = {
 }
 
 # Java plans and moves a few large rows; the work is done in Python. The optimising compiler would cost more than it gains:
-# it takes two fifths of Java's processor time in the first minutes.
-_JAVA_OPTIONS = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
+# it takes two fifths of Java's processor time in the first minutes. Nor are classes verified, which come from Spark's own jars:
+# a tenth of the time to the first query.
+_JAVA_OPTIONS = (
+    "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
+    " -XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 
 
 @contextmanager
@@ -81,12 +86,16 @@ def spark_session(
 
 
 def _start_workers(spark: SparkSession) -> None:
+    """Starts Python workers; meanwhile Java plans a first query, which takes as long."""
     slots = spark.sparkContext.defaultParallelism
-    spark.range(0, slots, 1, slots).mapInArrow(_same, "id long").collect()
+    with ThreadPoolExecutor(1) as aside:
+        planned = aside.submit(spark.range(0, slots, 1, slots).mapInArrow(_same, "id long").collect)
+        spark.sparkContext.parallelize(range(slots), slots).mapPartitions(_same).collect()
+        planned.result()
 
 
-def _same(batches: Iterator[Any]) -> Iterator[Any]:
-    return batches
+def _same(values: Iterator[Any]) -> Iterator[Any]:
+    return values
 
 
 @contextmanager
