@@ -18,6 +18,7 @@ ALLOWED = {
     "network": {"network", "model", "kernels"},
     "pipeline": {"pipeline", "model", "families", "network", "sql", "kernels"},
     "engine": {"pipeline", "model", "families", "network", "sql", "kernels"},
+    "plain": {"pipeline", "model", "families", "sql"},
     "workloads": {"workloads", "model", "sql"},
     "testing": {"testing", "engine", "pipeline", "model", "families", "network", "sql", "kernels"},
     "simulator": {"simulator", "network", "model", "families", "pipeline", "kernels", "sql", "workloads"},
@@ -30,7 +31,7 @@ ALLOWED = {
     "server": {"server", "engine", "pipeline", "model", "families", "network", "sql", "workloads"},
     "bench": {"bench", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"},
     "cli": {"cli", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
-    | {"bench", "server", "simulator", "relay", "files", "terminal", "standing", "painting"},
+    | {"bench", "server", "simulator", "relay", "files", "terminal", "standing", "painting", "plain"},
 }
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -17,31 +16,30 @@ import numpy as np
 from tidings.families.optional import SHARED
 from tidings.families.registry import shares_rows
 from tidings.model.catalog import Catalog
-from tidings.model.notification import NotificationBatch
+from tidings.model.notification import NO_LINES, BatchResult, Lines, NotificationBatch
 from tidings.model.points import PointBatch, last_lives
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.door import Door
-from tidings.pipeline.replica.replica import NO_LINES, Lines, Replica
+from tidings.pipeline.replica.replica import Replica
 from tidings.pipeline.staged import StagedEngine
 from tidings.pipeline.stats import Stats
-
-
-@dataclass
-class BatchResult:
-    notifications: Lines
-    refused: list[Quarantined]
 
 
 class Engine:
     """Subscriptions in, changes in, notifications out; results after every call equal recomputation."""
 
     def __init__(
-        self, catalog: Catalog, strategies: Mapping[str, str] | None = None, *, counts_bytes: bool = False
+        self,
+        catalog: Catalog,
+        strategies: Mapping[str, str] | None = None,
+        door: Door | None = None,
+        *,
+        counts_bytes: bool = False,
     ) -> None:
-        """`counts_bytes`: also of messages between stages, which takes time (`StagedEngine`)."""
+        """`door`: where subscriptions have come in already. `counts_bytes`: of messages between stages too; that takes time."""
         self.catalog = catalog
         self.strategies = dict(strategies or {})
-        self.door = Door(catalog)
+        self.door = door or Door(catalog)
         self.started = time.monotonic()
         self._replica = Replica(catalog)
         chosen = {family: name for family, name in self.strategies.items() if name != SHARED}

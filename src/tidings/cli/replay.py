@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -14,8 +15,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from tidings.engine import Engine
     from tidings.model.catalog import Catalog
+    from tidings.pipeline.door import Door
+    from tidings.plain import PlainEngine
 
+_SMALL_MAX = 300_000_000
+"""Bytes of subscriptions times bytes of changes: about 20,000 pairs, a fifth of a second."""
 DEFAULT_BATCH = {"inline": 10_000, "spark": 50_000}
 
 
@@ -91,17 +97,19 @@ def _replay_inline(
 ) -> dict[str, Any]:
     from itertools import islice
 
-    from tidings.engine import Engine
     from tidings.files import open_input, peak_rss_mb, read_lines, replacing, write_lines
+    from tidings.pipeline.door import Door
     from tidings.terminal import progress
 
     _hide_pandas_from_pyarrow()
-    engine = Engine(catalog, strategies, counts_bytes=counts_bytes)
+    door = Door(catalog, keeps_queries=not strategies and _is_small(subscriptions, changes))
     with replacing(out) as sink, replacing(quarantine) as refused, progress() as display:
         task = display.add_task("subscriptions", total=None)
         with open_input(subscriptions) as source:
-            entries = engine.refuse(engine.door.read(read_lines(source), lambda n: display.update(task, completed=n)))
+            entries = door.read(read_lines(source), lambda n: display.update(task, completed=n))
         write_lines(refused, (entry.line() for entry in entries))
+        engine = _engine(catalog, strategies, door, counts_bytes=counts_bytes)
+        engine.refuse(entries)
         task = display.add_task("bytes of changes", total=changes.stat().st_size or None)
         with open_input(changes) as source:
             lines = read_lines(source)
@@ -112,6 +120,24 @@ def _replay_inline(
                 display.update(task, completed=source.tell() if source.seekable() else None)
         sink.writelines(engine.finish().notifications.text())
     return engine.stats.summary(time.monotonic() - engine.started, peak_rss_mb())
+
+
+def _is_small(subscriptions: Path, changes: Path) -> bool:
+    """Whether asking every query about every change takes less time than loading compiled code."""
+    files = (subscriptions, changes)
+    return all(path.is_file() for path in files) and math.prod(path.stat().st_size for path in files) <= _SMALL_MAX
+
+
+def _engine(catalog: Catalog, strategies: dict[str, str], door: Door, *, counts_bytes: bool) -> Engine | PlainEngine:
+    if door.queries is not None:
+        from tidings.plain import PlainEngine, serves
+
+        if serves(door):
+            return PlainEngine(catalog, door)
+    # Compiled code takes most of a second to load, and longer where it is compiled first.
+    from tidings.engine import Engine
+
+    return Engine(catalog, strategies, door, counts_bytes=counts_bytes)
 
 
 def _hide_pandas_from_pyarrow() -> None:

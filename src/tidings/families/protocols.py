@@ -161,6 +161,9 @@ PlainTables = dict[str, dict[Any, dict[str, Any]]]
 class Reference(ABC):
     """The definition of what is right: answers recomputed from plain rows."""
 
+    is_by_row: ClassVar[bool] = False
+    """Whether an answer is that to each row alone, taken together, with at most one row of each."""
+
     @abstractmethod
     def answer(self, shape: Shape, constants: Any, catalog: Catalog, tables: PlainTables, held: Any) -> Any:
         """The query's result from plain rows and what it holds (`HoldingReference`), as a list of rows (a multiset)."""

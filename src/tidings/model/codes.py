@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidings.model.catalog import Table
 from tidings.model.types import ColumnType
 
 CODE_MIN = -(2**63)
@@ -40,6 +42,17 @@ def code_of(type: ColumnType, value: Any) -> int:
     if type is ColumnType.DATE:
         return int((value - _EPOCH.date()).days) * DAY_US
     raise TypeError(f"{type.value} has no codes")
+
+
+def plain_key(table: Table, values: Sequence[Any]) -> Any:
+    """The primary key of a row as reasons show it: dates in days, timestamps in microseconds since 1970."""
+    parts = []
+    for name in table.key:
+        type, value = table.column(name).type, values[table.column_names.index(name)]
+        if type in (ColumnType.DATE, ColumnType.TIMESTAMP):
+            value = code_of(type, value) // (DAY_US if type is ColumnType.DATE else 1)
+        parts.append(value)
+    return parts[0] if len(parts) == 1 else tuple(parts)
 
 
 def double_of(code: int) -> float:

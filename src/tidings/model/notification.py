@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.model.codes import BoolArray, Int64Array
+from tidings.model.quarantine import Quarantined
 from tidings.model.render import json_texts
 
 _HEAD = '{"subscription": '
@@ -114,3 +116,33 @@ def delete_change(row: str) -> str:
 
 def update_change(old: str, row: str) -> str:
     return f'{{"op": "update", "old": {old}, "row": {row}}}'
+
+
+@dataclass
+class Lines:
+    """Notification lines in order, each with its end."""
+
+    data: npt.NDArray[np.uint8]
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def text(self) -> Iterator[memoryview]:
+        """The lines with their ends, in large pieces."""
+        if self.count:
+            yield self.data.data
+
+    def lines(self) -> list[str]:
+        return self.data.tobytes().decode().split("\n")[:-1]
+
+
+NO_LINES = Lines(np.empty(0, np.uint8), 0)
+
+
+@dataclass
+class BatchResult:
+    """What a micro-batch comes to."""
+
+    notifications: Lines
+    refused: list[Quarantined]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Hashable
 from dataclasses import dataclass
+
+from tidings.model.change import SEQ_MAX, Op
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,20 @@ class Quarantined:
     def line(self) -> str:
         record = {"seq": self.seq, "reason": self.reason, "raw": self.raw}
         return json.dumps({**record, "source": self.source, "line": self.position + 1})
+
+
+def out_of_order(seq: int) -> str:
+    """Why a record is refused that has this seq, or would get it."""
+    if seq > SEQ_MAX:
+        return "no seq is left for a record without one"
+    return f"seq {seq} is out of order: it is not above every seq before it"
+
+
+def contradiction(op: int, table: str, key: Hashable) -> str:
+    """Why a change of a row is refused that the table has, or has not."""
+    if op == Op.INSERT:
+        return f"insert of key {key!r}, which table {table!r} has already"
+    return f"{'update' if op == Op.UPDATE else 'delete'} of key {key!r}, which table {table!r} does not have"
 
 
 def raw_text(raw: bytes) -> str:

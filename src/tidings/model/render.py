@@ -12,7 +12,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.model.types import ColumnType
+
 _EPOCH = dt.datetime(1970, 1, 1)
+
+
+def value_text(type: ColumnType, value: Any) -> str:
+    """One value, as ingest reads it, as it stands in rows."""
+    if value is None:
+        return "null"
+    if type is ColumnType.TEXT:
+        return encode_basestring(value)
+    if type is ColumnType.BOOLEAN:
+        return "true" if value else "false"
+    if type in (ColumnType.DATE, ColumnType.TIMESTAMP):
+        return f'"{value.isoformat()}"'
+    if type is ColumnType.BINARY:
+        return f'"{base64.b64encode(value).decode()}"'
+    return repr(value)
 
 
 def render_rows(names: Sequence[str], columns: Sequence[pa.Array], length: int) -> list[str]:

@@ -22,7 +22,7 @@ from tidings.model.channel import channel_columns
 from tidings.model.errors import RecordError, TidingsError
 from tidings.model.points import Event, Placement, PointBatch
 from tidings.model.quarantine import Quarantined, raw_text
-from tidings.sql.compiler import Compiler
+from tidings.sql.compiler import Compiler, Statement
 from tidings.sql.shape import Shape
 
 ID_CHARACTERS_MAX = 1_000
@@ -41,8 +41,11 @@ class _Record(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 class Door:
     """Compiles and registers subscriptions; knows which ids are taken."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, *, keeps_queries: bool = False) -> None:
+        """`keeps_queries`: for those who evaluate queries as they are written."""
         self._catalog = catalog
+        self.queries: dict[int, tuple[Family, Statement]] | None = {} if keeps_queries else None
+        """The queries of creations, by their place in the order of events."""
         self._compiler = Compiler(catalog)
         self._families: dict[Shape, Family] = {}
         self._live: dict[str, Placement] = {}
@@ -98,7 +101,10 @@ class Door:
         """Registers a subscription that exists after the sequence number."""
         if id in self._live:
             raise RecordError(f"subscription id {id!r} is taken; drop it first or choose another")
-        placement = self.place(sql, is_net=is_net)
+        family, statement = self._compile(sql)
+        placement = self._place(family, statement, is_net=is_net)
+        if self.queries is not None:
+            self.queries[self._order] = (family, statement)
         self._live[id] = placement
         self._gather(Event.CREATE, id, after, placement)
         return placement
@@ -111,10 +117,16 @@ class Door:
 
     def place(self, sql: str, *, is_net: bool = False) -> Placement:
         """Form and points of a query, without registering anything."""
+        return self._place(*self._compile(sql), is_net=is_net)
+
+    def _compile(self, sql: str) -> tuple[Family, Statement]:
         statement = self._compiler.compile(sql)
         family = self._families.get(statement.shape)
         if family is None:
             family = self._families[statement.shape] = classify(statement, self._catalog)
+        return family, statement
+
+    def _place(self, family: Family, statement: Statement, *, is_net: bool) -> Placement:
         placement = family.place(statement.shape, statement.constants, self._catalog)
         return _net(family, placement) if is_net else placement
 

@@ -16,6 +16,7 @@ from tidings.model.catalog import Table
 from tidings.model.change import ChangeBatch, Op, TableChanges
 from tidings.model.channel import ChannelKey
 from tidings.model.codes import DAY_US, BoolArray, Int64Array, codes_of
+from tidings.model.quarantine import contradiction
 from tidings.model.rowlog import RowLog
 from tidings.model.types import ColumnType
 
@@ -65,7 +66,7 @@ class TableStore:
             at = index.get(key, -1)
             if at >= 0:
                 if op == insert:
-                    refused.append((i, f"insert of key {key!r}, which table {self.table.name!r} has already"))
+                    refused.append((i, contradiction(op, self.table.name, key)))
                     continue
                 before[i] = at
                 dead.append(at)
@@ -74,8 +75,7 @@ class TableStore:
                 else:
                     index[key] = base + i
             elif op in (update, delete):
-                word = "update" if op == update else "delete"
-                refused.append((i, f"{word} of key {key!r}, which table {self.table.name!r} does not have"))
+                refused.append((i, contradiction(op, self.table.name, key)))
             else:
                 index[key] = base + i
         self._reserve(base + len(changes))

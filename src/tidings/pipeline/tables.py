@@ -22,7 +22,7 @@ from tidings.model.change import SEQ_MAX, SEQ_NEXT, ChangeBatch, TableChanges, n
 from tidings.model.channel import group_channels
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.points import PointBatch, last_lives
-from tidings.model.quarantine import Quarantined, raw_text
+from tidings.model.quarantine import Quarantined, out_of_order, raw_text
 from tidings.model.render import render_rows
 from tidings.pipeline.forms import GroupKey, Groups
 from tidings.pipeline.host import Host, Sent
@@ -273,13 +273,7 @@ def _places(batch: ChangeBatch, positions: Int64Array, ties: Int64Array) -> tupl
 
 
 def _out_of_order(batch: ChangeBatch) -> list[Quarantined]:
-    reasons = [
-        "no seq is left for a record without one"
-        if seq > SEQ_MAX
-        else f"seq {seq} is out of order: it is not above every seq before it"
-        for seq in batch.seq.tolist()
-    ]
-    return _refusals(batch, list(enumerate(reasons)))
+    return _refusals(batch, list(enumerate(map(out_of_order, batch.seq.tolist()))))
 
 
 def _refusals(batch: ChangeBatch, refused: list[tuple[int, str]]) -> list[Quarantined]:

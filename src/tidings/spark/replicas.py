@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from tidings.model.blob import pack, unpack
+from tidings.model.notification import Lines
 from tidings.model.points import PointBatch
 from tidings.pipeline.partition import share
-from tidings.pipeline.replica.replica import Lines, Replica
+from tidings.pipeline.replica.replica import Replica
 from tidings.spark import envelope as kinds
 from tidings.spark.envelope import NO_POSITION, Envelope
 from tidings.spark.ingest import pack_refused

@@ -22,6 +22,8 @@ Held = dict[Any, Row]
 
 
 class DriftReference(HoldingReference):
+    is_by_row = True
+
     def hold(self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any) -> Held:
         table = catalog.table(shape.tables[0])
         return hold(shape, constants, table, tables[table.name], held)

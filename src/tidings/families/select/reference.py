@@ -12,6 +12,8 @@ from tidings.sql.shape import Shape
 
 
 class SelectReference(Reference):
+    is_by_row = True
+
     def answer(
         self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any
     ) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ of them sees all changes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,11 +20,12 @@ from tidings.families.registry import family_of, spec_of
 from tidings.families.shown import ProjectionTable, render
 from tidings.kernels.lines import write_lines
 from tidings.kernels.lives import FAMILY
-from tidings.kernels.rows import I64, NONE, U8
+from tidings.kernels.rows import I64, NONE
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX
 from tidings.model.codes import BoolArray
+from tidings.model.notification import NO_LINES, Lines
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.replica.store import RowStore
@@ -33,28 +34,6 @@ from tidings.pipeline.replica.subscriptions import Subscriptions
 _NOTHING = np.empty(0, np.int64)
 _HELD_MAX = 256
 """Batches of points of one form that are kept apart."""
-
-
-@dataclass
-class Lines:
-    """Notification lines in order, each with its end."""
-
-    data: U8
-    count: int
-
-    def __len__(self) -> int:
-        return self.count
-
-    def text(self) -> Iterator[memoryview]:
-        """The lines with their ends, in large pieces."""
-        if self.count:
-            yield self.data.data
-
-    def lines(self) -> list[str]:
-        return self.data.tobytes().decode().split("\n")[:-1]
-
-
-NO_LINES = Lines(np.empty(0, np.uint8), 0)
 
 
 @dataclass

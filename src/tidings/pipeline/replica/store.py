@@ -6,9 +6,8 @@ records whose text is not plain, and the reasons for which records are refused.
 
 from __future__ import annotations
 
-import base64
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from json.encoder import encode_basestring
 from typing import Any
@@ -24,7 +23,6 @@ from tidings.kernels.rows.change import (
     ACCEPTED,
     COUNTS,
     EMPTY,
-    EXISTS,
     FOREVER,
     INDEXED,
     OUT_OF_ORDER,
@@ -67,9 +65,9 @@ from tidings.kernels.rows.scan import (
     write_version,
 )
 from tidings.model.catalog import Catalog, Table
-from tidings.model.change import SEQ_MAX, Op
-from tidings.model.codes import DAY_US, code_of
-from tidings.model.quarantine import Quarantined, raw_text
+from tidings.model.codes import code_of, plain_key
+from tidings.model.quarantine import Quarantined, contradiction, out_of_order, raw_text
+from tidings.model.render import value_text
 from tidings.model.types import ColumnType
 from tidings.pipeline.ingest import Ingest
 
@@ -83,13 +81,6 @@ _TYPES = {
     ColumnType.TIMESTAMP: TIMESTAMP,
 }
 _KINDS = {ColumnType.TEXT: TEXT_KIND, ColumnType.BINARY: BINARY_KIND}
-_TEXTS: dict[ColumnType, Callable[[Any], str]] = {
-    ColumnType.TEXT: encode_basestring,
-    ColumnType.BOOLEAN: lambda value: "true" if value else "false",
-    ColumnType.DATE: lambda day: f'"{day.isoformat()}"',
-    ColumnType.TIMESTAMP: lambda moment: f'"{moment.isoformat()}"',
-    ColumnType.BINARY: lambda data: f'"{base64.b64encode(data).decode()}"',
-}
 _DEAD_TEXT_MIN = 1 << 20
 _RETAINED_MIN = 1024
 
@@ -401,17 +392,10 @@ class RowStore:
 
     def _reason(self, outcome: int, op: int, line: bytes, seq: int) -> str:
         if outcome == OUT_OF_ORDER:
-            if seq > SEQ_MAX:
-                return "no seq is left for a record without one"
-            return f"seq {seq} is out of order: it is not above every seq before it"
+            return out_of_order(seq)
         name, _, _, values = self._ingest.decode(line.removeprefix(BOM_UTF8))
         table = self.catalog.table(name)
-        parts = [_plain(table.column(key).type, values[table.column_names.index(key)]) for key in table.key]
-        key = parts[0] if len(parts) == 1 else tuple(parts)
-        if outcome == EXISTS:
-            return f"insert of key {key!r}, which table {name!r} has already"
-        word = "update" if op == Op.UPDATE else "delete"
-        return f"{word} of key {key!r}, which table {name!r} does not have"
+        return contradiction(op, name, plain_key(table, values))
 
     def _pack_table(self, number: int, versions: I64) -> dict[str, Any]:
         layout, width = self._layout[number], int(self._layout[number, WIDTH])
@@ -452,16 +436,9 @@ def _cells(table: Table, values: Sequence[Any]) -> tuple[list[bytes | None], lis
             texts.append(None)
             codes.append(0)
         else:
-            texts.append(_TEXTS.get(column.type, repr)(value).encode())
+            texts.append(value_text(column.type, value).encode())
             codes.append(code_of(column.type, value) if column.type.is_comparable else 0)
     return texts, codes
-
-
-def _plain(type: ColumnType, value: Any) -> Any:
-    """A value of a key as reasons show it: dates in days, timestamps in microseconds since 1970."""
-    if type is ColumnType.DATE:
-        return code_of(type, value) // DAY_US
-    return code_of(type, value) if type is ColumnType.TIMESTAMP else value
 
 
 def _longer(array: Any, size: int) -> Any:

@@ -6,9 +6,10 @@ import numpy as np
 
 from tidings.families.optional import SHARED
 from tidings.kernels.lines import index_lines, merge_lines
+from tidings.model.notification import Lines
 from tidings.pipeline.door import Door
 from tidings.pipeline.partition import share
-from tidings.pipeline.replica.replica import Lines, Replica
+from tidings.pipeline.replica.replica import Replica
 from tidings.testing.checks.case import Case
 from tidings.testing.workload import chunks
 

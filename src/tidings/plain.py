@@ -1,0 +1,228 @@
+"""The plain engine: every query is asked again for each row that changes, by its family's reference, in Python.
+
+For replays so small that loading compiled code, or even compiling it, would take longer than all the rest. Its output is that
+of `tidings.engine.Engine`, byte for byte. Only for families whose answers can be found row by row.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from json.encoder import encode_basestring
+from typing import Any
+
+import numpy as np
+
+from tidings.families.optional import HoldingReference
+from tidings.families.protocols import Family
+from tidings.model.catalog import Catalog, Table
+from tidings.model.change import SEQ_MAX, SEQ_NEXT, Op
+from tidings.model.codes import plain_key
+from tidings.model.notification import (
+    BatchResult,
+    Lines,
+    change_tail,
+    delete_change,
+    insert_change,
+    snapshot_tail,
+    update_change,
+)
+from tidings.model.points import Event
+from tidings.model.quarantine import Quarantined, contradiction, out_of_order, raw_text
+from tidings.model.render import value_text
+from tidings.pipeline.door import Door
+from tidings.pipeline.ingest import Ingest
+from tidings.pipeline.stats import Stats
+from tidings.sql.compiler import Statement
+
+Row = dict[str, Any]
+
+
+def serves(door: Door) -> bool:
+    """Whether all queries that have come in can be asked row by row. The door keeps queries."""
+    assert door.queries is not None
+    return all(family.reference.is_by_row for family, _ in door.queries.values())
+
+
+@dataclass
+class _Subscription:
+    id: str
+    family: Family
+    statement: Statement
+    born: int
+    held: dict[Any, Any] = field(default_factory=dict)
+    """Primary key -> what the family remembers of the row."""
+    shown: dict[Any, Row] = field(default_factory=dict)
+    """Primary key -> the row of the answer."""
+
+
+class PlainEngine:
+    """Subscriptions in, changes in, notifications out."""
+
+    def __init__(self, catalog: Catalog, door: Door) -> None:
+        self.catalog = catalog
+        self.door = door
+        self.started = time.monotonic()
+        self._ingest = Ingest(catalog)
+        self._tables: dict[str, dict[Any, Row]] = {table.name: {} for table in catalog.tables}
+        self._pending: list[tuple[int, int, Event, str]] = []
+        """Events of subscriptions that are still to happen: after, order, event, id."""
+        self._live: dict[str, _Subscription] = {}
+        self._told: dict[tuple[int, str, bool], str] = {}
+        """Notifications of this micro-batch by seq, id and whether it is a snapshot."""
+        self._position = 0
+        self._passed = 0
+        self._counts = Stats()
+        self._changes: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()
+        self._used: dict[str, set[str]] = {}
+        """Family -> tables that its subscriptions read."""
+
+    @property
+    def stats(self) -> Stats:
+        """Counts so far: every change of a table is a message to each family that reads it."""
+        counts = self._counts
+        for name, tables in self._used.items():
+            counts.messages[name] = sum(self._changes[table] for table in tables)
+            counts.message_bytes[name] = sum(self._bytes[table] for table in tables)
+        return counts
+
+    def refuse(self, refused: list[Quarantined]) -> list[Quarantined]:
+        """Counts records that were refused at the door."""
+        self._counts.quarantined += len(refused)
+        return refused
+
+    def feed(self, lines: Iterable[bytes]) -> BatchResult:
+        """One micro-batch of raw change records, together with the subscription events gathered at the door."""
+        self._gather()
+        refused: list[Quarantined] = []
+        for line in lines:
+            record = self._ingest.read(line, self._position, refused)
+            if record is not None:
+                reason, seq = self._take(*record)
+                if reason is not None:
+                    refused.append(Quarantined("changes", self._position, seq, reason, raw_text(line)))
+            self._position += 1
+        self._happen(self._passed)
+        return self._result(refused)
+
+    def finish(self) -> BatchResult:
+        """The end of the input: subscriptions that wait for a later sequence number get their snapshots."""
+        self._gather()
+        self._happen(SEQ_MAX)
+        return self._result([])
+
+    def _result(self, refused: list[Quarantined]) -> BatchResult:
+        self.refuse(refused)
+        told, self._told = self._told, {}
+        text = "".join(f'{{"subscription": {encode_basestring(key[1])}{told[key]}\n' for key in sorted(told)).encode()
+        return BatchResult(Lines(np.frombuffer(text, np.uint8), len(told)), refused)
+
+    def _gather(self) -> None:
+        for points in self.door.take():
+            events = zip(
+                points.after.tolist(), points.order.tolist(), points.event.tolist(), points.id.to_pylist(), strict=True
+            )
+            # An event for a moment that is over happens now.
+            self._pending += [
+                (max(after, self._passed), order, Event(event), id)
+                for (after, order, event, id), is_home in zip(events, points.home.tolist(), strict=True)
+                if is_home
+            ]
+        self._pending.sort(key=lambda entry: entry[:2])
+
+    def _happen(self, up_to: int) -> None:
+        """Subscriptions come and go after sequence numbers up to this one."""
+        done = 0
+        while done < len(self._pending) and self._pending[done][0] <= up_to:
+            after, order, event, id = self._pending[done]
+            done += 1
+            if event is Event.DROP:
+                del self._live[id]
+                continue
+            assert self.door.queries is not None
+            created = self._live[id] = _Subscription(id, *self.door.queries.pop(order), after)
+            shape = created.statement.shape
+            self._used.setdefault(created.family.name, set()).update(shape.tables)
+            table = self.catalog.table(shape.tables[0])
+            for key, row in self._tables[table.name].items():
+                self._ask(created, table, key, row)
+            texts = sorted(self._text(table, row) for row in created.shown.values())
+            # Of several lives that begin at one moment only the last is heard of.
+            if (after, id, True) not in self._told:
+                self._count(created.family)
+            self._told[after, id, True] = snapshot_tail(after, texts)
+        del self._pending[:done]
+
+    def _take(self, name: str, seq: int, op: int, values: tuple[Any, ...]) -> tuple[str | None, int]:
+        """(why a record is refused, or None; its seq)."""
+        if seq == SEQ_NEXT:
+            seq = self._passed + 1
+        if not self._passed < seq <= SEQ_MAX:
+            return out_of_order(seq), seq
+        self._happen(seq - 1)
+        self._passed = seq
+        table = self.catalog.table(name)
+        row = dict(zip(table.column_names, values, strict=True))
+        rows, key = self._tables[name], tuple(row[column] for column in table.key)
+        if (key in rows) == (op == Op.INSERT) and op != Op.UPSERT:
+            return contradiction(op, name, plain_key(table, values)), seq
+        if op == Op.DELETE:
+            del rows[key]
+        else:
+            rows[key] = row
+        self._counts.changes += 1
+        self._changes[name] += 1
+        self._bytes[name] += sum(
+            len(value_text(column.type, value).encode()) if value is not None else 4
+            for column, value in zip(table.columns, values, strict=True)
+        )
+        for subscription in self._live.values():
+            if subscription.statement.shape.tables[0] == name:
+                self._tell(subscription, table, key, rows.get(key), seq)
+        return None, seq
+
+    def _ask(self, subscription: _Subscription, table: Table, key: Any, row: Row | None) -> None:
+        """Finds what the subscription shows of a row."""
+        shape, constants = subscription.statement.shape, subscription.statement.constants
+        reference = subscription.family.reference
+        alone = {table.name: {} if row is None else {key: row}}
+        held: Any = None
+        if isinstance(reference, HoldingReference):
+            before = subscription.held.pop(key, None)
+            held = reference.hold(shape, constants, self.catalog, alone, before)
+            subscription.held[key] = held
+        answer = reference.answer(shape, constants, self.catalog, alone, held)
+        subscription.shown.pop(key, None)
+        if answer:
+            subscription.shown[key] = answer[0]
+
+    def _tell(self, subscription: _Subscription, table: Table, key: Any, row: Row | None, seq: int) -> None:
+        """A row has changed: tells the subscription if its answer has."""
+        old = subscription.shown.get(key)
+        self._ask(subscription, table, key, row)
+        new = subscription.shown.get(key)
+        if old == new:
+            return
+        if old is None:
+            assert new is not None
+            change = insert_change(self._text(table, new))
+        elif new is None:
+            change = delete_change(self._text(table, old))
+        else:
+            change = update_change(self._text(table, old), self._text(table, new))
+        self._told[seq, subscription.id, False] = change_tail(seq, change)
+        self._count(subscription.family)
+
+    def _count(self, family: Family) -> None:
+        self._counts.deliveries[family.name] += 1
+        self._counts.notifications[family.name] += 1
+
+    @staticmethod
+    def _text(table: Table, row: Row) -> str:
+        cells = (
+            f"{encode_basestring(name)}: {value_text(table.column(name).type, value)}" for name, value in row.items()
+        )
+        return "{" + ", ".join(cells) + "}"
