@@ -30,6 +30,9 @@ _FRAME = 128
 _AHEAD = 16
 """Records and ids are asked for so many lines before they are needed: with a million subscriptions they are in no cache."""
 
+_RUN = 16
+"""So many are sorted by insertion before they are merged."""
+
 
 @kernel
 def _put(out: U8, at: Int, text: U8) -> Int:
@@ -224,20 +227,32 @@ def render_tails(
 
 
 @kernel
-def _sort_group(order: I64, key: I64, start: Int, stop: Int) -> None:
-    if stop - start > 24:
-        sorted_by = np.argsort(key[order[start:stop]])
-        copy = order[start:stop].copy()
-        for i in range(stop - start):
-            order[start + i] = copy[sorted_by[i]]
-        return
-    for i in range(start + 1, stop):
-        own = order[i]
-        j = i - 1
-        while j >= start and key[order[j]] > key[own]:
-            order[j + 1] = order[j]
-            j -= 1
-        order[j + 1] = own
+def _sort_group(order: I64, key: I64, start: Int, stop: Int, spare: I64) -> None:
+    """Merge sort of order[start:stop] by their keys; `spare` is as long as `order`, and its content does not matter."""
+    for first in range(start, stop, _RUN):
+        for i in range(first + 1, min(first + _RUN, stop)):
+            own = order[i]
+            j = i - 1
+            while j >= first and key[order[j]] > key[own]:
+                order[j + 1] = order[j]
+                j -= 1
+            order[j + 1] = own
+    width = _RUN
+    while width < stop - start:
+        for first in range(start, stop - width, 2 * width):
+            middle, end = first + width, min(first + 2 * width, stop)
+            for i in range(first, middle):
+                spare[i] = order[i]
+            i, j, at = first, middle, first
+            while i < middle:
+                if j < end and key[order[j]] < key[spare[i]]:
+                    order[at] = order[j]
+                    j += 1
+                else:
+                    order[at] = spare[i]
+                    i += 1
+                at += 1
+        width *= 2
 
 
 @kernel
@@ -265,9 +280,10 @@ def _put_in_order(event: I64, slot: I64, event_kind: I64, event_seq: I64, lives:
         at = group[event[i]]
         order[fill[at]] = i
         fill[at] += 1
+    spare = np.empty(len(event), np.int64)
     for at in range(count + 1):
         if starts[at + 1] - starts[at] > 1:
-            _sort_group(order, key, starts[at], starts[at + 1])
+            _sort_group(order, key, starts[at], starts[at + 1], spare)
     return order
 
 

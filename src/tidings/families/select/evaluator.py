@@ -195,7 +195,7 @@ class SelectEvaluator(Evaluator):
 
 
 def _longer(array: I64, size: int) -> I64:
-    longer = np.full((max(size, 2 * len(array)), *array.shape[1:]), NONE, np.int64)
+    longer = np.full((max(size, 5 * len(array) // 4), *array.shape[1:]), NONE, np.int64)
     longer[: len(array)] = array
     return longer
 

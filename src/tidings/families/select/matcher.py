@@ -53,7 +53,7 @@ class Matcher:
     def add(self, slots: Int64Array, points: PointBatch) -> None:
         top = int(slots.max(initial=-1)) + 1
         if top > len(self._lives):
-            lives = new_lives(max(top, 3 * len(self._lives) // 2))
+            lives = new_lives(max(top, 5 * len(self._lives) // 4))
             lives[: len(self._lives)] = self._lives
             self._lives = lives
         lives = self._lives
