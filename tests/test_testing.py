@@ -9,7 +9,7 @@ from tidings.families.registry import family
 from tidings.families.select import strategies as select_strategies
 from tidings.network.wire import sizes
 from tidings.network.zones import ZoneMap
-from tidings.pipeline.deliver import Gateway
+from tidings.pipeline.gateway import Gateway
 from tidings.testing import CHECKS, Case, Workload, oracle_lines, recompute, run_inline
 from tidings.testing.checks import (
     check_batches_do_not_matter,

@@ -20,9 +20,9 @@ from tidings.families.join.relations.tombstones import FEW
 from tidings.families.join.semijoin.skylines import skyline_of
 from tidings.model.change import Op
 from tidings.network.wire import wire_size
-from tidings.pipeline.deliver import GatewayWork
+from tidings.pipeline.gateway import GatewayWork
 from tidings.pipeline.staged import StagedEngine as Engine
-from tidings.pipeline.store import TableStore
+from tidings.pipeline.table_store import TableStore
 from tidings.workloads.join.binary import BinaryCase
 from tidings.workloads.join.draws import widths
 from tidings.workloads.join.workloads import join_binary

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from tidings.families.registry import family
 from tidings.families.select import index
-from tidings.pipeline import store
+from tidings.pipeline import table_store
 from tidings.testing import CHECKS, Workload, check_family, oracle_lines, run_inline, select_workloads
 from tidings.testing.checks import check_exact
 
@@ -23,7 +23,7 @@ def test_contract(check):
 def test_exact_also_on_the_paths_of_large_numbers(monkeypatch):
     """New subscriptions found by an index of the rows instead of a scan, and dead rows swept out at once."""
     monkeypatch.setattr(index, "_SCAN_CELLS_MAX", -1)
-    monkeypatch.setattr(store, "_SWEEP_DEAD_MIN", 0)
+    monkeypatch.setattr(table_store, "_SWEEP_DEAD_MIN", 0)
     check_family("select", select_workloads(), checks=[check_exact], examples=40)
 
 

@@ -19,7 +19,9 @@ def told(ids, count):
         json.dumps({"id": id, "sql": f"SELECT * FROM t WHERE a >= {-i}"}).encode() for i, id in enumerate(ids)
     )
     engine.feed([])
-    changes = [f'{{"seq": {i}, "table": "t", "op": "insert", "row": {{"a": {i}}}}}'.encode() for i in range(1, count + 1)]
+    changes = [
+        f'{{"seq": {i}, "table": "t", "op": "insert", "row": {{"a": {i}}}}}'.encode() for i in range(1, count + 1)
+    ]
     lines = map(json.loads, engine.feed(changes).notifications.lines())
     return [(line["seq"], line["subscription"]) for line in lines]
 

@@ -13,7 +13,7 @@ from tidings.kernels.rows import scan
 from tidings.model.codes import code_of
 from tidings.pipeline import ingest
 from tidings.pipeline.ingest import Ingest
-from tidings.pipeline.replica.store import RowStore
+from tidings.pipeline.replica.row_store import RowStore
 from tidings.pipeline.staged import StagedEngine
 from tidings.sql import parse_catalog
 from tidings.testing.strategies import VALUES

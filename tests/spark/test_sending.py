@@ -10,7 +10,7 @@ from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.network.wire import decode
 from tidings.network.zones import ZoneMap
-from tidings.pipeline.deliver import GatewayWork
+from tidings.pipeline.gateway import GatewayWork
 from tidings.pipeline.host import Sent
 from tidings.pipeline.staged import StagedEngine
 from tidings.spark import envelope as kinds

@@ -15,8 +15,8 @@ from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import each, timed
 from tidings.families.registry import gathered
 from tidings.model.points import Event, PointBatch
-from tidings.pipeline.deliver import GatewayWork
 from tidings.pipeline.door import Door
+from tidings.pipeline.gateway import GatewayWork
 from tidings.pipeline.tables import TablesWork
 
 _SINGLES = 200

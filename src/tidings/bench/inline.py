@@ -18,8 +18,8 @@ from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch
 from tidings.model.message import MessageBatch
 from tidings.network.zones import ZoneMap
-from tidings.pipeline.deliver import Gateway, GatewayWork
 from tidings.pipeline.forms import FormShard, FormsWork, sent_on
+from tidings.pipeline.gateway import Gateway, GatewayWork
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.tables import TableShard, TablesResult, TablesWork
 

@@ -24,8 +24,8 @@ from tidings.model.region import Regions
 from tidings.model.render import render_rows
 from tidings.model.types import ColumnType
 from tidings.painting.scene import Scene, Sent
-from tidings.pipeline.deliver import GatewayWork
 from tidings.pipeline.door import Door
+from tidings.pipeline.gateway import GatewayWork
 from tidings.pipeline.staged import StagedEngine
 from tidings.terminal import progress
 

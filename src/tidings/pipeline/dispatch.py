@@ -23,7 +23,7 @@ from tidings.pipeline.tables import TablesResult
 
 if TYPE_CHECKING:
     # Compiled kernels take a second to import, and only gateways need them.
-    from tidings.pipeline.deliver import GatewayWork
+    from tidings.pipeline.gateway import GatewayWork
 
 
 class FormsParcel(NamedTuple):

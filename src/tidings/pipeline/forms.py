@@ -25,9 +25,9 @@ from tidings.model.codes import BoolArray
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.pipeline.host import Host, Sent
-from tidings.pipeline.net import net_of
+from tidings.pipeline.net_changes import net_of
 from tidings.pipeline.partition import shard_of_values
-from tidings.pipeline.store import TableStore
+from tidings.pipeline.table_store import TableStore
 
 GroupKey = str
 """Canonical text of a group: what its forms have in common."""

@@ -15,17 +15,17 @@ from tidings.model.notification import NotificationBatch
 from tidings.model.points import PointBatch
 from tidings.model.quarantine import Quarantined
 from tidings.network.zones import ZoneMap
-from tidings.pipeline.deliver import Gateway, GatewayWork
 from tidings.pipeline.dispatch import placed_points, to_forms, to_gateways
 from tidings.pipeline.door import Door
 from tidings.pipeline.forms import FormShard, FormsWork, GroupKey
+from tidings.pipeline.gateway import Gateway, GatewayWork
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.stats import Stats
 from tidings.pipeline.tables import TableShard, TablesResult, TablesWork
 
 
 @dataclass
-class BatchResult:
+class StagedResult:
     notifications: NotificationBatch
     refused: list[Quarantined]
 
@@ -65,14 +65,14 @@ class StagedEngine:
         """The last sequence number accepted."""
         return self._tables.passed
 
-    def feed(self, lines: Iterable[bytes]) -> BatchResult:
+    def feed(self, lines: Iterable[bytes]) -> StagedResult:
         """One micro-batch of raw change records."""
         records = list(lines)
         parsed = self._ingest.parse(records, self._position)
         self._position += len(records)
         return self.feed_changes(parsed.changes, parsed.refused)
 
-    def feed_changes(self, changes: list[ChangeBatch], refused: list[Quarantined] | None = None) -> BatchResult:
+    def feed_changes(self, changes: list[ChangeBatch], refused: list[Quarantined] | None = None) -> StagedResult:
         """One micro-batch of typed changes, together with the subscription events gathered at the door."""
         return self._flow(TablesWork.of(changes, self._new_points()), refused or [])
 
@@ -80,7 +80,7 @@ class StagedEngine:
         """Subscription events that came in by another door; they go with the next micro-batch."""
         self._points.extend(points)
 
-    def finish(self) -> BatchResult:
+    def finish(self) -> StagedResult:
         """The end of the input: subscriptions that wait for a later sequence number get their snapshots."""
         return self._flow(TablesWork(points=self._new_points(), is_end=True), [])
 
@@ -88,7 +88,7 @@ class StagedEngine:
         points, self._points = [*self._points, *self.door.take()], []
         return points
 
-    def _flow(self, work: TablesWork, refused: list[Quarantined]) -> BatchResult:
+    def _flow(self, work: TablesWork, refused: list[Quarantined]) -> StagedResult:
         result, _ = self._tables.apply(work)
         forms: dict[GroupKey, FormsWork] = {}
         for parcel in to_forms(result, self._tables.groups, is_first=True):
@@ -104,7 +104,7 @@ class StagedEngine:
             each.add_to(onward)
         return self._deliver(onward, result, refused)
 
-    def _deliver(self, onward: GatewayWork, result: TablesResult, refused: list[Quarantined]) -> BatchResult:
+    def _deliver(self, onward: GatewayWork, result: TablesResult, refused: list[Quarantined]) -> StagedResult:
         if self._on_work is not None:
             self._on_work(onward)
         notifications, _ = self._gateway.apply(onward)
@@ -114,4 +114,4 @@ class StagedEngine:
         self.stats.count_messages(onward.messages, counts_bytes=self._counts_bytes)
         self.stats.deliveries = self._gateway.deliveries
         self.stats.notifications = self._gateway.notifications
-        return BatchResult(notifications, everything)
+        return StagedResult(notifications, everything)

@@ -28,7 +28,7 @@ from tidings.pipeline.forms import GroupKey, Groups
 from tidings.pipeline.host import Host, Sent
 from tidings.pipeline.partition import shard_of_key
 from tidings.pipeline.sequence import admit, ties_of
-from tidings.pipeline.store import TableStore
+from tidings.pipeline.table_store import TableStore
 
 NO_NUMBERS = np.empty(0, np.int64)
 

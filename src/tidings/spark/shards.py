@@ -80,7 +80,7 @@ class FormsWorker:
 class DeliverWorker:
     def __init__(self, plan: Plan, key: str) -> None:
         # Imported here because compiled kernels take a second to import, and only gateways need them.
-        from tidings.pipeline.deliver import Gateway, GatewayWork
+        from tidings.pipeline.gateway import Gateway, GatewayWork
 
         self._work = GatewayWork
         self._gateway = Gateway(plan.catalog)

@@ -1,6 +1,6 @@
 """The shape of a subscription: everything about its query except the constants.
 
-Subscriptions of one shape form a family and differ only in their `Constants`; a shape is therefore the key under which
+Subscriptions of one shape differ only in their `Constants`; a shape is therefore the key under which
 families are found, hashed once and compared often.
 """
 
@@ -32,7 +32,7 @@ class JoinEdge(NamedTuple):
 
 
 class Order(NamedTuple):
-    """ORDER BY one column with its LIMIT: a top-k query. The limit is structural, k belongs to the family."""
+    """ORDER BY one column with its LIMIT: a top-k query. The limit is structural: k belongs to the shape."""
 
     column: ColumnRef
     descending: bool
@@ -42,7 +42,7 @@ class Order(NamedTuple):
 class Silence(NamedTuple):
     """`OR silent_for(column) >= T`: tell the row again as well once the column has advanced by T since it was last told.
 
-    `ticks` are microseconds for TIMESTAMP and DATE, else the number itself. Structural: T belongs to the family.
+    `ticks` are microseconds for TIMESTAMP and DATE, else the number itself. Structural: T belongs to the shape.
     """
 
     column: ColumnRef
@@ -60,7 +60,7 @@ class Movement(NamedTuple):
 
 @dataclass(frozen=True)
 class Shape:
-    """What subscriptions of one family share.
+    """What subscriptions that differ only in their constants share.
 
     `equalities` are the columns pinned by `=` or IN, `ranges` those bounded only by `<`, `<=`, `>`, `>=`, BETWEEN, LIKE or
     IS NOT NULL, `nulls` those that must be null; all in the order of FROM, then of the table's columns. `projection` is

@@ -22,10 +22,10 @@ from tidings.model.message import MessageBatch
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined
 from tidings.network.zones import ZoneMap
-from tidings.pipeline.deliver import Gateway, GatewayWork
 from tidings.pipeline.dispatch import placed_points, to_forms, to_gateways
 from tidings.pipeline.door import Door
 from tidings.pipeline.forms import FormShard, FormsWork, GroupKey
+from tidings.pipeline.gateway import Gateway, GatewayWork
 from tidings.pipeline.host import Sent
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.partition import shard_of_values

@@ -26,7 +26,7 @@ from tidings.model.codes import BoolArray, Int64Array, codes_of_doubles
 from tidings.model.message import MessageBatch
 from tidings.model.region import Regions
 from tidings.network.wire import wire_sizes
-from tidings.pipeline.store import TableStore
+from tidings.pipeline.table_store import TableStore
 from tidings.workloads.join.tables import BINARY
 
 R, S = 0, 1

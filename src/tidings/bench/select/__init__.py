@@ -23,7 +23,7 @@ from tidings.families.select.reformulate import NEW
 from tidings.families.select.table_form import table_space
 from tidings.model.blob import pack
 from tidings.model.message import MessageBatch
-from tidings.pipeline.deliver import Gateway, GatewayWork
+from tidings.pipeline.gateway import Gateway, GatewayWork
 
 _INDEXED = 5_000
 

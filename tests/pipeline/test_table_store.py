@@ -12,8 +12,8 @@ from tidings.model.catalog import Column, Table
 from tidings.model.change import ChangeBatch, Op
 from tidings.model.codes import codes_of
 from tidings.model.types import ColumnType
-from tidings.pipeline import store as store_module
-from tidings.pipeline.store import TableStore
+from tidings.pipeline import table_store as store_module
+from tidings.pipeline.table_store import TableStore
 
 TABLE = Table("t", (Column("id", ColumnType.INT), Column("v", ColumnType.TEXT)), ("id",))
 operations = st.lists(
