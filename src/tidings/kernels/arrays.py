@@ -25,12 +25,12 @@ ZERO, ONE = np.int64(0), np.int64(1)
 def grow(array: NDArray[Any], size: int, fill: Any = 0) -> None:
     """Makes an array at least `size` rows long, in place; new rows hold `fill`.
 
-    An array grows by a quarter at least, which bounds both the copying and the memory that lies idle. Large arrays are not
+    An array grows by an eighth at least, which bounds both the copying and the memory that lies idle. Large arrays are not
     copied where the platform can remap pages. Views of the array are invalid afterwards: the caller replaces them.
     """
     held = len(array)
     if size > held:
-        array.resize((max(size, held + max(64, held // 4)), *array.shape[1:]), refcheck=False)
+        array.resize((max(size, held + max(64, held // 8)), *array.shape[1:]), refcheck=False)
         if fill != 0:
             array[held:] = fill
 

@@ -202,7 +202,8 @@ def grow_cell(boxes: Boxes, cell: Int) -> bool:
     """Makes room for the boxes that are coming; False if the arena has none."""
     arena = boxes.arena
     columns, used, room = columns_of(boxes, arena[cell + SHAPE]), arena[cell + USED], arena[cell + ROOM]
-    words = columns * max(used + arena[cell + COMING], used + (used >> 1))
+    # Doubled: what is left behind at each step is never used again by a cell that grows as the others do.
+    words = columns * max(used + arena[cell + COMING], 2 * used)
     if not has_room(boxes, words):
         return False
     target, data = allocate(boxes, words), arena[cell + DATA]
