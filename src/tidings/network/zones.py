@@ -3,7 +3,7 @@
 The channel counts as a dimension of its own (by a hash), and is cut first: a message has one channel, so a cut between
 channels costs no message twice. A message goes to every zone that its region meets; a point lies in exactly one zone.
 
-Spaces of ranges without a channel have many axes, along most of which most points are open. There cells are cut where it
+Spaces of several ranges without a channel have many axes, along most of which most points are open. There cells are cut where it
 spares most messages (`network/cuts.py`), into more cells than there are zones; a zone owns several.
 """
 
@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidings.kernels.arguments import as_argument, as_ints
 from tidings.model.channel import group_channels
 from tidings.model.codes import CODE_MAX, CODE_MIN, BoolArray, Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
-from tidings.model.region import Regions
 from tidings.model.space import ParameterSpace, places
 from tidings.network.cuts import cut_ranges, paired_axes
 
@@ -72,27 +72,35 @@ class ZoneMap:
         return zone
 
     def route(self, messages: MessageBatch) -> list[tuple[int, BoolArray]]:
-        """(zone, which messages go there) for every zone that some message meets, whichever of its forms is there."""
-        routed: dict[int, BoolArray] = {}
-        for form in messages.to or (messages.form,):
-            for zone, mask in self._meeting(form, messages):
-                routed[zone] = routed[zone] | mask if zone in routed else mask
-        return list(routed.items())
+        """(zone, which messages go there) for every zone that some message meets, whichever of its forms is there.
 
-    def _meeting(self, form: str, messages: MessageBatch) -> list[tuple[int, BoolArray]]:
-        """(zone, which messages meet it) of the zones of one form. A region is open along the axes that it does not name."""
-        cells = self._cells.get(form)
-        if cells is None or len(cells.zone) == 1:
-            return [(self._first_zone(form), np.ones(len(messages), np.bool_))]
+        A region is open along the axes that it does not name.
+        """
+        met = np.zeros((self.zones, len(messages)), np.bool_)
+        for form in messages.to or (messages.form,):
+            cells = self._cells.get(form)
+            if cells is None or len(cells.zone) == 1:
+                met[self._first_zone(form)] = True
+            else:
+                self._mark(cells, messages, met)
+        return [(zone, met[zone]) for zone in np.flatnonzero(met.any(axis=1)).tolist()]
+
+    def _mark(self, cells: _Cells, messages: MessageBatch, met: BoolArray) -> None:
+        """Marks the zones of one form that messages meet."""
+        # Compiled code takes a while to load, and those who only locate points do not need it.
+        from tidings.network.meeting import mark_meetings
+
         at = 1 + places(cells.axes, messages.axes if messages.to else cells.axes)
+        lo, hi = cells.lo[:, at], cells.hi[:, at]
+        is_bound = (lo != CODE_MIN) | (hi != CODE_MAX)
+        first = np.zeros(len(cells.zone) + 1, np.int64)
+        np.cumsum(is_bound.sum(axis=1), out=first[1:])
+        bounds = np.column_stack([cells.lo[:, 0], cells.hi[:, 0], cells.zone])
+        regions = messages.regions
+        ends = (as_argument(regions.lo, np.int64), as_argument(regions.hi, np.int64), as_ints(regions.starts))
         hashes = _channel_hashes(messages.channel, len(messages))
-        routed: dict[int, BoolArray] = {}
-        for lo, hi, zone in zip(cells.lo, cells.hi, cells.zone.tolist(), strict=True):
-            meets = (hashes >= lo[0]) & (hashes <= hi[0])
-            if (lo[1:] != CODE_MIN).any() or (hi[1:] != CODE_MAX).any():
-                meets = meets & _meets(messages.regions, lo[at], hi[at])
-            routed[zone] = routed[zone] | meets if zone in routed else meets
-        return [(zone, mask) for zone, mask in routed.items() if mask.any()]
+        axis = np.nonzero(is_bound)[1].astype(np.int64)
+        mark_meetings(*ends, hashes, bounds, first, axis, lo[is_bound], hi[is_bound], met)
 
     def state(self) -> dict[str, Any]:
         cells = {form: [c.lo, c.hi, c.zone, c.axes] for form, c in self._cells.items()}
@@ -110,19 +118,6 @@ class ZoneMap:
         return _first_zone(form, self.zones)
 
 
-def _meets(regions: Regions, lo: Int64Array, hi: Int64Array) -> BoolArray:
-    """Which regions have something in common with the box."""
-    overlaps = np.ones(len(regions.lo), np.bool_)
-    for d in range(regions.dims):
-        if hi[d] != CODE_MAX:
-            overlaps &= regions.lo[:, d] <= hi[d]
-        if lo[d] != CODE_MIN:
-            overlaps &= regions.hi[:, d] >= lo[d]
-    counts = np.concatenate([[0], np.cumsum(overlaps)])
-    found: BoolArray = counts[regions.starts[1:]] > counts[regions.starts[:-1]]
-    return found
-
-
 def _first_zone(form: str, zones: int) -> int:
     """The zone, picked by the form's name, that owns a space which is not cut, or the first of its cells."""
     return zlib.crc32(form.encode()) % zones
@@ -136,7 +131,7 @@ def _partition(points: PointBatch, zones: int, split_points_min: int, space: Par
         return _Cells(lo[None], hi[None], np.array([first], np.int64), space.axes)
     full = np.column_stack([_channel_hashes(points.channel, len(points)), points.coords])
     ranges = paired_axes(space)
-    if ranges and not space.channel:
+    if len(ranges) > 1 and not space.channel:
         cells_lo, cells_hi, owner = cut_ranges(full, ranges, zones)
         return _Cells(cells_lo, cells_hi, (owner + first) % zones, space.axes)
     cells = [(lo, hi, full)]
