@@ -158,7 +158,7 @@ def _split(
     lo: Int64Array, hi: Int64Array, points: Int64Array, may_cut: BoolArray
 ) -> list[tuple[Int64Array, Int64Array, Int64Array]] | None:
     """Two halves, cut at the median: of the channel if there are several channels, else of the widest dimension that may be
-    cut. None if all points are equal there.
+    cut. None if there is no such dimension.
     """
     spread = points.max(axis=0).astype(np.float64) - points.min(axis=0).astype(np.float64)
     by_width = 1 + np.argsort(-spread[1:], kind="stable")
