@@ -53,9 +53,9 @@ class Memory(Enum):
     NOTHING = "nothing"
     """On nothing, except whether there are subscriptions at all.
 
-    Such a server gets all changes of a table in a micro-batch in one call, after all creations and before all drops of the
-    micro-batch; gateways compare seqs to find who hears a message. Other servers get the changes between two subscription
-    events in one call.
+    In the tables stage such a server gets all changes of a table in a micro-batch in one call, after all creations and before
+    all drops of the micro-batch; gateways compare seqs to find who hears a message. Other servers get the changes between
+    two subscription events in one call.
     """
     POINTS = "points"
     """On the present subscriptions."""
