@@ -28,7 +28,7 @@ class NumpyShapes(MixPeer):
         self._rows = Rows(catalog)
         self._writer = Writer(selections)
         self._numbers: dict[Value, int] = {}
-        """Of constants that somebody compares with."""
+        """Constant of an equality -> its number."""
         groups: dict[tuple[object, ...], list[int]] = {}
         for number, s in enumerate(selections):
             groups.setdefault((s.table, tuple(s.equal), tuple(s.ranges), s.shown), []).append(number)

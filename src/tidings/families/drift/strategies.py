@@ -58,7 +58,7 @@ class RegionServer(Server, Remembering):
 
 
 class ScanServer(RegionServer):
-    """The same messages as `RegionServer`, with ranges found by comparing the new value with all thresholds."""
+    """As `RegionServer`, with ranges found by comparing the new value with the thresholds of all subscriptions."""
 
     def __init__(self, space: Space) -> None:
         self.space = space

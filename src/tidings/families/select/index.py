@@ -27,7 +27,7 @@ _details = msgspec.msgpack.Decoder(Details)
 def find_rows(
     space: TableSpace, points: PointBatch, predicates: Sequence[Predicate], rows: Rows
 ) -> tuple[Int64Array, Int64Array]:
-    """(index of the point, position of the row), both [pairs], of every current row in the answer of a new point."""
+    """(index of the point, position of the row), both [pairs], of every current row in the answer of a new point, each once."""
     found = []
     if len(rows):
         for _, batch, of in spread(space, points, predicates):
