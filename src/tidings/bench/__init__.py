@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tidings.bench.report import Report
 
 Say = Callable[[str], None]
-"""Tells the user, on stderr, what is being done."""
+"""Prints a line of progress on stderr."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class Options:
     """Numbers of subscriptions, ascending."""
     changes: int = 100_000
     engines: tuple[str, ...] = ()
-    """Which engines to measure; none named: all there are."""
+    """Engines to measure; empty: all."""
     has_peers: bool = True
     seed: int = 0
     cases: tuple[str, ...] = ()
-    """Which cases to measure, where a bench has several; none named: all."""
+    """Cases to measure, for a bench that has several; empty: all."""
     batches: tuple[int, ...] = ()
-    """Changes per batch, where a bench takes several sizes, ascending; none named: all."""
+    """Batch sizes in changes, ascending, for a bench that has several; empty: all."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What it costs to add and drop subscriptions beside so many: in the index, the gateway, the server, from SQL."""
+"""Cost of adding and dropping subscriptions beside many others: in the index, the gateway, the server, and from SQL."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tidings.pipeline.tables import TablesWork
 _SINGLES = 200
 
 Timed = Iterator[tuple[str, str, float]]
-"""Key, label and seconds of one subscription."""
+"""(key, label, seconds per subscription) of each measurement."""
 
 
 @dataclass(frozen=True)
 class Churn:
-    """Subscriptions that are not there yet: `BULK` as points, and the SQL of others."""
+    """New subscriptions to add and drop: some as points, others as SQL."""
 
     BULK: ClassVar[int] = 10_000
     FROM_SQL: ClassVar[int] = 5_000
@@ -35,11 +35,11 @@ class Churn:
     points: PointBatch
     texts: list[str]
     rows: str
-    """What their first answers come from."""
+    """Label of the rows that their snapshots are computed from."""
 
     @staticmethod
     def of(make: Callable[[int, int], Dataset], seed: int, rows: str, bulk: int | None = None) -> Churn:
-        """`make` gives data with so many subscriptions, by seed; `bulk`: fewer at once than usual."""
+        """make: (subscriptions, seed) -> data. bulk: number of points, `BULK` by default."""
         some, others = make(bulk or Churn.BULK, seed + 1), make(Churn.FROM_SQL, seed + 2)
         (points,) = gathered([some.points()], some.catalog)
         return Churn(points, [others.sql(i) for i in range(others.size)], rows)
@@ -53,7 +53,7 @@ class Churn:
 
 
 def churn(run: InlineRun, index: Timed, new: Churn, heading: Heading = INLINE) -> list[Figure]:
-    """Adds subscriptions and drops them again; everything is as before afterwards. `index` does so to the index alone."""
+    """Times adding and dropping subscriptions; afterwards the run is as before. index: measurements of the index alone."""
     return [
         heading.figure(key, label, "us/subscription", taken * 1e6)
         for key, label, taken in (
@@ -68,7 +68,7 @@ def churn(run: InlineRun, index: Timed, new: Churn, heading: Heading = INLINE) -
 
 
 def _stage(key: str, place: str, answer: str, new: Churn, apply: Callable[[PointBatch], object]) -> Timed:
-    """One by one, then all at once; `answer`: what those who come are given."""
+    """Times subscriptions one by one, then all at once. answer: part of the label that says what new ones are sent."""
     created, dropped, count = new.created(), new.dropped(), len(new.points)
 
     def singles(batch: PointBatch) -> list[PointBatch]:

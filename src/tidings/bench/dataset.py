@@ -43,11 +43,11 @@ class Dataset(ABC):
         """[subscriptions, axes]: the points of all subscriptions, as the door would place them."""
 
     def channel(self) -> tuple[pa.Array, ...]:
-        """What each subscription compares by =, a column each."""
+        """Constants of the equality columns of all subscriptions, one array per column."""
         return ()
 
     def after(self) -> Int64Array:
-        """The change after which each subscription comes."""
+        """[subscriptions]: seq after which each is created."""
         return np.zeros(self.size, np.int64)
 
     @abstractmethod
@@ -60,7 +60,7 @@ class Dataset(ABC):
 
     @abstractmethod
     def stream(self, changes: int, at_a_time: int) -> Iterator[ChangeBatch]:
-        """So many changes: rows first, as far as they fit into one micro-batch, then changes of those rows."""
+        """`changes` changes in micro-batches of `at_a_time`: inserts that fit into the first, then changes of those rows."""
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -68,7 +68,7 @@ class Dataset(ABC):
 
     @cached_property
     def form(self) -> Form:
-        """The only form there is."""
+        """The form of all subscriptions."""
         return Form.from_key(Door(self.catalog).place(self.sql(0)).form)
 
     @cached_property
@@ -76,7 +76,7 @@ class Dataset(ABC):
         return pc.binary_join_element_wise("s", pc.cast(pa.array(np.arange(self.size)), pa.string()), "")
 
     def points(self) -> PointBatch:
-        """All subscriptions as events that create them, made columnar: the door would give the same."""
+        """Creation events of all subscriptions, equal to those of the door but made columnar."""
         return PointBatch(
             self.form.key,
             np.full(self.size, Event.CREATE, np.int8),
@@ -90,7 +90,7 @@ class Dataset(ABC):
         )
 
     def batch(self, table: str, op: Op | npt.NDArray[np.int8], first: int, columns: list[pa.Array]) -> ChangeBatch:
-        """Changes first + 1, first + 2, .. with these rows."""
+        """A batch of changes with seqs first + 1, first + 2, .. and these rows."""
         rows = pa.RecordBatch.from_arrays(columns, schema=self.catalog.table(table).schema)
         position = np.arange(first, first + rows.num_rows)
         ops = np.full(rows.num_rows, op, np.int8) if isinstance(op, Op) else op

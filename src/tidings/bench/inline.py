@@ -31,7 +31,7 @@ _JSON_BATCHES = 3
 
 
 class WholeServer(TableShard):
-    """The tables stage and, for the one group of forms there is, the stage behind it."""
+    """The tables stage and the forms stage with its only group, as one server."""
 
     def __init__(self, catalog: Catalog, strategies: Mapping[str, str]) -> None:
         super().__init__(catalog, strategies)
@@ -57,10 +57,10 @@ class InlineRun:
         has_forms: bool = False,
         rows_first: bool = False,
     ) -> None:
-        """`has_forms`: whether rows meet in the stage behind the tables.
+        """has_forms: whether the family is served in the forms stage.
 
-        With `rows_first`, subscriptions come after the rows and are given their first answers. Else they come before, and
-        rows are still to be filled in.
+        rows_first: rows are inserted before the subscriptions, which get snapshots of them. Else subscriptions come first, and
+        the rows are missing until `fill`.
         """
         self.data = data
         self.ingest = Ingest(data.catalog)
@@ -72,12 +72,12 @@ class InlineRun:
             self.fill()
         result, _ = self.shard.apply(TablesWork(points=[points]))
         self.points = [*result.released, *result.placed]
-        """The subscriptions where the server has placed them."""
+        """Creation events of all subscriptions, with the server's coordinates."""
         self.snapshots = result.sent.snapshots
         self.gateway = Gateway(data.catalog)
 
     def fill(self) -> list[list[MessageBatch]]:
-        """Inserts all rows unless they are there, giving the messages of each batch."""
+        """Inserts all rows unless that was done before. Returns the messages of each batch."""
         inserts = [] if self._is_filled else self.data.inserts()
         self._is_filled = True
         return [self.messages([batch]) for batch in inserts]
@@ -91,7 +91,7 @@ class InlineRun:
         return result.sent.merged()
 
     def route(self, changes: list[ChangeBatch]) -> list[MessageBatch]:
-        """Changes to messages, each with the zones it goes to."""
+        """Turns changes into messages and finds the zones of each. Returns the messages."""
         messages = self.messages(changes)
         for batch in messages:
             self.zones.route(batch)
@@ -99,7 +99,7 @@ class InlineRun:
 
 
 def runs_in_turn(runs: Sequence[InlineRun], heading: Heading) -> dict[int, Figure]:
-    """Changes to routed messages, a batch of each size in turn: whatever else the machine does slows all sizes alike."""
+    """Rates of changes to routed messages, a batch of each size in turn, so that other work slows all sizes alike."""
     for run in runs:
         run.fill()
     rates: dict[int, list[float]] = {run.data.size: [] for run in runs}
@@ -114,7 +114,7 @@ def runs_in_turn(runs: Sequence[InlineRun], heading: Heading) -> dict[int, Figur
 
 
 def whole_path(run: InlineRun, heading: Heading, say: Say, label: str) -> list[Figure]:
-    """The gateway is filled, then changes go all the way; the first batch is not timed."""
+    """Fills the gateway, then times changes through all stages; the first batch is not timed."""
     say(f"{label}: filling the gateway")
     figures = load(run, run.fill_gateway, heading)
     for messages in run.fill():
@@ -126,7 +126,7 @@ def whole_path(run: InlineRun, heading: Heading, say: Say, label: str) -> list[F
 
 
 def load(run: InlineRun, fill: Callable[[], object], heading: Heading = INLINE) -> list[Figure]:
-    """Lets `fill` put all points into the gateway, watching memory."""
+    """Times `fill`, which puts all points into the gateway, and measures its memory."""
     before = rss_bytes()
     taken, _ = timed(fill)
     grown = rss_bytes() - before
@@ -161,7 +161,7 @@ def _stages(run: InlineRun, changes: ChangeBatch) -> _Stages:
 
 
 def tell(gateway: Gateway, messages: list[MessageBatch]) -> int:
-    """Makes the text of all notifications; gives their number."""
+    """Makes the text of all notifications. Returns their number."""
     notifications, _ = gateway.apply(GatewayWork(messages=messages))
     for _ in notifications.text():
         pass
@@ -199,7 +199,7 @@ def parsing_s(run: InlineRun, batches: Sequence[ChangeBatch]) -> float:
 
 
 def _busy(stages: list[_Stages], matches: float, heading: Heading) -> list[Figure]:
-    """The same by processor time, as means over all batches: other work on the machine hardly matters here."""
+    """Rates by processor time, means over all batches; other work on the machine hardly affects them."""
     route, pairs, tell = (mean(getattr(s, name).cpu for s in stages) for name in ("route", "pairs", "tell"))
     lines, figure = "messages to notification lines alone", heading.figure
     return [

@@ -1,4 +1,4 @@
-"""The obvious ways to do a bench without Tidings: what a peer is, and which ways can be had here."""
+"""Peers: the straightforward ways to do a bench without Tidings, and which of them are installed."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tidings.bench.postgres import Psql, find_server, server
 
 
 class Peer(ABC):
-    """One way, loaded with the data of one size."""
+    """A peer loaded with the data of one size."""
 
     @abstractmethod
     def feed(self, part: Any) -> None:
-        """Takes some changes: what is timed."""
+        """Applies some changes. This is what is timed."""
 
     @abstractmethod
     def found(self) -> list[Any]:
-        """What the peer knows after the changes it was fed last, to be compared with what we know."""
+        """The peer's results for the changes it was fed last, to be compared with ours."""
 
     def close(self) -> None:  # noqa: B027
         """Frees what the peer holds; most hold nothing."""
@@ -94,11 +94,11 @@ class Way:
     """Changes."""
     load: Callable[[Any], Peer]
     size_max: int = sys.maxsize
-    """With more subscriptions it takes minutes."""
+    """The peer is left out with more subscriptions, as it would take minutes."""
 
 
 class Peers:
-    """The ways that can be had here. What must run for all sizes is started when asked for; `stack` stops it."""
+    """The installed peers. Servers and sessions that all sizes share are started when first used, and stopped by `stack`."""
 
     def __init__(self, stack: ExitStack, say: Say) -> None:
         self.ways: list[Way] = []

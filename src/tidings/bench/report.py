@@ -1,4 +1,4 @@
-"""What a bench found: a figure per line, a size per column, and how much each figure grows over the sizes."""
+"""The report of a bench: a line per figure, a column per size, and the growth of each figure over the sizes."""
 
 from __future__ import annotations
 

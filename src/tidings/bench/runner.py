@@ -1,4 +1,4 @@
-"""The runner of all benches: engines and peers at growing numbers of subscriptions, and the report of what they found."""
+"""The runner of all benches: measures engines and peers at growing numbers of subscriptions, and makes the report."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tidings.model.errors import UsageError
 Engine = Callable[[], Iterable[Figure]]
 _WITH_GATEWAYS = ("inline", "spark")
 _ONCE = ("verify",)
-"""Does not depend on the size."""
+"""Engines that are run at the first size only."""
 _TINY, _TINY_CHANGES = 1_000, 20_000
-"""What kernels are compiled with."""
+"""Subscriptions and changes of the warm-up run, which compiles kernels."""
 BUDGET_S = 8.0
-"""For one peer at one size."""
+"""Seconds for one peer at one size."""
 SAMPLE = 200
-"""So many changes are compared with the peers."""
+"""Number of changes whose results are compared with the peers'."""
 
 
 class Ratio(NamedTuple):
@@ -46,11 +46,11 @@ class OnSpark(NamedTuple):
     case: str = ""
     heading: Heading = spark.SPARK
     notified_max: int | None = None
-    """With more subscriptions, changes are followed as far as messages; None: always to notifications."""
+    """With more subscriptions, only messages are measured, not notifications; None: no limit."""
 
 
 class Bench(ABC):
-    """One size of one run: what a bench has to measure, and to compare with. Data are made when first asked for."""
+    """A bench at one size: what to measure, and what to compare with. Data are made when first used."""
 
     title: ClassVar[str]
     ratios: ClassVar[tuple[Ratio, ...]]
@@ -58,12 +58,12 @@ class Bench(ABC):
     """The cases of the inline engine, with the heading of their figures."""
     verified: ClassVar[Verified | None] = None
     verified_share: ClassVar[int] = 200
-    """One of so many changes is verified."""
+    """One of this many changes is verified."""
     on_spark: ClassVar[OnSpark] = OnSpark()
     gateway_max: ClassVar[int] = sys.maxsize
     """With more subscriptions there is no gateway: its views would fill the memory."""
     compared: ClassVar[str]
-    """In what all peers agree with us."""
+    """Text that says in what results all peers agree with us."""
 
     def __init__(self, options: Options, size: int, say: Say) -> None:
         self.options = options
@@ -72,11 +72,11 @@ class Bench(ABC):
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the size at which to do what does not depend on it."""
+        """Whether this is the smallest size, at which engines in _ONCE are run."""
         return self.size == self.options.sizes[0]
 
     def engines(self) -> Mapping[str, Engine]:
-        """What there is to measure, in the order in which it is done."""
+        """Name -> measurement, in the order in which they are run."""
         every = {"verify": self.verify, "index": self.index, "inline": self.inline, "spark": self.spark}
         return every if self.verified else {name: every[name] for name in _WITH_GATEWAYS}
 
@@ -100,7 +100,7 @@ class Bench(ABC):
 
     @abstractmethod
     def dataset(self, case: str, changes: int) -> Dataset:
-        """The data of a case, with at least so many changes where they are not made on demand."""
+        """The data of a case. changes: least number of changes, if they are not made on demand."""
 
     @abstractmethod
     def inline_run(self, case: str) -> InlineRun:
@@ -109,7 +109,7 @@ class Bench(ABC):
     @staticmethod
     @abstractmethod
     def add_peers(peers: Peers) -> None:
-        """Adds the ways that can be had here."""
+        """Adds the installed peers."""
 
     @property
     @abstractmethod
@@ -118,7 +118,7 @@ class Bench(ABC):
 
     @abstractmethod
     def parts(self, start: int, at_a_time: int) -> Iterator[Any]:
-        """Changes from one on as peers take them, in whole parts of so many."""
+        """Changes from number `start` on in the form that peers take, in full parts of `at_a_time`."""
 
     def sample(self, at_a_time: int) -> Iterator[Any]:
         """The first `SAMPLE` changes, after which a peer must have found what we have."""
@@ -127,7 +127,7 @@ class Bench(ABC):
     @property
     @abstractmethod
     def expected(self) -> list[Any] | None:
-        """What a peer must find in the sample; None where nothing of ours has run."""
+        """The results that a peer must find in the sample; None if none of our engines has run."""
 
 
 def run_bench(bench: type[Bench], options: Options, say: Say) -> Report:
@@ -163,7 +163,7 @@ def _say_nothing(_: str) -> None:
 
 
 def _in_turn(report: Report, bench: type[Bench], options: Options, say: Say) -> None:
-    """The inline engine at all sizes at once, case by case."""
+    """Measures the inline engine at all sizes in turn, case by case."""
     sizes = [size for size in options.sizes if size <= bench.gateway_max]
     if len(sizes) < 2:
         return
@@ -205,7 +205,7 @@ def _compare(report: Report, bench: Bench, peers: Peers) -> None:
 
 
 def rate_of(bench: Bench, peer: Peer, way: Way) -> float:
-    """Changes a second of a peer, after some for which it must have found the same as we."""
+    """Changes per second of a peer. First checks that its results for the sample are ours."""
     found: list[Any] = []
     for part in bench.sample(way.at_a_time):
         peer.feed(part)

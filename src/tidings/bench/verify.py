@@ -22,16 +22,16 @@ from tidings.sql import Compiler, parse_catalog
 from tidings.workloads.workload import Generator
 
 _BATCHES = (1, 7, 30)
-"""Changes that are handled at a time, one size after the other."""
+"""Sizes of micro-batches, used in turn."""
 
 Answer = Counter[tuple[Any, ...]]
 Moment = tuple[int, str]
-"""When (sequence number), and who."""
+"""(seq, subscription id)."""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """A workload that is verified, small enough to recompute all answers after every change."""
+    """A workload small enough to recompute all answers after every change."""
 
     family: str
     workload: Generator
@@ -42,7 +42,7 @@ class Verified:
         return tuple(registry.family(self.family).strategies)
 
     def figures(self, changes: int, seed: int, strategies: Sequence[str] | None = None) -> Iterator[Figure]:
-        """Raises AssertionError where an answer differs, or somebody is told for nothing."""
+        """Verifies strategies. Raises AssertionError if an answer differs, or there is a notification without a change."""
         made = self.workload(seed=seed, rows=self.rows, subscriptions=self.subscriptions, changes=changes)
         files = Files(made.catalog_sql, list(made.subscriptions), list(made.changes))
         expected = files.expected()
@@ -58,14 +58,14 @@ class Verified:
 
 @dataclass(frozen=True)
 class Files:
-    """A workload as lines; all its subscriptions stay."""
+    """A workload as lines; no subscription is dropped."""
 
     catalog_sql: str
     subscriptions: list[bytes]
     changes: list[bytes]
 
     def expected(self) -> dict[Moment, Answer]:
-        """Every answer that is new, by the definition: of those who come, and of those for whom a change makes a difference."""
+        """(seq, id) -> answer by the definition, for new subscriptions and for answers that a change alters."""
         catalog = parse_catalog(self.catalog_sql)
         compiler = Compiler(catalog)
         keys = {table.name: table.key for table in catalog.tables}
@@ -100,7 +100,7 @@ class Files:
         return expected
 
     def notifications(self, strategies: dict[str, str]) -> list[dict[str, Any]]:
-        """What the engine tells."""
+        """The decoded notification lines of the engine."""
         engine = Engine(parse_catalog(self.catalog_sql), strategies)
         assert engine.door.read(self.subscriptions) == []
         told: list[str] = []
@@ -114,7 +114,7 @@ class Files:
 
 
 def compare(expected: Mapping[Moment, Answer], told: list[dict[str, Any]]) -> tuple[int, int]:
-    """(what is wrong, notifications): lets everybody do as they are told, and looks at what they hold then."""
+    """(number of errors, number of notifications). Applies notifications to held rows, and compares these with `expected`."""
     held: dict[str, Answer] = {}
     missing = dict(expected)
     wrong = 0

@@ -1,1 +1,1 @@
-"""Families of subscriptions: each a folder with the same files inside, unaware of the others. See `protocols`."""
+"""Families of subscriptions: one folder each, with the same file names inside. No family imports another. See `protocols`."""

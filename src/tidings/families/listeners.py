@@ -1,4 +1,4 @@
-"""What servers that look at no points still know of them: on which channels anybody listens."""
+"""Counts of points by channel, for servers that need to know of subscriptions only whether a channel has any."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidings.model.points import PointBatch
 
 
 class Listeners:
-    """How many points there are on each channel."""
+    """Number of points on each channel."""
 
     def __init__(self) -> None:
         self.counts: Counter[ChannelKey] = Counter()
@@ -31,7 +31,7 @@ class Listeners:
                 del self.counts[key]
 
     def hear(self, channel: Sequence[pa.Array], length: int) -> BoolArray:
-        """On which of these channels, given in columns, somebody listens."""
+        """Whether each of these channels has a point, [length]. channel: one array per component."""
         group, keys = group_channels(channel, length)
         return np.array([key in self.counts for key in keys], np.bool_)[group]
 
@@ -45,7 +45,7 @@ class Listeners:
 
 
 def on_some_channel(points: PointBatch) -> BoolArray:
-    """False for subscriptions that contradict themselves: they lie on no channel, and nothing ever reaches them."""
+    """Whether each point is on a channel, [points]. A contradictory query has a channel of nulls, which no message matches."""
     ok = np.ones(len(points), np.bool_)
     for column in points.channel:
         ok &= np.asarray(column.is_valid())

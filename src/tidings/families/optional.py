@@ -1,4 +1,4 @@
-"""What only some families, servers and views need, each a small protocol of its own to inherit from beside the required one."""
+"""Protocols that only some families, servers and views implement, each by inheriting from it beside the required base class."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
 SHARED = "shared"
-"""The strategy of evaluating subscriptions over rows that all of them share; others send messages to regions."""
+"""Name of the strategy that evaluates subscriptions over rows shared by all. All other strategies send messages to regions."""
 
 
 # Families
@@ -36,16 +36,16 @@ class Evaluating(ABC):
         """Whether subscriptions of the form can be evaluated over shared rows."""
 
     def needs_shared_rows(self, form: Form) -> bool:
-        """Whether they can be evaluated in no other way, whatever strategy is asked for."""
+        """Whether the form has no message strategy, so that `shared` is used even if another strategy is asked for."""
         return False
 
     @abstractmethod
     def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
-        """What evaluates them."""
+        """Makes the evaluator of all subscriptions of the family in one replica."""
 
 
 class Objection(NamedTuple):
-    """Why a family cannot serve a query that is of its kind: the problem, the clause to point at, what would work."""
+    """Why a family cannot serve a query of a shape that it claims: the problem, the clause to point at, what would work."""
 
     problem: str
     clause: Clause
@@ -57,91 +57,91 @@ class Objecting(ABC):
 
     @abstractmethod
     def objection(self, shape: Shape, catalog: Catalog) -> Objection | None:
-        """Why a query of a shape that the family claims cannot be served after all."""
+        """Why a query of a claimed shape cannot be served; None if it can."""
 
 
 class Disjunctive(ABC):
-    """A family whose queries may have several disjuncts and ask for null (`Shape.disjuncts`, `Shape.nulls`)."""
+    """A family that serves queries with several disjuncts or IS NULL (`Shape.disjuncts`, `Shape.nulls`)."""
 
     @abstractmethod
     def serves_disjuncts(self, shape: Shape) -> bool:
-        """Whether a query of a shape that the family claims, and that is not plain, can be served."""
+        """Whether a query of a claimed shape that is not plain can be served."""
 
 
 class Parametric(ABC):
-    """A family with strategies that have a parameter, beside those it lists."""
+    """A family with parametric strategies (as `dense:0.25`), which are not all in `Family.strategies`."""
 
     @abstractmethod
     def has_strategy(self, name: str) -> bool: ...
 
 
 class Netting(ABC):
-    """A family that can serve those who want no more than the net effect of each micro-batch."""
+    """A family that serves option `net`: notifications of the net effect of each micro-batch."""
 
     @abstractmethod
     def net(self, form: Form) -> Form | None:
-        """The form of the same queries for them; None: there is none.
+        """The form of the same queries with option `net`; None if they cannot have it.
 
-        What a subscription of such a form is told carries the last seq of the changes it sums up.
+        A notification of such a form has the seq of the last change it sums up.
         """
 
 
 class Projecting(ABC):
-    """A family whose messages may be for several forms, each of which wants the payload in columns of its own."""
+    """A family whose messages may be addressed to several forms, each with its own payload columns."""
 
     @abstractmethod
     def project(self, form: Form, messages: MessageBatch, catalog: Catalog) -> pa.RecordBatch:
-        """The payload of messages to several forms, of which this is one, as its views read it."""
+        """The payload of messages addressed to several forms, in the columns that views of `form`, one of these, read."""
 
 
 class Gathering(ABC):
-    """A family whose message strategies have one form for many of those that the door knows."""
+    """A family whose message strategies serve many forms of the door in one form."""
 
     @abstractmethod
     def gathered(self, points: PointBatch, catalog: Catalog) -> PointBatch:
-        """Points of one form, as the door gives them, in the form they have for message strategies.
+        """Points of one form of the door as points of the form that message strategies use.
 
-        A subscription has one point there, and its drop the same as its creation.
+        A subscription has one point there; its drop must have the same point as its creation.
         """
 
 
 class Trace(ABC):
-    """Follows one subscription through the changes of its table, to say afterwards why it was told what, and when."""
+    """Follows one subscription through the changes, to explain afterwards which notifications it got and why."""
 
     @abstractmethod
     def change(self, changes: TableChanges) -> None:
-        """Changes to any table, from the first on, in sequence order."""
+        """Takes changes of any table. Must be called with all changes, in sequence order."""
 
     @abstractmethod
     def lines(self) -> Sequence[tuple[str, str]]:
-        """(label, text) of where the subscription stands now."""
+        """(label, text) of each line that describes the subscription's present state."""
 
 
 class Tracing(ABC):
-    """A family whose answers do not follow from the current rows alone."""
+    """A family whose answers depend on earlier rows too, so that explaining one takes a trace."""
 
     @abstractmethod
     def trace(self, shape: Shape, constants: Any, catalog: Catalog, born: int) -> Trace:
-        """A trace of a subscription created after `born`."""
+        """Makes a trace of a subscription created after seq `born`."""
 
 
 class HoldingReference(Reference):
-    """The reference of a family whose answers depend on what was told before."""
+    """The reference of a family whose answers depend on earlier notifications."""
 
     @abstractmethod
     def hold(self, shape: Shape, constants: Any, catalog: Catalog, tables: PlainTables, held: Any) -> Any:
-        """What a subscription holds now, given what it held before (None: it is new)."""
+        """New state of a subscription, given its state before these changes (None: it is new)."""
 
 
 # Servers
 
 
 class FamilyServer(Server):
-    """A server that takes the subscriptions of all forms of its family that come to a shard."""
+    """A server for all forms of its family in a shard. Without it each form has a server of its own."""
 
 
 class Remembering(ABC):
-    """A server with state to be restored: who listens, or what it makes of rows."""
+    """A server with state that a dump must include."""
 
     @abstractmethod
     def dump(self) -> Any:
@@ -152,13 +152,13 @@ class Remembering(ABC):
 
 
 class Interleaving(ABC):
-    """A server of several tables that can take changes of all of them at once."""
+    """A server of several tables that takes changes of all of them in one call."""
 
     @abstractmethod
     def change_many(self, changes: Sequence[TableChanges]) -> Iterable[MessageBatch]:
-        """Messages for all changes up to some moment, at most one batch per table.
+        """Messages for changes of several tables. changes: at most one batch per table.
 
-        Messages of one seq must be in one batch, in order; the batches may come in any order.
+        Messages of one seq must be in one batch, in order; the batches may be in any order.
         """
 
 
@@ -169,13 +169,13 @@ class Replanning(ABC):
     def decide(self) -> Any:
         """Returns a plan change to log, or None. Called once per micro-batch.
 
-        Plan changes are something `tidings.model.blob.pack` takes. A restored server follows those in the log and makes none
-        of its own; all else it does depends on current rows and points alone.
+        A plan change must be something `tidings.model.blob.pack` takes. During a log replay `decide` is not called: the
+        server follows the logged plan changes. Apart from these its messages may depend on current rows and points only.
         """
 
     @abstractmethod
     def follow(self, decision: Any, seq: int) -> Iterable[MessageBatch]:
-        """Carries a plan change out, after the change with this seq; gives the messages that this takes."""
+        """Carries out a plan change, after the change with this seq. Returns the messages that this takes."""
 
     @abstractmethod
     def recover(self) -> None:
@@ -186,38 +186,37 @@ class Replanning(ABC):
 
 
 class RememberingViews(Views):
-    """Views that hold more than their points: `snapshots` and `tell` alter state.
+    """Views with state beyond their points, which `snapshots` and `tell` alter. A log replay calls both again.
 
-    Messages come in sequence order, those of one seq in the order of their own batch; between shards there is none. Both
-    calls are made again when state is restored from a log.
+    Messages come in sequence order. Messages of one seq keep the order of their batch; there is no order between shards.
     """
 
     def is_memorable(self, batch: MessageBatch | SnapshotBatch) -> bool:
-        """False for batches that leave state as it is, which need not be kept in the log."""
+        """Whether the batch alters state, so that the log must include it."""
         return True
 
     @abstractmethod
     def dump(self, slots: Int64Array) -> Any:
-        """What the views of these slots hold beyond their points, as something `pack` takes."""
+        """State of the views of these slots beyond their points, as something `tidings.model.blob.pack` takes."""
 
     @abstractmethod
     def load(self, slots: Int64Array, state: Any) -> None:
-        """Restores what `dump` gave; the same views may now have other slots."""
+        """Restores what `dump` gave. slots: of the same views in the same order, though the numbers may differ."""
 
 
 class Matching(ABC):
-    """Views that find out themselves, with an index of their own, whom messages concern; gateways keep none for them.
+    """Views that match messages with an index of their own; the gateway has no point index for them.
 
-    Messages come as they were sent, with regions along the axes they name. `Views.tell` is given what `find` gave, or,
-    where messages name their subscriptions, pairs of these.
+    Messages come as they were sent, with regions along the axes they name. `Views.tell` gets the pairs that `find` returned
+    or, for unicast messages, pairs of a message and the slots of its target.
     """
 
     @abstractmethod
     def find(self, messages: MessageBatch, moved: Int64Array, born: Int64Array, died: Int64Array) -> Pairs:
-        """Who is told of messages.
+        """Returns the pairs of messages and slots that get a notification.
 
-        moved: slots created or dropped in this micro-batch; of these those with born[slot] < seq <= died[slot] are told,
-        of all others everyone.
+        moved: slots created or dropped in this micro-batch, which hear a message only if born[slot] < seq <= died[slot]; all
+        other slots hear every message. born, died: [slots].
         """
 
     @property

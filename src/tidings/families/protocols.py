@@ -1,10 +1,10 @@
-"""The protocols every family of subscriptions implements: where a query lies, how changes become messages, what clients see.
+"""The protocols that every family implements: placing queries, turning changes into messages and messages into notifications.
 
 SQL --shape--> Family.place --> points        (at the door)
 change --> Server.change --> messages         (at the server, per form)
 message + points it reached --> Views.tell    (at the gateway, per form)
 
-What a form is says a value (`families/spec.py`); what only some families need is in `families/optional.py`.
+A form is described by a `FormSpec` (`families/spec.py`). Protocols that only some families need: `families/optional.py`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from tidings.sql.shape import Shape
 
 
 class Rows(Protocol):
-    """A table's current rows, as servers see them when a subscription is created.
+    """A table's current rows, as a server reads them when a subscription is created.
 
-    Rows sit at positions; `alive` tells which positions hold a current row.
+    Rows have positions; `alive` [positions] is True where a position holds a current row. `codes` returns the codes and the
+    validity of a column, both [positions]; `take` the rows at some positions, `rows` all current rows.
     """
 
     @property
@@ -42,58 +43,59 @@ class Rows(Protocol):
     def take(self, positions: Int64Array) -> pa.RecordBatch: ...
     def rows(self) -> pa.RecordBatch: ...
     def find(self, keys: Iterable[ChannelKey]) -> Int64Array:
-        """Positions of the rows with these primary keys, written as channels are; -1 where there is none."""
+        """Positions of the rows with these primary keys, [keys]; -1 if there is no such row. Keys are encoded as channels."""
         ...
 
 
 class Memory(Enum):
-    """What the messages of a server depend on beside the change itself."""
+    """What the messages of a server depend on, apart from the change itself. Decides how `Server` is called."""
 
     NOTHING = "nothing"
-    """On nothing but whether anybody might listen.
+    """On nothing, except whether there are subscriptions at all.
 
-    Such a server gets all changes of a micro-batch at once, when those who came are there and those who go are not yet
-    gone: gateways know who hears what. Others get them cut at every moment somebody comes or goes.
+    In the tables stage such a server gets all changes of a table in a micro-batch in one call, after all creations and before
+    all drops of the micro-batch; gateways compare seqs to find who hears a message. Other servers get the changes between
+    two subscription events in one call.
     """
     POINTS = "points"
-    """On who listens."""
+    """On the present subscriptions."""
     CHANGES = "changes"
-    """On earlier changes too, which are played again when state is restored from a log."""
+    """On subscriptions and earlier changes. A log replay therefore passes changes to the server."""
 
 
 class Created(NamedTuple):
-    """New subscriptions as a server has taken them in: where they lie, and this shard's rows of their snapshots."""
+    """Result of `Server.create`: the points with final coordinates, and this shard's rows of their snapshots."""
 
     points: PointBatch
     snapshots: Sequence[SnapshotBatch] = ()
 
 
 class Server(ABC):
-    """The work of a form, or of several together, at the server, in one shard. Calls come in sequence order."""
+    """Turns changes into messages for one form, or for several forms together, in one shard. Called in sequence order."""
 
     memory: ClassVar[Memory]
 
     @abstractmethod
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
-        """Messages for changes of one of the tables."""
+        """Returns the messages for changes of one of the tables."""
 
     @abstractmethod
     def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
-        """Takes new subscriptions; gives them back where they are to lie, and this shard's rows of their snapshots.
+        """Adds new subscriptions. Returns their points with final coordinates, and this shard's rows of their snapshots.
 
-        A server hosted with the rows may choose coordinates along axes that zones are not cut along; others give the
-        points back as they came. `tables` are the current rows of the shard, also those that came before the server
-        did. Nobody waits for snapshots while state is being restored.
+        A server of the tables stage may choose coordinates along axes that zones are not cut along; other servers must return
+        the points unchanged. tables: current rows of the shard, including those from before the server was made.
+        wants_snapshots: False during a log replay.
         """
 
     @abstractmethod
     def drop(self, points: PointBatch) -> None:
-        """Forgets subscriptions."""
+        """Removes subscriptions."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """What views tell: subscription slot `slot[i]` is told `tails[tail[i]]` at `seq[i]`."""
+    """Notifications: the subscription in slot[i] gets a line with seq[i] that ends in tails[tail[i]]."""
 
     seq: Int64Array
     slot: Int64Array
@@ -103,9 +105,9 @@ class Told:
 
 @dataclass(frozen=True)
 class FirstRows:
-    """First rows of new views: the view at slot[i], created after seq[i], starts with rows[starts[i]:starts[i + 1]].
+    """Snapshot rows of new views: the view at slot[i], created after seq[i], starts with rows[starts[i]:starts[i + 1]].
 
-    Where no view has any, there are no `rows`. They come from many shards, and so in any order.
+    `rows` is None if no view has any. Rows of one view come from many shards, in no particular order.
     """
 
     slot: Int64Array
@@ -114,7 +116,7 @@ class FirstRows:
     rows: pa.RecordBatch | None
 
     def tails(self, texts: Sequence[str]) -> list[str]:
-        """The lines' tails, given each row as text. Sorting makes a line the same every time."""
+        """Tail of the snapshot line of each view. texts: each row as text. Rows are sorted, so that lines are reproducible."""
         cuts = self.starts.tolist()
         return [
             snapshot_tail(seq, sorted(texts[start:stop]))
@@ -124,7 +126,7 @@ class FirstRows:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Deliveries: message `message[i]` of the batch has reached the point at `slot[i]`, with `tags[i]` of its region."""
+    """Deliveries: message[i] of the batch reaches the point at slot[i]; tags[i]: tags of the boxes that contain the point."""
 
     message: Int64Array
     slot: Int64Array
@@ -132,25 +134,25 @@ class Pairs:
 
 
 class Views(ABC):
-    """The held state of all subscriptions of one form at one gateway; subscriptions are known by slot."""
+    """Client state of all subscriptions of one form at one gateway. Each point of a subscription has a slot."""
 
     @abstractmethod
     def create(self, slots: Int64Array, points: PointBatch) -> None:
-        """Starts views for new points."""
+        """Makes views for new points. slots: [points]."""
 
     @abstractmethod
     def drop(self, slots: Int64Array) -> None:
-        """Ends views."""
+        """Removes the views of these slots."""
 
     @abstractmethod
     def snapshots(self, first: FirstRows) -> list[str]:
-        """Fills new views with their first rows and gives the tail of each one's line."""
+        """Fills new views with their snapshot rows. Returns the tail of each view's snapshot line."""
 
     @abstractmethod
     def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
-        """Applies delivered messages and tells what changed: at most once per subscription and seq.
+        """Applies delivered messages. Returns notifications, at most one per subscription and seq.
 
-        Batches of several shards come one by one, in any order, unless views remember (`RememberingViews`).
+        Batches of several shards come one by one, in any order, except to `RememberingViews`.
         """
 
 
@@ -159,33 +161,33 @@ PlainTables = dict[str, dict[Any, dict[str, Any]]]
 
 
 class Reference(ABC):
-    """The definition of what is right: answers recomputed from plain rows."""
+    """The definition of correct answers, by recomputation from plain rows. Tests compare everything with it."""
 
     is_by_row: ClassVar[bool] = False
-    """Whether an answer is that to each row alone, taken together, with at most one row of each."""
+    """Whether the answer over a table is the union of the answers over each single row, which have at most one row each."""
 
     @abstractmethod
     def answer(self, shape: Shape, constants: Any, catalog: Catalog, tables: PlainTables, held: Any) -> Any:
-        """The query's result from plain rows and what it holds (`HoldingReference`), as a list of rows (a multiset)."""
+        """The answer as a list of rows in any order (a multiset). held: state of the subscription, for a `HoldingReference`."""
 
 
 class Explanation(ABC):
-    """What the family does, in words."""
+    """Texts about the family for `tidings explain` and error messages."""
 
     summary: ClassVar[str]
-    """What it serves, with an example."""
+    """Which queries the family serves, with an example."""
 
     @abstractmethod
     def lines(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
-        """(label, text) of one query, for `tidings explain`."""
+        """(label, text) of each line that `tidings explain` prints about a query."""
 
 
 class Family(ABC):
-    """A kind of standing query. Stateless: one instance serves all."""
+    """A kind of standing query. Stateless: there is one instance per process."""
 
     name: ClassVar[str]
     strategies: ClassVar[tuple[str, ...]]
-    """Names of the ways to reformulate; the first is the default."""
+    """Names of its message strategies; the first is the default."""
     reference: ClassVar[Reference]
     explanation: ClassVar[Explanation]
 
@@ -195,11 +197,11 @@ class Family(ABC):
 
     @abstractmethod
     def place(self, shape: Shape, constants: Any, catalog: Catalog) -> Placement:
-        """The form and point(s) of a query; `shape.is_plain` unless the family is `Disjunctive`."""
+        """Returns the form and point(s) of a query. `shape.is_plain` holds unless the family is `Disjunctive`."""
 
     @abstractmethod
     def spec(self, form: Form, catalog: Catalog) -> FormSpec:
-        """What a form is."""
+        """Returns the description of a form: space, tables, sharding, shown columns."""
 
     @abstractmethod
     def server(self, form: Form, catalog: Catalog, strategy: str) -> Server: ...

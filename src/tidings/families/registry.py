@@ -1,4 +1,4 @@
-"""The installed families, and which of them a query belongs to. A new family lands by being added here.
+"""The installed families, and which of them serves a query. A new family is added in `_built_in`.
 
 Families outside the package are named in the environment, `TIDINGS_FAMILIES=module:Class,..`, which every process of a
 job inherits, or registered by hand in a single process.
@@ -61,7 +61,7 @@ def families() -> tuple[Family, ...]:
 
 
 def register(family: Family) -> None:
-    """Adds a family from outside the package; it is asked before the built-in ones whether it claims a query."""
+    """Adds a family from outside the package, in this process. It takes precedence over the built-in ones in `classify`."""
     if family.name in {known.name for known in families()}:
         raise UsageError(f"there is a family {family.name!r} already")
     _extra.append(family)
@@ -81,18 +81,18 @@ def family_of(form_key: str) -> tuple[Family, Form]:
 
 @lru_cache(maxsize=4096)
 def spec_of(form_key: str, catalog: Catalog) -> FormSpec:
-    """What a form is."""
+    """The description of a form, cached."""
     known, form = family_of(form_key)
     return known.spec(form, catalog)
 
 
 def spaces_of(catalog: Catalog) -> Callable[[str], ParameterSpace]:
-    """The space of each form, for those who route."""
+    """A function from form keys to their spaces."""
     return lambda form_key: spec_of(form_key, catalog).space
 
 
 def gathered(points: Iterable[PointBatch], catalog: Catalog) -> list[PointBatch]:
-    """Points that the door gives as message strategies place them, one batch per form (`Gathering`)."""
+    """Points of the door as points of the forms that message strategies use (`Gathering`), one batch per form."""
     batches = []
     for batch in points:
         known, _ = family_of(batch.form)
@@ -101,7 +101,7 @@ def gathered(points: Iterable[PointBatch], catalog: Catalog) -> list[PointBatch]
 
 
 def project_all(messages: MessageBatch, catalog: Catalog) -> Iterator[MessageBatch]:
-    """Messages as messages of each form they are for."""
+    """The messages once for each form they are addressed to."""
     if not messages.to:
         yield messages
     for key in messages.to:
@@ -109,7 +109,7 @@ def project_all(messages: MessageBatch, catalog: Catalog) -> Iterator[MessageBat
 
 
 def project(form_key: str, messages: MessageBatch, catalog: Catalog) -> MessageBatch:
-    """Messages as messages of one of the forms they are for."""
+    """The messages as messages of `form_key`, one of the forms they are addressed to."""
     if not messages.to:
         return messages
     known, form = family_of(form_key)
@@ -118,7 +118,7 @@ def project(form_key: str, messages: MessageBatch, catalog: Catalog) -> MessageB
 
 
 def classify(statement: Statement, catalog: Catalog) -> Family:
-    """The family a query belongs to, or an error that names the construct in the way."""
+    """The family that serves a query; SqlError, which names the unsupported construct, if there is none."""
     for known in (*_extra, *_built_in()):
         if known.claims(statement.shape, catalog):
             if not statement.shape.is_plain and not _serves_disjuncts(known, statement.shape):
@@ -158,23 +158,20 @@ def _no_disjuncts(known: Family, statement: Statement) -> SqlError:
 
 
 def needs_shared_rows(form_key: str) -> bool:
-    """Whether subscriptions of a form can only be evaluated over shared rows."""
+    """Whether a form can be served by the strategy `shared` only."""
     known, form = family_of(form_key)
     return isinstance(known, Evaluating) and known.needs_shared_rows(form)
 
 
 def shares_rows(form_key: str, strategies: Mapping[str, str]) -> bool:
-    """Whether subscriptions of a form are evaluated over shared rows.
-
-    They are if they can be, unless another strategy is asked for that serves them.
-    """
+    """Whether a form is served by the strategy `shared`: if it can be, unless `strategies` names another that can serve it."""
     known, form = family_of(form_key)
     is_asked_for = strategies.get(known.name, SHARED) == SHARED or needs_shared_rows(form_key)
     return is_asked_for and isinstance(known, Evaluating) and known.evaluates(form)
 
 
 def shared_by_all(form_keys: Iterable[str], strategies: Mapping[str, str]) -> bool:
-    """Whether a job that treats all subscriptions in one way evaluates them over shared rows."""
+    """Whether a job, which serves all subscriptions in one way, uses the strategy `shared`. UsageError if no way serves all."""
     keys = list(form_keys)
     if all(shares_rows(key, strategies) for key in keys):
         return True
@@ -189,7 +186,7 @@ def shared_by_all(form_keys: Iterable[str], strategies: Mapping[str, str]) -> bo
 
 
 def parse_strategies(choices: list[str]) -> dict[str, str]:
-    """`FAMILY=NAME` options as a mapping, checked."""
+    """`FAMILY=NAME` options as family -> strategy. UsageError if a name is unknown."""
     chosen: dict[str, str] = {}
     for choice in choices:
         name, equals, strategy = choice.partition("=")

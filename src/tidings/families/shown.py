@@ -1,4 +1,4 @@
-"""What subscriptions show, numbered, and the texts of what they are told."""
+"""Numbers the projections of subscriptions, and renders the tails of notification lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidings.kernels.rows import I64, U8, Rows
 
 
 class ProjectionTable:
-    """What subscriptions show, numbered: (side, table, column, name) of every column shown."""
+    """Projections by number. A projection is a list of (side, number of table, number of column, name in the output)."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[tuple[int, int, int, str], ...], int] = {}
@@ -49,7 +49,7 @@ class ProjectionTable:
 
 
 def render(rows: Rows, shown: Projections, events: Events, told: Sequence[Told]) -> tuple[U8, I64]:
-    """(text of all tails, one after the other, each with the end of its line; where each ends)."""
+    """Renders all tails of `told`. Returns (their texts one after the other, each with a newline; the end of each, [tails])."""
     ends = np.empty(sum(len(part.tails) for part in told), np.int64)
     out = np.empty(1 << 16, np.uint8)
     at, first = 0, 0

@@ -1,4 +1,4 @@
-"""What a form is, as a value: the space its points lie in, the tables it looks at, how its work is sharded, what it shows."""
+"""Description of a form as a value: the space of its points, the tables it reads, its sharding, the columns it shows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidings.sql.shape import ColumnRef, Shape
 
 @dataclass(frozen=True)
 class Form:
-    """All subscriptions of one shape in one family: one parameter space. `variant` is the family's own distinction."""
+    """All subscriptions of one shape in one family; they share a parameter space. variant: any finer distinction it makes."""
 
     family: str
     shape: Shape
@@ -22,7 +22,7 @@ class Form:
 
     @cached_property
     def key(self) -> str:
-        """Text that identifies the form in every process and from which it can be made again."""
+        """Text that identifies the form in every process; `from_key` makes the form of it."""
         return msgspec.json.encode((self.family, self.shape, self.variant)).decode()
 
     @staticmethod
@@ -33,28 +33,30 @@ class Form:
 
 @dataclass(frozen=True)
 class ByRow:
-    """With the rows, by primary key: a change can be handled knowing its own row alone. All shards know all points."""
+    """Served in the tables stage, in every shard: a change is handled knowing its own row only. All shards know all points."""
 
 
 @dataclass(frozen=True)
 class ByKey:
-    """With the one row that a point follows: only the shard of that row knows the point, and may choose its coordinates."""
+    """Served in the tables stage, in the shard of the row that a point follows. Only that shard knows the point, and may choose
+    its coordinates.
+    """
 
     components: tuple[int, ...]
-    """Where the columns of the row's primary key stand in the channel."""
+    """For each column of the row's primary key, its place among the components of the channel."""
 
 
 @dataclass(frozen=True)
 class ByValues:
-    """Rows with equal values in these columns meet in one shard."""
+    """Served in the forms stage; rows with equal values in these columns meet in one shard."""
 
     columns: tuple[tuple[str, tuple[str, ...]], ...]
-    """Each table, and its columns."""
+    """(table, its columns) for each table."""
 
 
 @dataclass(frozen=True)
 class Together:
-    """All rows of the tables meet in one shard. Colocation key: forms of a family with equal keys share that shard."""
+    """Served in the forms stage, all rows of the tables in one shard. Colocation key: forms with equal keys share the shard."""
 
     key: str
 
@@ -64,23 +66,23 @@ Sharding = ByRow | ByKey | ByValues | Together
 
 @dataclass(frozen=True)
 class FormSpec:
-    """All that pipeline and network need to know of a form to carry its work and its messages."""
+    """What the pipeline and the network need to know of a form."""
 
     space: ParameterSpace
     tables: tuple[str, ...]
     """In the order of FROM."""
     sharding: Sharding
     shown: tuple[tuple[ColumnRef, str], ...]
-    """The columns of a row of the answer, and the name of each."""
+    """(column, its name in the output) for each column of a row of the answer."""
 
     @property
     def is_with_rows(self) -> bool:
-        """Whether the work is done where the rows are kept; else rows are sent on to where they meet."""
+        """Whether the form is served in the tables stage; else in the forms stage."""
         return isinstance(self.sharding, ByRow | ByKey)
 
 
 def shown_of_table(shape: Shape, catalog: Catalog) -> tuple[tuple[ColumnRef, str], ...]:
-    """What a query of one table shows: columns under their own names."""
+    """The shown columns of a query of one table, each under its own name."""
     table = shape.tables[0]
     every = (ColumnRef(table, name) for name in catalog.table(table).column_names)
     return tuple((ref, ref.column) for ref in (every if shape.projection is None else shape.projection))

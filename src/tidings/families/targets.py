@@ -1,4 +1,4 @@
-"""All points of a form by name, for the strategies that address each affected subscription on its own."""
+"""All points of a form, for strategies that send a unicast message to each affected subscription."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_CHANNEL = -1
 def one_each(
     messages: MessageBatch, message: Int64Array, points: Int64Array, ids: Sequence[str], tags: TagArray
 ) -> MessageBatch | None:
-    """Messages, one for every point affected: message[i] to the subscription ids[i] at points[i]; None if there are none."""
+    """Unicast messages: message[i] for subscription ids[i] at points[i] ([n, dims]) with tags[i]. None if n is 0."""
     if len(message) == 0:
         return None
     chosen = pa.array(message)
@@ -34,7 +34,7 @@ def one_each(
 
 
 class Targets:
-    """Names and places of points, each in a slot, and which of them lie in regions: found by looking at every one."""
+    """Ids, channels and coordinates of points by slot. Finds the points in a region by scanning all of them."""
 
     def __init__(self, dims: int) -> None:
         self._slots: dict[tuple[str, ChannelKey], int] = {}
@@ -54,14 +54,14 @@ class Targets:
         self._remove([self._slots.pop(name) for name in zip(points.id.to_pylist(), keys, strict=True)])
 
     def address(self, messages: MessageBatch) -> MessageBatch | None:
-        """The same messages, one for every point in their regions; None where there is nobody."""
+        """The messages as unicast messages, one for every point in their regions; None if there is no such point."""
         group, keys = group_channels(messages.channel, len(messages))
         channel = np.array([self._channels.get(key, NO_CHANNEL) for key in keys], np.int64)[group]
         message, slot, tags = self.affected(channel, messages.regions)
         return one_each(messages, message, self._coords[slot], [self._ids[at] for at in slot.tolist()], tags)
 
     def affected(self, channel: Int64Array, regions: Regions) -> tuple[Int64Array, Int64Array, TagArray]:
-        """(message, slot, tags) of every point in the regions."""
+        """(message, slot, tags), all [pairs], of every point in the regions. channel: channel number of each message."""
         found: list[tuple[int, Int64Array, TagArray]] = []
         count = len(self._ids)
         coords, on_channel = self._coords[:count], self._channel[:count]
@@ -111,7 +111,7 @@ class Targets:
 
 
 class IndexedTargets(Targets):
-    """The same, found by an index."""
+    """As `Targets`, but finds points with an index."""
 
     def __init__(self, dims: int) -> None:
         # Imported here because compiled kernels take a second to import, and the default strategies need none.

@@ -1,4 +1,4 @@
-"""Columnar batches as bytes: how batches travel between stages and rest in durable state."""
+"""Columnar batches as bytes, for envelopes between stages and for durable state."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tidings.model.codes import BoolArray, Int64Array
 
 SEQ_MAX = 2**63 - 2
 SEQ_NEXT = 0
-"""Stands for "the next free sequence number", for sources that order their records but do not number them."""
+"""Means "the next free sequence number", for sources that order their records but do not number them."""
 
 
 class Op(IntEnum):
@@ -101,7 +101,7 @@ class TableChanges:
         return TableChanges(self.table, self.seq[start:stop], self.had[start:stop], before, self.has[start:stop], after)
 
     def known_rows(self, names: Sequence[str] | None = None) -> pa.RecordBatch:
-        """The rows that changes are known by, with these columns or all: the new ones, or the old where there is no new."""
+        """The new row of each change, or the old row of a delete. names: columns; None: all."""
         after, before = ((rows if names is None else rows.select(names)) for rows in (self.after, self.before))
         if self.has.all():
             return after
@@ -138,7 +138,7 @@ def take_changes(changes: TableChanges, at: Int64Array) -> TableChanges:
 
 
 def runs_of(batches: Sequence[TableChanges]) -> Iterator[TableChanges]:
-    """Changes of several tables, a batch each in sequence order, as runs of one table in the order of all."""
+    """Changes of several tables in sequence order, as runs of one table. batches: one per table, sorted by seq."""
     if len(batches) == 1:
         yield batches[0]
         return

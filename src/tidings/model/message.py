@@ -1,4 +1,4 @@
-"""Messages: what the server hands to the network. A payload, a region of subscription space, a sequence number."""
+"""Messages from servers to gateways: a payload, a region of subscription space, a sequence number."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from tidings.model.space import ParameterSpace
 
 @dataclass(frozen=True)
 class MessageBatch:
-    """Messages of one form in sequence order. Everyone on the channel whose point lies in the region gets the payload.
+    """Messages of one form in sequence order. Subscriptions on the channel with a point in the region get the payload.
 
-    `channel`: one array per equality column; `payload`: columns of the family's own choice. `target` (None for region
-    messages) names the one subscription a unicast message is for. `to`: the forms whose subscriptions are meant, where
-    messages are for several at once; then regions are along `axes`, which the spaces of all these forms have, and `form`
-    says what the payload is.
+    channel: one array per equality column. payload: columns of the family's own choice. target: None for region messages;
+    for unicast messages the id of the subscription. to: if messages are addressed to several forms, their keys; then
+    regions are along `axes`, which the spaces of all these forms have, and `form` only identifies the payload.
     """
 
     form: str
@@ -52,12 +51,12 @@ class MessageBatch:
         )
 
     def project(self, form: str, space: ParameterSpace, payload: pa.RecordBatch) -> MessageBatch:
-        """Messages to several forms as messages of one of them: open along all axes of its space that they do not name."""
+        """Messages to several forms as messages of `form`, one of these. Regions are open along axes that they do not name."""
         return MessageBatch(form, self.seq, self.channel, space.read(self.regions, self.axes), payload, self.target)
 
     @staticmethod
     def concat(batches: Sequence[MessageBatch]) -> MessageBatch:
-        """Joins batches of one form, to the same, in the order given."""
+        """Joins batches with equal form, `to` and `axes`, in the order given."""
         if len(batches) == 1:
             return batches[0]
         targets = [batch.target for batch in batches]
@@ -75,9 +74,9 @@ class MessageBatch:
 
 @dataclass(frozen=True)
 class SnapshotBatch:
-    """Rows of the answers of newly created subscriptions: row i belongs to the snapshot of subscription `target[i]`.
+    """Rows of snapshots of new subscriptions: row i belongs to subscription target[i], created after seq[i].
 
-    A snapshot may come in several batches (one per shard); one without rows comes in none.
+    The rows of one snapshot may be in several batches (one per shard); an empty snapshot is in none.
     """
 
     form: str

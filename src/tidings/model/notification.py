@@ -24,7 +24,7 @@ _PIECE_LINES_MAX = 500_000
 class NotificationBatch:
     """Finished notifications, ordered by (seq, id), a change before a snapshot.
 
-    `tails[tail[i]]` is the part of line i behind the subscription id: it is made once per message, not per subscriber.
+    tails[tail[i]] is the part of line i behind the subscription id; subscriptions with the same notification share it.
     """
 
     seq: Int64Array
@@ -78,10 +78,10 @@ class NotificationBatch:
 
 
 def told_order(seq: Int64Array, rank: Int64Array, is_snapshot: BoolArray) -> Int64Array:
-    """The order of notifications: by seq, then by rank of the id, a change before a snapshot."""
+    """Indexes that sort notifications by seq, then by rank of the id, a change before a snapshot."""
     ranks, seqs = int(rank.max()) + 1, int(seq.max()) - int(seq.min()) + 1
     if ranks * seqs * 2 < 2**62:
-        # One number says all, and sorting numbers is several times faster than sorting by three columns.
+        # All three fit into one number, and sorting numbers is several times faster than sorting by three columns.
         return np.argsort(((seq - seq.min()) * ranks + rank) * 2 + is_snapshot)
     return np.lexsort((is_snapshot, rank, seq))
 
@@ -97,7 +97,7 @@ def dense_ranks(ids: pa.Array) -> Int64Array:
 
 
 def change_tail(seq: int, changes: str) -> str:
-    """The rest of a notification's line; `changes` is a change in JSON, or several joined by ', '."""
+    """The tail of a notification line. changes: one change in JSON, or several joined by ', '."""
     return f', "seq": {seq}, "snapshot": false, "changes": [{changes}]}}'
 
 
@@ -120,7 +120,7 @@ def update_change(old: str, row: str) -> str:
 
 @dataclass
 class Lines:
-    """Notification lines in order, each with its end."""
+    """Notification lines in order, each with a newline. data: the bytes of all lines."""
 
     data: npt.NDArray[np.uint8]
     count: int
@@ -142,7 +142,7 @@ NO_LINES = Lines(np.empty(0, np.uint8), 0)
 
 @dataclass
 class BatchResult:
-    """What a micro-batch comes to."""
+    """Result of a micro-batch."""
 
     notifications: Lines
     refused: list[Quarantined]

@@ -25,14 +25,14 @@ class Quarantined:
 
 
 def out_of_order(seq: int) -> str:
-    """Why a record is refused that has this seq, or would get it."""
+    """The reason for refusing a record with this seq, or one that would get it."""
     if seq > SEQ_MAX:
         return "no seq is left for a record without one"
     return f"seq {seq} is out of order: it is not above every seq before it"
 
 
 def contradiction(op: int, table: str, key: Hashable) -> str:
-    """Why a change of a row is refused that the table has, or has not."""
+    """The reason for refusing a change that contradicts the rows: an insert of a present row, or a change of an absent one."""
     if op == Op.INSERT:
         return f"insert of key {key!r}, which table {table!r} has already"
     return f"{'update' if op == Op.UPDATE else 'delete'} of key {key!r}, which table {table!r} does not have"

@@ -60,7 +60,7 @@ class Regions:
         )
 
     def contains(self, region: int, point: Sequence[int]) -> int:
-        """Tags of all boxes of one region that hold the point, or 0. Plain and slow: for tests and explanations."""
+        """Union of the tags of all boxes of one region that contain the point, or 0. Slow: for tests and explanations."""
         tags = 0
         for box in range(int(self.starts[region]), int(self.starts[region + 1])):
             if all(int(a) <= x <= int(b) for a, x, b in zip(self.lo[box], point, self.hi[box], strict=True)):

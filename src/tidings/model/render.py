@@ -18,7 +18,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 
 def value_text(type: ColumnType, value: Any) -> str:
-    """One value, as ingest reads it, as it stands in rows."""
+    """JSON text of one value, given as ingest reads it."""
     if value is None:
         return "null"
     if type is ColumnType.TEXT:
@@ -41,7 +41,7 @@ def render_rows(names: Sequence[str], columns: Sequence[pa.Array], length: int) 
 
 
 def comparable_rows(names: Sequence[str], columns: Sequence[pa.Array], texts: list[str]) -> list[str]:
-    """The rows' texts as `render_rows` made them, but for the sign of zeros: equal rows have equal ones."""
+    """Texts that are equal exactly if rows are: those of `render_rows`, with -0.0 written as 0.0."""
     unsigned = [_unsigned(column) for column in columns]
     if all(a is b for a, b in zip(columns, unsigned, strict=True)):
         return texts
@@ -64,7 +64,7 @@ def _cells(name: str, column: pa.Array) -> list[str]:
 
 
 def value_texts(column: pa.Array) -> list[str]:
-    """Values as they stand in rows."""
+    """JSON texts of values."""
     render = _renderer(column.type)
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())

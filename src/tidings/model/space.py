@@ -1,7 +1,7 @@
-"""Parameter spaces: the named axes along which the points of a form lie. This is all that the network knows of a form.
+"""Parameter spaces: the named axes of the points of a form. The network knows nothing else of a form.
 
-An axis has the same name in every space where it means the same. So a region that is given along some axes can be read in
-every space that has these: along all others it is open.
+Axes with the same meaning have the same name in all spaces. So a region given along some axes can be read in every space that
+has these: it is open along all other axes.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from tidings.model.codes import CODE_MAX, CODE_MIN, BoolArray, Int64Array
 from tidings.model.region import Regions
 
 CHANNEL = "channel"
-"""Where zones are concerned, the channel as a whole counts as an axis of this name."""
+"""Name of the channel as an axis along which zones may be cut."""
 
 
 @dataclass(frozen=True)
 class ParameterSpace:
-    """Axes are the coordinates of a point, in their order; `channel` has the constants that it is equal in."""
+    """axes: names of the coordinates of a point, in order. channel: its equality columns."""
 
     axes: tuple[str, ...]
     channel: tuple[tuple[str, pa.DataType], ...] = ()
-    """Name and Arrow type of every component."""
+    """(name, Arrow type) of every component."""
     uncut: frozenset[str] = frozenset()
     """Axes, or CHANNEL, along which zones must not be cut.
 
-    Not along those that a server chooses, for a drop must find the zone without it; nor between the points of one
-    subscription if its view looks at all of them.
+    These are axes whose coordinates a server chooses, as a drop must find the zone without the server; and axes that
+    separate points of one subscription, if its view needs all of them.
     """
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class ParameterSpace:
         return np.array([axis not in self.uncut for axis in (CHANNEL, *self.axes)], np.bool_)
 
     def read(self, regions: Regions, axes: tuple[str, ...]) -> Regions:
-        """Regions given along some of the axes as regions of this space."""
+        """Regions along some of the axes as regions of this space, open along all others."""
         at = places(self.axes, axes)
         lo, hi = (np.full((len(regions.lo), self.dims), end) for end in (CODE_MIN, CODE_MAX))
         lo[:, at], hi[:, at] = regions.lo, regions.hi
@@ -66,7 +66,7 @@ class ParameterSpace:
 
 @lru_cache(maxsize=4096)
 def places(among: tuple[str, ...], axes: tuple[str, ...]) -> Int64Array:
-    """Where axes stand among others, which must include them."""
+    """Index of each of `axes` in `among`, which must include them."""
     missing = [axis for axis in axes if axis not in among]
     if missing:
         raise ValueError(f"a space without {', '.join(missing)} cannot hear messages about them; it has {among}")

@@ -1,1 +1,1 @@
-"""The network: routes regions to points, and knows nothing of families."""
+"""The network: routes messages from regions to zones of points. Does not know families."""

@@ -1,13 +1,13 @@
-"""Where to cut a space of ranges into cells, so that zones have equal shares of the points and hear few messages.
+"""Where to cut a space of ranges into cells, so that zones have equal shares of the points and get few messages.
 
-A message about value v of a column concerns points with lo <= v <= hi. So a cell hears it only if its lowest `lo` is not
-above v and its highest `hi` not below. Equalities lie on the diagonal: cut along `lo` at x, then along `hi` at x, they are
-apart from all that is open, and hear messages about values up to x only:
+A message about value v of a column is for points with lo <= v <= hi. So a cell gets it only if its lowest `lo` is at most v
+and its highest `hi` at least v. Equalities lie on the diagonal: a cut along `lo` at x and then along `hi` at x separates
+them from all ranges that are open, and their cell gets only messages about values up to x:
 
-        hi |  open, and ranges   |  lo > x         How many messages a cell hears is estimated from the ends of the
-           |  that hold x        |                 points' own ranges, as if values were spread like these. Cells that
-         x +---------------------+                 hear most are given to the same zones, those that hear little to
-           |  hi <= x            |                 others.
+        hi |  open, and ranges   |  lo > x         The share of messages that a cell gets is estimated from the ends of
+           |  that contain x     |                 the points' own ranges, as if values were distributed like these.
+         x +---------------------+                 Cells with many messages are given to the same zones, cells with
+           |  hi <= x            |                 few messages to others.
            +---------------------+------- lo
                                  x
 """
@@ -24,11 +24,11 @@ from tidings.model.space import ParameterSpace
 
 CELLS_PER_ZONE = 4
 _SPARED_MIN = 0.01
-"""Cuts that spare less of the work in a cell than this share are not made."""
+"""A cut is made only if it saves at least this share of the work (points times messages) of a cell."""
 
 
 class Range(NamedTuple):
-    """Where the two ends of a column's ranges stand among the coordinates."""
+    """Coordinates (with the channel as coordinate 0) of the two ends of a column's ranges."""
 
     lo: int
     hi: int
@@ -39,11 +39,11 @@ class _Cell(NamedTuple):
     hi: Int64Array
     points: Int64Array
     heard: float
-    """Share of the messages that the cell hears, as estimated."""
+    """Estimated share of the messages that the cell gets."""
 
 
 def paired_axes(space: ParameterSpace) -> list[Range]:
-    """The columns of whose ranges the space has both ends, where zones may be cut along both; the channel is coordinate 0."""
+    """The columns of which the space has both ends and zones may be cut along both. The channel is coordinate 0."""
     place_of = {axis: 1 + i for i, axis in enumerate(space.axes) if space.may_cut[1 + i]}
     columns = [axis.removeprefix("lo ") for axis in place_of if axis.startswith("lo ")]
     return [
@@ -52,7 +52,10 @@ def paired_axes(space: ParameterSpace) -> list[Range]:
 
 
 def cut_ranges(points: Int64Array, ranges: Sequence[Range], zones: int) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Cells of a space whose points are [n, coordinates]: closed ends lo and hi [cells, coordinates], and owners."""
+    """Cuts a space into cells. points: [n, coordinates].
+
+    Returns (lo, hi, owner): closed ends of the cells, [cells, coordinates], and the zone of each, [cells].
+    """
     values = [_finite(points[:, [each.lo, each.hi]]) for each in ranges]
     lo = np.full(points.shape[1], CODE_MIN, np.int64)
     cells = [_Cell(lo, np.full_like(lo, CODE_MAX), points, 1.0)]
@@ -75,7 +78,7 @@ def _finite(ends: Int64Array) -> Int64Array:
 
 
 def _best_cut(cell: _Cell, ranges: Sequence[Range], values: Sequence[Int64Array]) -> list[_Cell] | None:
-    """The halves of the cell that together have least to do (points times messages); None if no cut spares much."""
+    """The two halves of the cell with the least work (points times messages); None if no cut saves _SPARED_MIN of it."""
     best, least = None, len(cell.points) * cell.heard * (1 - _SPARED_MIN)
     for each, known in zip(ranges, values, strict=True):
         if not len(known):
@@ -90,7 +93,7 @@ def _best_cut(cell: _Cell, ranges: Sequence[Range], values: Sequence[Int64Array]
 
 
 def _places(cell: _Cell, each: Range, dim: int) -> Iterator[int]:
-    """Where a cut may be worth while: in the middle of the ends there are, and where the other end was cut."""
+    """Candidate cuts of a cell along `dim`: the median of the ends there, and the cut along the other end of the range."""
     ends = _finite(cell.points[:, dim])
     middle = [int(ends[(len(ends) - 1) // 2])] if len(ends) else []
     other = int(cell.hi[each.lo]) if dim == each.hi else max(CODE_MIN, int(cell.lo[each.hi]) - 1)
@@ -114,6 +117,6 @@ def _cut(cell: _Cell, each: Range, dim: int, at: int, known: Int64Array) -> list
 
 
 def _heard(lo: Int64Array, hi: Int64Array, each: Range, known: Int64Array) -> float:
-    """Share of the values of a column that a cell hears of."""
+    """Share of the values of a column that a cell gets messages about. known: the values, sorted."""
     first, last = np.searchsorted(known, lo[each.lo], "left"), np.searchsorted(known, hi[each.hi], "right")
     return max(0, int(last - first)) / len(known)

@@ -1,10 +1,10 @@
 """Zones: a kd partition of each form's space into parts with about equal numbers of points, each with one owner.
 
-The channel counts as a dimension of its own (by a hash), and is cut first: a message has one channel, so a cut between
-channels costs no message twice. A message goes to every zone that its region meets; a point lies in exactly one zone.
+The channel is a dimension of its own (by a hash), and is cut first: a message has one channel, so that a cut between channels
+sends no message twice. A message goes to every zone that its region meets; a point lies in exactly one zone.
 
-Spaces of several ranges without a channel have many axes, along most of which most points are open. There cells are cut where it
-spares most messages (`network/cuts.py`), into more cells than there are zones; a zone owns several.
+Spaces of several ranges without a channel have many axes, along most of which most points are open. They are cut where it saves most
+messages (`network/cuts.py`), into more cells than there are zones; a zone owns several cells.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SPLIT_POINTS_MIN = 256
 
 @dataclass(frozen=True)
 class _Cells:
-    """Cells of one form: lo, hi (cells, 1 + axes) closed ends, channel hash first; `zone` owns each."""
+    """Cells of one form. lo, hi: [cells, 1 + axes], closed ends, hash of the channel first; zone: [cells], owner."""
 
     lo: Int64Array
     hi: Int64Array
@@ -119,7 +119,7 @@ class ZoneMap:
 
 
 def _first_zone(form: str, zones: int) -> int:
-    """The zone, picked by the form's name, that owns a space which is not cut, or the first of its cells."""
+    """The zone, by a hash of the form, that owns the whole space if it is not cut, else its first cell."""
     return zlib.crc32(form.encode()) % zones
 
 
@@ -152,7 +152,9 @@ def _partition(points: PointBatch, zones: int, split_points_min: int, space: Par
 def _split(
     lo: Int64Array, hi: Int64Array, points: Int64Array, may_cut: BoolArray
 ) -> list[tuple[Int64Array, Int64Array, Int64Array]] | None:
-    """Two halves at the median: of the channel if there are several, else of the widest dimension that can be cut."""
+    """Two halves, cut at the median: of the channel if there are several channels, else of the widest dimension that may be
+    cut. None if there is no such dimension.
+    """
     spread = points.max(axis=0).astype(np.float64) - points.min(axis=0).astype(np.float64)
     by_width = 1 + np.argsort(-spread[1:], kind="stable")
     for dim in [0, *by_width.tolist()]:

@@ -1,1 +1,1 @@
-"""The stages between a raw record and a finished notification, as plain objects that both engines run."""
+"""From raw records to finished notifications, as plain objects. The inline engine and Spark run the same objects."""

@@ -1,6 +1,6 @@
-"""Where what a stage has produced goes next: said once, for the engine in one process, the Spark job and test deployments.
+"""Addresses the output of each stage to shards of the next: for the inline engine, the Spark job and test deployments.
 
-Each of these is a transport: it takes `Parcel`s to the shards they name, in whatever way it has.
+Each of the three is a transport: it delivers every `FormsParcel` and `GatewayParcel` to the shard or zone named in it.
 
 tables --changes, points--> forms --messages, snapshots--> gateways <--messages, snapshots, points-- tables
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class FormsParcel(NamedTuple):
-    """Work for one shard of a group in the forms stage."""
+    """A batch addressed to one shard of a group in the forms stage."""
 
     group: GroupKey
     shard: int
@@ -41,7 +41,7 @@ class FormsParcel(NamedTuple):
 
 
 class GatewayParcel(NamedTuple):
-    """Work for the gateway of one zone."""
+    """A batch addressed to the gateway of one zone."""
 
     zone: int
     part: MessageBatch | SnapshotBatch | PointBatch
@@ -56,7 +56,10 @@ class GatewayParcel(NamedTuple):
 
 
 def to_forms(result: TablesResult, groups: Groups, *, is_first: bool) -> Iterator[FormsParcel]:
-    """What a tables shard has for the forms stage. All shards release the same events: the first passes them on."""
+    """Parcels of one tables shard for the forms stage: subscription events and images of changes.
+
+    All tables shards release the same events: only the shard with `is_first` sends them.
+    """
     if is_first:
         for points in sent_on(result.released, groups.catalog):
             group = groups.of(points.form)
@@ -66,7 +69,10 @@ def to_forms(result: TablesResult, groups: Groups, *, is_first: bool) -> Iterato
 
 
 def placed_points(result: TablesResult, zones: ZoneMap, *, is_first: bool) -> Iterator[GatewayParcel]:
-    """Subscription events of a tables shard, to the zones their points lie in."""
+    """Subscription events of one tables shard, addressed to the zones of their points.
+
+    Events that all tables shards release are sent only by the shard with `is_first`; `result.placed` is sent by every shard.
+    """
     for points in [*(result.released if is_first else ()), *result.placed]:
         zone_of = zones.locate(points)
         for zone in np.unique(zone_of).tolist():
@@ -74,7 +80,7 @@ def placed_points(result: TablesResult, zones: ZoneMap, *, is_first: bool) -> It
 
 
 def routed_messages(batch: MessageBatch, zones: ZoneMap) -> Iterator[tuple[int, MessageBatch]]:
-    """(zone, messages): each to every zone its region meets."""
+    """(zone, messages) for every zone. A message is in the batch of each zone that its region meets."""
     for zone, mask in zones.route(batch):
         yield zone, batch.take(np.flatnonzero(mask))
 
@@ -82,7 +88,10 @@ def routed_messages(batch: MessageBatch, zones: ZoneMap) -> Iterator[tuple[int, 
 def placed_snapshots(
     snapshots: Iterable[SnapshotBatch], released: Iterable[PointBatch], zones: ZoneMap
 ) -> Iterator[tuple[int, SnapshotBatch]]:
-    """(zone, first rows): to the zone of their subscription's home point; `released` has the events that created them."""
+    """(zone, rows of snapshots). A row goes to the zone of the home point of its subscription.
+
+    released: must hold the creation events of all subscriptions that the snapshots are of.
+    """
     homes: dict[tuple[str, str, int], int] = {}
     for points in released:
         zone_of = zones.locate(points)
@@ -100,7 +109,7 @@ def placed_snapshots(
 
 
 def to_gateways(sent: Sent, released: Iterable[PointBatch], zones: ZoneMap) -> Iterator[GatewayParcel]:
-    """What servers have sent: messages and first rows."""
+    """Parcels with everything servers have sent: messages and rows of snapshots. released: as for `placed_snapshots`."""
     for batch in sent.merged():
         yield from (GatewayParcel(zone, part) for zone, part in routed_messages(batch, zones))
     if sent.snapshots:

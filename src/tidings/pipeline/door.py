@@ -1,4 +1,4 @@
-"""The door: subscriptions come in as SQL and leave as points, or are refused with a reason and leave no trace."""
+"""The door: compiles subscriptions from SQL to points (`PointBatch`), or refuses them with a reason and changes no state."""
 
 from __future__ import annotations
 
@@ -39,26 +39,29 @@ class _Record(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class Door:
-    """Compiles and registers subscriptions; knows which ids are taken."""
+    """Compiles and registers subscriptions. Refuses an id that is in use. `len()` is the number of living subscriptions."""
 
     def __init__(self, catalog: Catalog, *, keeps_queries: bool = False) -> None:
-        """`keeps_queries`: for those who evaluate queries as they are written."""
+        """keeps_queries: keep the compiled statement of each creation in `queries`."""
         self._catalog = catalog
         self.queries: dict[int, tuple[Family, Statement]] | None = {} if keeps_queries else None
-        """The queries of creations, by their place in the order of events."""
+        """`PointBatch.order` of a creation -> its family and statement; None unless asked for."""
         self._compiler = Compiler(catalog)
         self._families: dict[Shape, Family] = {}
         self._live: dict[str, Placement] = {}
         self._latest: dict[str, int] = {}
         self._gathered: dict[str, list[Any]] = {}
-        """Per form a flat list with _FIELDS entries a row: rows of their own would be objects to make and to trace."""
+        """Form -> flat list with _FIELDS entries per row: a tuple per row would cost allocation and garbage collection."""
         self._order = 0
 
     def __len__(self) -> int:
         return len(self._live)
 
     def read(self, lines: Iterable[bytes], on_progress: Callable[[int], None] | None = None) -> list[Quarantined]:
-        """Takes all lines of a `subscriptions.jsonl`, in order of `after`; gives those refused."""
+        """Handles all lines of a `subscriptions.jsonl`, sorted by `after`. Returns the refused lines, sorted by position.
+
+        on_progress: called now and then with the number of lines handled so far.
+        """
         with _rare_collections():
             return self._read(lines, on_progress)
 
@@ -98,7 +101,11 @@ class Door:
             self.create(record.id, record.sql, record.after, is_net=record.option == "net")
 
     def create(self, id: str, sql: str, after: int, *, is_net: bool = False) -> Placement:
-        """Registers a subscription that exists after the sequence number."""
+        """Registers a subscription whose snapshot is taken after sequence number `after`. Returns its placement.
+
+        is_net: the subscriber wants only the net effect of each micro-batch. Raises RecordError or SqlError, and registers
+        nothing, if the id is taken or no family serves the query.
+        """
         if id in self._live:
             raise RecordError(f"subscription id {id!r} is taken; drop it first or choose another")
         family, statement = self._compile(sql)
@@ -116,7 +123,7 @@ class Door:
         self._gather(Event.DROP, id, after, placement)
 
     def place(self, sql: str, *, is_net: bool = False) -> Placement:
-        """Form and points of a query, without registering anything."""
+        """The placement (form and points) that `create` would give. Registers nothing."""
         return self._place(*self._compile(sql), is_net=is_net)
 
     def _compile(self, sql: str) -> tuple[Family, Statement]:
@@ -131,12 +138,12 @@ class Door:
         return _net(family, placement) if is_net else placement
 
     def take(self) -> list[PointBatch]:
-        """The events gathered since the last call, one batch per form."""
+        """Returns the events since the last call, one batch per form, and forgets them."""
         gathered, self._gathered = self._gathered, {}
         return [self._batch(form, entries) for form, entries in gathered.items()]
 
     def _gather(self, event: Event, id: str, after: int, placement: Placement) -> None:
-        # Events of one id happen in the order they came in: none before the one before it.
+        # Events of one id keep their order of arrival: an event's `after` is raised to that of the id's previous event.
         latest = self._latest.get(id, 0)
         if after > latest:
             self._latest[id] = after
@@ -157,7 +164,7 @@ class Door:
         space = spec_of(form_key, self._catalog).space
         types = space.channel_types
         event, after, order, id, channel, coords, home, details = (gathered[i::_FIELDS] for i in range(_FIELDS))
-        # No channel at all (a contradictory IN): nulls, which no message ever matches.
+        # A placement without channels (a contradictory IN) gets a channel of nulls, which no message matches.
         nowhere: Any = (None,) * len(types)
         return PointBatch(
             form_key,
@@ -181,9 +188,9 @@ def _net(family: Family, placement: Placement) -> Placement:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """While it lasts, Python looks for cyclic garbage less often: nearly all objects made at the door are there to stay.
+    """Context in which Python collects cyclic garbage less often, since nearly all objects made at the door live on.
 
-    Not never: refused statements leave some.
+    Collection is not switched off: refused statements leave some garbage.
     """
     first, *others = gc.get_threshold()
     gc.set_threshold(first and max(first, _OBJECTS_PER_COLLECTION), *others)
@@ -198,7 +205,7 @@ def _refusal(position: int, after: int | None, reason: str, line: bytes) -> Quar
 
 
 def lives(catalog: Catalog, lines: Iterable[bytes], id: str) -> Iterator[tuple[str, int, int | None]]:
-    """(SQL, created after, dropped after or None) of every life of one subscription among the lines of a file."""
+    """(SQL, created after, dropped after or None) of every life of subscription `id` in the lines of a subscription file."""
     door, decoder = Door(catalog), msgspec.json.Decoder(_Record)
     records = []
     for position, line in enumerate(lines):

@@ -1,8 +1,9 @@
-"""The forms stage: hosts the families whose work is spread by the values of certain columns (join values, rankings).
+"""The forms stage: hosts the families whose work is sharded by values of columns (join values, rankings), not by primary key.
 
-Forms that spread over the same columns make a group; a shard of a group gets the changes whose old or new row has its
-values there, with images from the tables stage, and all subscription events of the group's forms. Forms that cannot be
-spread make groups as their family likes, each in one shard; such a group may come to look at more tables.
+Forms that are sharded by the same columns make a group. A shard of a group gets the changes (with before and after images
+from the tables stage) whose old or new row hashes to the shard, and all subscription events of the group's forms. Forms that
+cannot be sharded are grouped by the colocation key of their family, each group in one shard; a new form may add tables to
+such a group.
 """
 
 from __future__ import annotations
@@ -30,26 +31,26 @@ from tidings.pipeline.partition import shard_of_values
 from tidings.pipeline.table_store import TableStore
 
 GroupKey = str
-"""Canonical text of a group: what its forms have in common."""
+"""Text that identifies a group in every process: the columns its forms are sharded by, or their colocation key."""
 _BOXES_AT_ONCE = 262_144
-"""So many boxes of messages are sent on without waiting for more."""
+"""`FormShard.steps` yields what it has sent so far whenever its messages have more boxes than this."""
 _LATE_MAX = 131_072
 
 
 def group_of(form_key: str, catalog: Catalog, shards: int) -> GroupKey:
-    """The group of a form, where there are so many shards for each."""
+    """The group of a form. shards: number of shards that a group may be spread over."""
     family, spec = family_of(form_key)[0], spec_of(form_key, catalog)
     spread = _spread(spec, shards)
     if not spread:
         return f"{family.name} in one shard: {_colocation_key(spec, shards)}"
     if len(spread) > 1 and len(set(spread.values())) == 1:
-        # Whatever tables they have, rows with equal values in these columns meet in one shard.
+        # Forms of different tables may share this group: rows with equal values in these columns meet in one shard.
         return f"{family.name} by {msgspec.json.encode(next(iter(spread.values()))).decode()}"
     return msgspec.json.encode(sorted(spread.items())).decode()
 
 
 def _spread(spec: FormSpec, shards: int) -> dict[str, tuple[str, ...]]:
-    """Per table the columns by which the work of a form is spread; nothing where it is not."""
+    """Table -> columns by which its rows are sharded; empty if the form is served in one shard."""
     if isinstance(spec.sharding, ByValues) and not _are_all_together(spec, shards):
         return dict(spec.sharding.columns)
     return {}
@@ -60,26 +61,26 @@ def _colocation_key(spec: FormSpec, shards: int) -> str:
 
 
 def _are_all_together(spec: FormSpec, shards: int) -> bool:
-    """With one shard there is nothing to spread: forms of several tables, which may have tables in common, all meet."""
+    """Whether the form is in the one group of all forms of several tables. With one shard they share rows of common tables."""
     return shards == 1 and len(spec.tables) > 1
 
 
 def sent_on(points: Iterable[PointBatch], catalog: Catalog) -> list[PointBatch]:
-    """Those events whose forms are served in this stage."""
+    """The batches whose forms are served in the forms stage."""
     return [batch for batch in points if not spec_of(batch.form, catalog).is_with_rows]
 
 
 class Groups:
-    """Which groups there are and which tables they look at."""
+    """The groups seen so far, and for each the tables it reads with the columns these are sharded by."""
 
     def __init__(self, catalog: Catalog, shards: int) -> None:
-        """`shards`: of each group."""
+        """shards: number of shards that a group may be spread over."""
         self.catalog = catalog
         self._shards = shards
         self._columns: dict[GroupKey, dict[str, tuple[str, ...]]] = {}
 
     def add(self, form_key: str) -> tuple[GroupKey, list[str]]:
-        """Takes in a form; gives its group, and the tables that are new to that."""
+        """Registers a form. Returns its group, and the tables of the form that the group did not read before."""
         key = self.of(form_key)
         columns = self._columns.setdefault(key, {})
         spec = spec_of(form_key, self.catalog)
@@ -104,7 +105,7 @@ class Groups:
         }
 
     def split(self, key: GroupKey, changes: TableChanges) -> Iterable[tuple[int, TableChanges]]:
-        """(shard, changes) for every shard of the group that must see some of the changes.
+        """(shard, its changes) for every shard of the group that has some.
 
         A row whose values move from one shard to another is deleted in the one and inserted in the other.
         """
@@ -120,12 +121,12 @@ class Groups:
                 yield shard, take_changes(_restricted(changes, had, has), np.flatnonzero(had | has))
 
     def shards(self, key: GroupKey) -> range:
-        """Shards of a group: all of them, or only one where the group cannot be spread."""
+        """Numbers of the shards of a group: all, or only 0 if the group cannot be spread."""
         return range(self._shards if any(self._columns[key].values()) else 1)
 
 
 def _restricted(changes: TableChanges, had: BoolArray, has: BoolArray) -> TableChanges:
-    """The changes with only these old and new rows; the others count as absent."""
+    """The changes with old rows kept only where `had`, new rows only where `has`; all others become absent (null)."""
     before, after = changes.before, changes.after
     if (had != changes.had).any():
         before = before.take(pa.array(np.arange(len(changes)), mask=~had))
@@ -136,7 +137,7 @@ def _restricted(changes: TableChanges, had: BoolArray, has: BoolArray) -> TableC
 
 @dataclass
 class FormsWork:
-    """One micro-batch for one shard of a group."""
+    """Input of one shard of a group for one micro-batch."""
 
     changes: list[TableChanges] = field(default_factory=list)
     points: list[PointBatch] = field(default_factory=list)
@@ -149,13 +150,15 @@ class FormShard:
         self._catalog = catalog
         self._stores: dict[str, TableStore] = {}
         self._late: dict[str, list[TableChanges]] = {}
-        """Changes that the stores are yet to take in: rows are looked at only when somebody comes."""
+        """Table -> changes not yet applied to its store: they are applied when rows are needed, at a creation or a dump."""
         self._host = Host(catalog, strategies)
         self._decisions: dict[str, Any] = {}
-        """Of servers, yet to be followed: after the next changes, because those who are already there hear of these."""
+        """Plan changes of servers (`Replanning`) not yet carried out. They are carried out after the next changes, so that
+        present subscribers get the resulting messages under the seq of those changes.
+        """
 
     def apply(self, work: FormsWork) -> tuple[Sent, Any]:
-        """Handles a micro-batch; also gives the log entry (for `pack`) from which `replay` repeats its effect on state."""
+        """Handles a micro-batch. Returns what was sent, and a log entry (for `pack`) from which `replay` restores the state."""
         everything = Sent()
         for sent in self.steps(work):
             everything.messages.extend(sent.messages)
@@ -163,17 +166,20 @@ class FormShard:
         return everything, self.entry(work)
 
     def steps(self, work: FormsWork) -> Iterator[Sent]:
-        """Handles a micro-batch, giving what is sent as it comes, so that much of it need not be held at once."""
+        """Handles a micro-batch and yields what is sent in pieces, which bounds memory. Must be consumed to the end."""
         yield from self._run(work, is_wanted=True)
         if not self._decisions:
             self._decisions = self._host.decide()
 
     def entry(self, work: FormsWork) -> Any:
-        """The log entry of the micro-batch just handled."""
+        """The log entry (for `pack`) of the micro-batch that `steps` has just handled."""
         return {"changes": work.changes, "points": work.points, "decisions": self._decisions}
 
     def replay(self, entry: Any) -> None:
-        """Beside decisions servers of this stage know no more than current rows: changes are summed up."""
+        """Restores the effect of a logged micro-batch. Nothing is sent.
+
+        Changes of the same row are summed up first: apart from plan changes, servers of this stage depend on current rows only.
+        """
         for _ in self._run(FormsWork(entry["changes"], entry["points"]), is_wanted=False):
             pass
         self._host.recover()
@@ -192,7 +198,10 @@ class FormShard:
         self._decisions = state["decisions"]
 
     def _run(self, work: FormsWork, *, is_wanted: bool) -> Iterator[Sent]:
-        """Changes of all tables and subscription events, strictly in sequence order."""
+        """Applies changes of all tables and subscription events in sequence order; yields what is sent.
+
+        Not `is_wanted`: a log replay, which alters state and sends nothing.
+        """
         stretches = _Stretches(work.changes)
         sent, boxes = Sent(), 0
         moments = PointBatch.by_moment(PointBatch.by_form(work.points))
@@ -210,11 +219,11 @@ class FormShard:
         yield sent
 
     def _change(self, stretch: list[TableChanges], *, is_wanted: bool) -> Iterator[MessageBatch]:
-        """Changes up to some moment, a batch per table."""
+        """Passes changes (at most one batch per table) to the servers, then carries out plan changes. Yields the messages."""
         if not stretch:
             return
         if not is_wanted:
-            # Some may come to nothing: what is inserted and deleted again.
+            # A row that is inserted and deleted again has no net change, so a batch may become empty.
             netted = (net_of(changes, self._catalog.table(changes.table).key) for changes in stretch)
             stretch = [changes for changes in netted if len(changes)]
         for changes in stretch:
@@ -228,7 +237,7 @@ class FormShard:
         self._decisions = {}
 
     def _store(self, table: str) -> TableStore:
-        """The current rows of a table."""
+        """The current rows of a table, all late changes applied."""
         if table not in self._stores:
             self._stores[table] = TableStore(self._catalog.table(table))
         late = self._late.pop(table, [])
@@ -239,25 +248,25 @@ class FormShard:
 
 
 def _as_changes(changes: TableChanges) -> ChangeBatch:
-    """The changes as a store takes them: a delete known by its old row, everything else by its new one."""
+    """The changes as a `ChangeBatch` for a store: deletes carry the old row, upserts the new one."""
     op = np.where(changes.has, Op.UPSERT, Op.DELETE).astype(np.int8)
     return ChangeBatch(changes.table, changes.seq, changes.seq, op, changes.known_rows())
 
 
 class _Stretches:
-    """Changes of all tables, handed out moment by moment."""
+    """Changes of all tables sorted by seq, and a cursor per table."""
 
     def __init__(self, changes: Iterable[TableChanges]) -> None:
         parts: dict[str, list[TableChanges]] = {}
         for batch in changes:
             parts.setdefault(batch.table, []).append(batch)
-        # Those of one table may come from several shards.
+        # Changes of one table may come from several tables shards.
         joined = [TableChanges.concat(batches) for batches in parts.values()]
         self._batches = [take_changes(b, np.argsort(b.seq, kind="stable").astype(np.int64)) for b in joined]
         self._given = [0] * len(joined)
 
     def up_to(self, seq: int) -> list[TableChanges]:
-        """The changes up to the number that have not been given yet, in order, a batch for every table that has some."""
+        """The changes with seq up to `seq` that were not returned before: one batch, sorted by seq, per table that has some."""
         found = []
         for i, (batch, first) in enumerate(zip(self._batches, self._given, strict=True)):
             stop = self._given[i] = int(np.searchsorted(batch.seq, seq, "right"))

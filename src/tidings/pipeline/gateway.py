@@ -30,7 +30,7 @@ NO_CHANNEL = -1
 
 @dataclass
 class GatewayWork:
-    """One micro-batch for one gateway."""
+    """Input of one gateway for one micro-batch: subscription events, messages and rows of snapshots."""
 
     points: list[PointBatch] = field(default_factory=list)
     messages: list[MessageBatch] = field(default_factory=list)
@@ -38,7 +38,11 @@ class GatewayWork:
 
 
 class _FormPoints:
-    """Points and views of one form at the gateway."""
+    """Points and views of one form at one gateway.
+
+    channels: channel -> its number. slots: subscription id -> slots of its points, the home point first. details: slot -> the
+    family's encoded note (`Placement.details`).
+    """
 
     def __init__(self, key: str, catalog: Catalog) -> None:
         self.key = key
@@ -47,27 +51,27 @@ class _FormPoints:
         self.channel_types = space.channel_types
         self.views: Views = self.family.views(self.form, catalog)
         self.matching = self.views if isinstance(self.views, Matching) else None
-        """The views, if they find out themselves whom messages concern."""
+        """The views, if they have an index of their own and match messages themselves; else None."""
         self.forest = None if self.matching is not None else PointIndex(space.dims)
         self.remembering = self.views if isinstance(self.views, RememberingViews) else None
-        """The views, if they hold more than their points."""
+        """The views, if they have state beyond their points; else None."""
         self.channels: dict[ChannelKey, int] = {}
         self.slots: dict[str, tuple[int, ...]] = {}
         self.details: dict[int, bytes] = {}
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the index."""
+        """Bytes of the index that matches messages: the point index, or that of the views."""
         index = self.forest if self.matching is None else self.matching
         assert index is not None
         return index.nbytes
 
     def all_slots(self) -> Int64Array:
-        """Slots of all points, subscription by subscription."""
+        """Slots of all points, [points]; the points of one subscription stand together."""
         return np.array([slot for slots in self.slots.values() for slot in slots], np.int64)
 
     def dump(self) -> Any:
-        """What views hold beyond their points."""
+        """State of the views beyond their points, for `load`; None if they have none."""
         return None if self.remembering is None else self.remembering.dump(self.all_slots())
 
     def load(self, state: Any) -> None:
@@ -75,7 +79,11 @@ class _FormPoints:
             self.remembering.load(self.all_slots(), state)
 
     def number_channels(self, columns: Iterable[pa.Array], length: int, *, is_new: bool = False) -> Int64Array:
-        """Channel numbers of rows; unknown channels are added (`is_new`) or give NO_CHANNEL."""
+        """Number of each row's channel, [length].
+
+        columns: one array per component of the channel. An unknown channel is numbered if `is_new`, else it gives NO_CHANNEL; a
+        channel with a null component always gives NO_CHANNEL.
+        """
         group, keys = group_channels(list(columns), length)
         if is_new:
             numbers = [NO_CHANNEL if None in key else self.channels.setdefault(key, len(self.channels)) for key in keys]
@@ -121,7 +129,7 @@ class Gateway:
         )
 
     def apply(self, work: GatewayWork) -> tuple[NotificationBatch, Any]:
-        """Handles a micro-batch; also gives the log entry (for `pack`) from which `replay` repeats its effect on state."""
+        """Handles a micro-batch. Returns its notifications and a log entry (for `pack`), from which `replay` restores state."""
         created, leaving = self._move(work.points)
         slots, seqs, tails = self._snapshots(created, work.snapshots)
         told = [(seqs, slots, np.arange(len(tails)))]
@@ -148,7 +156,7 @@ class Gateway:
         self._forget(leaving)
 
     def _entry(self, work: GatewayWork) -> dict[str, Any]:
-        """What alters state: points always, rows and messages only where views hold something of them."""
+        """The log entry: all points, and those messages and snapshot rows that alter the state of views."""
         return {
             "points": work.points,
             "messages": [part for batch in work.messages if self._alters(batch) for part in encode_parts(batch)],
@@ -160,12 +168,12 @@ class Gateway:
         return any(some is not None and some.is_memorable(batch) for some in views)
 
     def _listening(self, batch: MessageBatch | SnapshotBatch) -> list[_FormPoints]:
-        """The forms, of those with subscriptions here, that messages are for."""
+        """The forms the batch is addressed to, without those that have no subscription at this gateway."""
         to = batch.to if isinstance(batch, MessageBatch) and batch.to else (batch.form,)
         return [self._forms[key] for key in to if key in self._forms]
 
     def pairs(self, messages: MessageBatch) -> Pairs:
-        """The deliveries of messages, without telling anyone."""
+        """Which points the messages reach. Read only: no view is updated and no notification is made."""
         found = [
             self._pairs(form, self._project(form, messages), {}, {}, has_moved=False)
             for form in self._listening(messages)
@@ -186,7 +194,10 @@ class Gateway:
             self._forms[state["points"].form].load(state["views"])
 
     def _move(self, batches: Iterable[PointBatch]) -> tuple[dict[str, list[int]], dict[str, dict[str, list[int]]]]:
-        """Lets points appear and marks those that go: (form -> home slots created, form -> id -> slots leaving)."""
+        """Adds created points and marks dropped ones, whose slots stay in use until `_forget`.
+
+        Returns (form -> slots of created home points, form -> subscription id -> slots of its dropped points).
+        """
         created: dict[str, list[int]] = {}
         leaving: dict[str, dict[str, list[int]]] = {}
         for batch in PointBatch.by_form(batches):
@@ -229,7 +240,7 @@ class Gateway:
 
     def _drop(self, form: _FormPoints, points: PointBatch, leaving: dict[str, list[int]]) -> None:
         for id, after in zip(points.id.to_pylist(), points.after.tolist(), strict=True):
-            # A subscription on several channels is dropped with its first row; the others find nothing left.
+            # A subscription on several channels has a drop row for each: the first removes all slots, the others find none.
             slots = form.slots.pop(id, ())
             for slot in slots:
                 self._died[slot] = after
@@ -259,7 +270,11 @@ class Gateway:
         return np.concatenate([np.array(reused, np.int64), np.arange(first, first + fresh)])
 
     def _by_form(self, batches: Iterable[MessageBatch]) -> Iterator[tuple[_FormPoints, MessageBatch]]:
-        """Messages of forms with subscriptions here; in one batch, sorted by seq, for views that must see them so."""
+        """(form, messages) for every form with subscriptions at this gateway.
+
+        Views with state beyond their points get one batch sorted by seq for region messages and one for unicast messages; other
+        views get the batches as they came.
+        """
         ordered: dict[tuple[str, bool], list[MessageBatch]] = {}
         for messages in batches:
             for form in self._listening(messages) if len(messages) else ():
@@ -307,7 +322,7 @@ class Gateway:
     def _resolve(
         self, form: _FormPoints, messages: MessageBatch, channel: Int64Array, leaving: dict[str, list[int]]
     ) -> tuple[Int64Array, Int64Array]:
-        """(message, slot) of messages that name their subscription: the slot on the message's channel."""
+        """(message, slot) pairs of unicast messages: the slots of the target subscription on the message's channel."""
         found: list[tuple[int, int]] = []
         assert messages.target is not None
         for at, (id, number) in enumerate(zip(messages.target.to_pylist(), channel.tolist(), strict=True)):
@@ -319,7 +334,7 @@ class Gateway:
     def _snapshots(
         self, created: dict[str, list[int]], batches: Iterable[SnapshotBatch]
     ) -> tuple[Int64Array, Int64Array, list[str]]:
-        """(slot, seq, tail) of the snapshot of every new subscription; a snapshot's rows may come from many shards."""
+        """(slot, seq, tail) of the snapshot of every new subscription. Rows of one snapshot may come from several shards."""
         rows = {batch.form: batch for batch in SnapshotBatch.by_form(batches)}
         slots, tails = [np.empty(0, np.int64)], []
         for key, homes in created.items():
@@ -330,7 +345,7 @@ class Gateway:
         return at, self._born[at], tails
 
     def _first_rows(self, homes: Int64Array, rows: SnapshotBatch | None) -> FirstRows:
-        """Rows of snapshots put together subscription by subscription."""
+        """Snapshot rows grouped by subscription. homes: slots of the new home points; rows: None if no shard has sent any."""
         born = self._born[homes]
         if rows is None:
             return FirstRows(homes, born, np.zeros(len(homes) + 1, np.int64), None)
@@ -357,7 +372,10 @@ class Gateway:
         return NotificationBatch(seq[order], self._named(slot[order]), tail[order], tails, is_snapshot[order])
 
     def _named(self, slot: Int64Array) -> pa.Array:
-        """Ids of the slots; through a columnar copy of all ids where ranks of all are kept as well."""
+        """Ids of the slots, [slots], as an Arrow array.
+
+        While ranks of all ids are cached (`_ranks`), a columnar copy of all ids is cached too and the ids are gathered from it.
+        """
         if self._rank is None:
             return pa.array([self._ids[at] for at in slot.tolist()], pa.string())
         if self._id_column is None:
@@ -365,9 +383,10 @@ class Gateway:
         return self._id_column.take(pa.array(slot))
 
     def _ranks(self, slot: Int64Array) -> Int64Array:
-        """Numbers that sort like the ids of the slots.
+        """Numbers that sort like the ids of the slots, [slots].
 
-        Ranks of all ids are worth making once as many have been ranked piecemeal since somebody last came.
+        Ranks of the given ids alone are made per call, until as many ids have been ranked since the last creation as there are
+        ids; then ranks of all ids are made and kept until the next creation.
         """
         if self._rank is not None:
             return self._rank[slot]
@@ -381,7 +400,7 @@ class Gateway:
     def _dump_points(self, form: _FormPoints) -> PointBatch:
         slots = form.all_slots()
         home = np.array([i == 0 for slots in form.slots.values() for i in range(len(slots))], np.bool_)
-        # Views that match by themselves need no coordinates: all that they look at is in the details.
+        # Views with an index of their own need no coordinates: they restore the index from the details.
         coords = np.zeros((len(self._ids), 0 if form.forest is None else form.forest.dims), np.int64)
         if form.forest is not None:
             _, held, held_coords = form.forest.points()

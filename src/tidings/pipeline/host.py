@@ -1,4 +1,4 @@
-"""Hosts the family servers of one shard: a form has one, or shares it with others, made when its first point arrives."""
+"""Hosts the family servers of one shard. A form's server is made at its first subscription; a family's forms may share it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidings.model.points import Event, PointBatch
 
 @dataclass
 class Sent:
-    """What servers have sent: messages of changes, and rows of snapshots."""
+    """Output of servers: messages about changes, and rows of snapshots."""
 
     messages: list[MessageBatch] = field(default_factory=list)
     snapshots: list[SnapshotBatch] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Sent:
         self.snapshots.extend(other.snapshots)
 
     def merged(self) -> list[MessageBatch]:
-        """One batch of messages per form, or forms, that they are for, axes and columns."""
+        """The messages with batches joined that agree in form, receivers (`to`), axes, payload columns and in being unicast."""
         alike: dict[tuple[object, ...], list[MessageBatch]] = {}
         for batch in self.messages:
             key = (batch.form, batch.to, batch.axes, batch.target is None, tuple(batch.payload.schema.names))
@@ -36,43 +36,43 @@ class Sent:
 
 
 class Host:
-    """Servers of the forms that points have arrived for."""
+    """The servers of one shard, and which forms and tables each of them serves."""
 
     def __init__(self, catalog: Catalog, strategies: Mapping[str, str]) -> None:
         self._catalog = catalog
         self._strategies = strategies
         self._servers: dict[str, Server] = {}
-        """By form or, where forms share theirs, by family."""
+        """Form key -> server, or family name -> server where all forms of a family share one (`FamilyServer`)."""
         self._forms: dict[str, list[str]] = {}
-        """The forms of each server."""
+        """Key of a server -> its forms."""
         self._tables: dict[str, set[str]] = {}
-        """The tables of each server."""
+        """Key of a server -> its tables."""
         self._by_table: dict[str, list[Server]] = {}
         self._leaving: list[tuple[Server, PointBatch]] = []
 
     def remembers(self, table: str) -> bool:
-        """Whether any server must see the table's changes again when state is restored from a log."""
+        """Whether a server of the table has Memory.CHANGES, so that a log replay must pass it the table's changes."""
         return any(server.memory is Memory.CHANGES for server in self._by_table.get(table, ()))
 
     def change(self, changes: TableChanges, sent: Sent | None, *, ignores_subscribers: bool) -> None:
-        """Passes changes to the servers that ignore who subscribes (Memory.NOTHING), or to the others.
+        """Passes changes to the table's servers with Memory.NOTHING (`ignores_subscribers`), or to all its other servers.
 
-        With `sent` None nothing is sent, and only servers that must remember changes get them.
+        Messages are added to `sent`. None means a log replay: only servers with Memory.CHANGES get the changes.
         """
         for server in self._by_table.get(changes.table, ()):
             if (server.memory is Memory.NOTHING) is not ignores_subscribers:
                 continue
             if sent is None and server.memory is not Memory.CHANGES:
                 continue
-            # Taken whether wanted or not: a server may well be a generator, which does nothing until it is asked.
+            # Consumed even if nothing is sent: `change` may be a generator, which does its work only when it is consumed.
             messages = list(server.change(changes))
             if sent is not None:
                 sent.messages.extend(messages)
 
     def release(self, points: PointBatch, tables: dict[str, Rows], sent: Sent | None) -> PointBatch:
-        """Creates and drops subscriptions in the order of the events; gives the events as the server has placed them.
+        """Creates and drops subscriptions in the order of the events. Returns the events with the server's coordinates.
 
-        With `sent` None without looking for snapshots.
+        Rows of snapshots are added to `sent`; with None (log replay) none are looked for.
         """
         server = self._server(points.form)
         placed = []
@@ -91,7 +91,10 @@ class Host:
         return PointBatch.concat(placed)
 
     def change_many(self, changes: Sequence[TableChanges], *, is_wanted: bool) -> Iterator[MessageBatch]:
-        """The messages for changes of all tables up to some moment; made when they are asked for, and all must be."""
+        """Passes changes of all tables to all servers; yields their messages. Lazy: the caller must consume all of them.
+
+        Not `is_wanted`: a log replay, only servers with Memory.CHANGES get the changes.
+        """
         for key, server in self._servers.items():
             own = [batch for batch in changes if batch.table in self._tables[key]]
             if not own or not (is_wanted or server.memory is Memory.CHANGES):
@@ -103,7 +106,7 @@ class Host:
                     yield from server.change(run)
 
     def decide(self) -> dict[str, Any]:
-        """What servers want to do otherwise from now on."""
+        """Key of a server -> plan change that it asks for (`Replanning.decide`). Called once per micro-batch."""
         decided = {key: server.decide() for key, server in self._servers.items() if isinstance(server, Replanning)}
         return {key: decision for key, decision in decided.items() if decision is not None}
 
@@ -114,13 +117,13 @@ class Host:
             yield from server.follow(decision, seq)
 
     def recover(self) -> None:
-        """Changes have been played again, to restore state."""
+        """Tells servers that a log replay is over (`Replanning.recover`)."""
         for server in self._servers.values():
             if isinstance(server, Replanning):
                 server.recover()
 
     def settle(self) -> None:
-        """The end of a micro-batch: those who have gone are forgotten by servers that were not to notice earlier."""
+        """Ends a micro-batch: servers with Memory.NOTHING now drop the subscriptions that were dropped during it."""
         for server, points in self._leaving:
             server.drop(points)
         self._leaving.clear()
@@ -138,7 +141,7 @@ class Host:
                 server.load(value["state"])
 
     def _server(self, form_key: str) -> Server:
-        """The server of a form, which may have to be made, or to hear of more tables."""
+        """The server of a form. Made if there is none; a shared server is registered for the tables that are new to it."""
         family, form = family_of(form_key)
         key = family.name if family.name in self._servers else form_key
         if key not in self._servers:

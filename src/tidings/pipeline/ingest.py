@@ -27,7 +27,7 @@ RECORD_BYTES_MAX = 16 * 2**20
 
 
 class _Record(msgspec.Struct, forbid_unknown_fields=True):
-    """The plain form of a change: what most records are."""
+    """A change in our own format (most records are)."""
 
     seq: int
     table: str
@@ -66,7 +66,7 @@ _seq_decoder = msgspec.json.Decoder(_Seq)
 
 @dataclass
 class Parsed:
-    """What became of some lines: changes by table, each in arrival order, and what was refused."""
+    """Result of `Ingest.parse`: one batch of changes per table, in order of arrival, and the refused lines."""
 
     changes: list[ChangeBatch] = field(default_factory=list)
     refused: list[Quarantined] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Parsed:
 
 @dataclass
 class _Columns:
-    """Accepted records of one table, gathered before they become a batch."""
+    """Accepted records of one table, field by field, from which `_RowDecoder.batch` makes a batch."""
 
     position: list[int] = field(default_factory=list)
     seq: list[int] = field(default_factory=list)
@@ -129,7 +129,7 @@ class _RowDecoder:
 
 
 def _in_utc(value: dt.datetime) -> dt.datetime:
-    """Timestamps are kept in UTC without an offset."""
+    """The time in UTC, without tzinfo. RecordError if it is outside of the years 1 to 9999 there."""
     try:
         return value.astimezone(dt.UTC).replace(tzinfo=None)
     except OverflowError:
@@ -144,7 +144,7 @@ class Ingest:
         self._decoders = {table.name: _RowDecoder(table) for table in catalog.tables if table.rows == "values"}
 
     def parse(self, lines: Iterable[bytes], first_position: int = 0) -> Parsed:
-        """Parses lines, which stand at consecutive positions of the source. Blank lines are passed over."""
+        """Parses lines at consecutive positions of the source, from `first_position` on. Blank lines are skipped."""
         gathered: dict[str, _Columns] = defaultdict(_Columns)
         parsed = Parsed()
         for position, line in enumerate(lines, first_position):
@@ -164,12 +164,12 @@ class Ingest:
     def read(
         self, line: bytes, position: int, refused: list[Quarantined]
     ) -> tuple[str, int, int, tuple[Any, ...]] | None:
-        """(table, seq or SEQ_NEXT, op, values) of one line; None for a blank line, and for one that is refused."""
+        """(table, seq or SEQ_NEXT, op, values) of one line; None if it is blank or refused, and then added to `refused`."""
         record = self._read(line, position, refused)
         return None if record is None else (*record[:3], astuple(record[3]))
 
     def decode(self, line: bytes) -> tuple[str, int, int, tuple[Any, ...]]:
-        """(table, seq or SEQ_NEXT, op, values) of a usable line."""
+        """(table, seq or SEQ_NEXT, op, values) of one line; RecordError if the line is unusable."""
         table, seq, op, row = self._decode(line)
         return table, seq, op, astuple(row)
 
@@ -201,7 +201,7 @@ class Ingest:
         return record.table, record.seq, op, self._row(record.table, op, record.row)
 
     def _decode_envelope(self, line: bytes, error: Exception) -> tuple[str, int, int, Any]:
-        """Tries a record that is not of the plain form as a Debezium event; `error` is why it is not plain."""
+        """Decodes a record as a Debezium event. error: why it is not in our own format, raised again if it is neither."""
         try:
             head = msgspec.json.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as broken:
@@ -249,14 +249,14 @@ class Ingest:
 
 
 def _reason(error: Exception) -> str:
-    """The decoder's words, with its notation made plain."""
+    """The decoder's message without its internal notation."""
     text = str(error)
     text = text.replace("Object contains unknown field", "unknown column or field").replace(" - at `$`", "")
     return text.replace("Object missing required field", "lacks").replace("`$.", "`")
 
 
 def _read_seq(line: bytes) -> int | None:
-    """The seq of a record that is otherwise unusable, where it can be read."""
+    """The seq of an unusable record, for the quarantine; None if it cannot be read."""
     try:
         return _seq_decoder.decode(line).seq
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

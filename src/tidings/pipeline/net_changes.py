@@ -1,4 +1,4 @@
-"""What many changes come to."""
+"""Net effect of changes: several changes of one row become one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from tidings.pipeline.partition import components
 
 
 def net_of(changes: TableChanges, key: Sequence[str]) -> TableChanges:
-    """The changes with no more than one per row: from what the row was first to what it is at last."""
+    """At most one change per row, from its first old image to its last new image, with the last seq. Sorted by seq.
+
+    key: columns of the primary key. A row that is absent before and after has no change.
+    """
     names = changes.known_rows(key)
     group, keys = group_channels([components(names.column(name)) for name in key], len(changes))
     if len(keys) == len(changes):

@@ -1,4 +1,4 @@
-"""Which shard a row belongs to, and which replica a subscription."""
+"""Assigns rows to shards, and subscriptions to replicas."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ _TYPES = {type.arrow: type for type in ColumnType if type.is_comparable}
 
 
 def shard_of_values(rows: pa.RecordBatch, names: Iterable[str], shards: int) -> Int64Array:
-    """Shard of each row by a hash of its values, the same in every process and for equal values of all types."""
+    """Shard of each row, [rows], by a hash of its values in the columns `names`.
+
+    The same in every process; equal values give equal shards even if their column types differ.
+    """
     keys = zip(*(components(rows.column(name)).to_pylist() for name in names), strict=True)
     return np.array([shard_of_key(key, shards) for key in keys], np.int64)
 
 
 def shard_of_key(key: ChannelKey, shards: int) -> int:
-    """Shard of the rows with these values, written as channels are."""
+    """Shard of the rows with these values, encoded as components of channels."""
     return zlib.crc32(repr(key).encode()) % shards
 
 
 def components(column: pa.Array) -> pa.Array:
-    """Values as components of channels: their texts are equal exactly where the values are."""
+    """Values of a column encoded as components of channels: two are equal exactly if the values are."""
     type = _TYPES.get(column.type)
     if type is None:
         return column
@@ -37,14 +40,14 @@ def components(column: pa.Array) -> pa.Array:
 
 
 _LEAN = 0.2
-"""How much less than the last replica the first one has to do."""
+"""The first replica gets this fraction less subscriptions than the last one."""
 
 
 def share(batches: Iterable[PointBatch], count: int, number: int) -> list[PointBatch]:
-    """Subscription events of one of `count` replicas: all of one id go to the same.
+    """Subscription events of replica `number` of `count`, by a hash of the id: all events of one id go to one replica.
 
-    Replicas further on have a little more to do, so that on one machine they mostly end in order: Spark gives the first task
-    the worker that was free first, and it finds its own replica there.
+    Later replicas get slightly more subscriptions, so that on one machine they usually finish in order: Spark gives the first
+    task of the next micro-batch to the worker that was free first, and the first replica is then already in its memory.
     """
     weights = np.linspace(1.0 - _LEAN, 1.0, count)
     ends = (np.cumsum(weights / weights.sum()) * 2**32).astype(np.int64)

@@ -1,6 +1,6 @@
-"""Sequence order: which changes may pass, given the highest sequence number that has passed before.
+"""Sequence order: which changes are accepted, given the highest sequence number accepted before.
 
-Every shard runs this on the same (position, seq) pairs, so that all agree without talking to each other.
+Every shard calls `admit` with the same pairs (position, seq), so that all shards decide alike without communication.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ _BLOCK_LINES_MAX = 2**40
 
 
 def admit(seq: Int64Array, passed: int) -> tuple[BoolArray, Int64Array]:
-    """Which of the records, in order of position, pass: those above every one before. Also gives final seqs.
+    """Returns (whether each record is accepted, final seqs), both [records]. seq: [records], in order of position.
 
-    Refused records do not move the mark. A record without a number (SEQ_NEXT) gets the next one, while there is one.
+    passed: highest seq accepted before. A record is accepted if its seq is above all seqs before it. A record without a seq
+    (SEQ_NEXT) gets the highest accepted seq plus 1, and is refused beyond SEQ_MAX.
     """
     if len(seq) and bool((seq == SEQ_NEXT).any()):
         return _admit_unnumbered(seq, passed)
@@ -40,14 +41,14 @@ def _admit_unnumbered(seq: Int64Array, passed: int) -> tuple[BoolArray, Int64Arr
 
 
 def by_number(batch: ChangeBatch) -> ChangeBatch:
-    """The batch for a source that does not say in which order its records came: they are taken in order of their numbers.
+    """The batch with positions for a source that has none: records are ordered by seq.
 
-    Records without a number come first, in the order of their block.
+    Records without a seq come first, in the order of their block.
     """
     return replace(batch, position=np.where(batch.seq == SEQ_NEXT, batch.position - _BLOCK_LINES_MAX, batch.seq))
 
 
 def ties_of(batch: ChangeBatch) -> Int64Array:
-    """What orders records of equal position the same way in every process: a hash of their text."""
+    """A hash of each record's text, [records]: orders records of equal position the same way in every process."""
     raws = [b""] * len(batch) if batch.raw is None else batch.raw.to_pylist()
     return np.array([zlib.crc32(raw) for raw in raws], np.int64)

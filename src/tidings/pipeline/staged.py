@@ -1,4 +1,4 @@
-"""The message strategies in one process: changes become messages to regions of subscription space, these notifications.
+"""The message strategies in one process: changes become messages to regions of subscription space, messages notifications.
 
 lines --ingest--> changes --tables--> messages --gateway--> notifications
                                \\--forms--/
@@ -31,7 +31,7 @@ class StagedResult:
 
 
 class StagedEngine:
-    """An engine of its own, for those who want to see the messages, and for families served by a message strategy."""
+    """All stages in one process, one shard each: for families served by a message strategy, and to observe messages."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class StagedEngine:
         *,
         counts_bytes: bool = False,
     ) -> None:
-        """`on_images` is called with all accepted changes, `on_work` with all that goes to the gateway: for those who watch.
+        """on_images: called with all accepted changes. on_work: called with the input of the gateway, once per micro-batch.
 
-        `counts_bytes`: statistics have the bytes that messages would be sent as, too. To find them takes time.
+        counts_bytes: statistics include the encoded size of messages, which takes time to compute.
         """
         self.catalog = catalog
         self.strategies = dict(strategies or {})
@@ -66,18 +66,18 @@ class StagedEngine:
         return self._tables.passed
 
     def feed(self, lines: Iterable[bytes]) -> StagedResult:
-        """One micro-batch of raw change records."""
+        """Handles one micro-batch of raw change records, together with the subscription events gathered at the door."""
         records = list(lines)
         parsed = self._ingest.parse(records, self._position)
         self._position += len(records)
         return self.feed_changes(parsed.changes, parsed.refused)
 
     def feed_changes(self, changes: list[ChangeBatch], refused: list[Quarantined] | None = None) -> StagedResult:
-        """One micro-batch of typed changes, together with the subscription events gathered at the door."""
+        """As `feed`, for changes that are already typed. refused: entries to include in the result."""
         return self._flow(TablesWork.of(changes, self._new_points()), refused or [])
 
     def take(self, points: list[PointBatch]) -> None:
-        """Subscription events that came in by another door; they go with the next micro-batch."""
+        """Adds subscription events compiled by another `Door`; they are handled with the next micro-batch."""
         self._points.extend(points)
 
     def finish(self) -> StagedResult:

@@ -24,7 +24,7 @@ class Stats:
     quarantined: int = 0
 
     def count_messages(self, batches: Iterable[MessageBatch], *, counts_bytes: bool) -> None:
-        """Counts messages that nobody makes bytes of; `counts_bytes`: with those each would have, which takes a while."""
+        """Counts messages that are not encoded. counts_bytes: encode them to count their bytes, which takes time."""
         for batch in batches:
             family = Form.from_key(batch.form).family
             self.messages[family] += len(batch)
@@ -32,7 +32,7 @@ class Stats:
                 self.message_bytes[family] += wire_size(batch)
 
     def count_sent(self, batch: MessageBatch, sizes: Iterable[int]) -> None:
-        """Counts messages that have been sent, and the bytes they were sent as, once for each receiver."""
+        """Counts messages that have been sent. sizes: encoded bytes, one entry for each receiver."""
         family = Form.from_key(batch.form).family
         self.messages[family] += len(batch)
         self.message_bytes[family] += sum(sizes)

@@ -38,23 +38,23 @@ class TableStore:
 
     @property
     def alive(self) -> BoolArray:
-        """Which positions hold a current row."""
+        """Whether each position holds a current row, [positions]."""
         return self._alive[: len(self._log)]
 
     def apply(self, changes: ChangeBatch) -> tuple[TableChanges, list[tuple[int, str]]]:
-        """Applies changes in order. Gives those accepted, with images, and (place in the batch, reason) of the refused."""
+        """Applies changes in order. Returns the accepted ones with images, and (place in the batch, reason) of the refused."""
         before, refused = self._enter(changes)
         images = self._images(changes, before, {i for i, _ in refused})
         self._sweep()
         return images, refused
 
     def replay(self, changes: ChangeBatch) -> None:
-        """Applies changes for their effect only."""
+        """Applies changes without making images."""
         self._enter(changes)
         self._sweep()
 
     def _enter(self, changes: ChangeBatch) -> tuple[Int64Array, list[tuple[int, str]]]:
-        """Enters changes into the store: the position of each one's old row (or -1), and the refused."""
+        """Enters changes. Returns positions of their old rows, [changes] (-1: none), and (place, reason) of the refused."""
         keys = self._keys(changes.rows)
         base = len(self._log)
         before = np.full(len(changes), -1, np.int64)
@@ -90,7 +90,7 @@ class TableStore:
         return self._log.take(positions)
 
     def codes(self, column: str) -> tuple[Int64Array, BoolArray]:
-        """Codes and validity of a column at every position; extended, not remade, as rows are added."""
+        """(codes, validity) of a column, both [positions]. Kept, and extended as rows are added."""
         known, valid = self._codes.get(column, (np.empty(0, np.int64), np.empty(0, np.bool_)))
         if len(known) < len(self._log):
             fresh = self.take(np.arange(len(known), len(self._log))).column(column)
@@ -113,7 +113,7 @@ class TableStore:
         self._log.append(rows)
 
     def find(self, keys: Iterable[ChannelKey]) -> Int64Array:
-        """Positions of the rows with these primary keys, written as channels are; -1 where there is none."""
+        """Positions of the rows with these primary keys, [keys]; -1 if there is no such row. Keys are encoded as channels."""
         types = [self.table.column(name).type for name in self.table.key]
         plain = ([_decoded(type, part) for type, part in zip(types, key, strict=True)] for key in keys)
         found = (self._index.get(parts[0] if len(parts) == 1 else tuple(parts), -1) for parts in plain)
@@ -144,7 +144,7 @@ class TableStore:
 
 
 def _plain(column: pa.Array) -> list[Hashable]:
-    """Key values as cheap hashable objects: numbers and texts (dates and timestamps as their integers)."""
+    """Values of a key column as hashable objects: numbers and texts; dates and timestamps as their integers."""
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())
     elif pa.types.is_date(column.type):
@@ -154,5 +154,5 @@ def _plain(column: pa.Array) -> list[Hashable]:
 
 
 def _decoded(type: ColumnType, component: str | int) -> Hashable:
-    """A component of a channel as `_plain` writes key values."""
+    """A component of a channel, as `_plain` gives the same value."""
     return int(component) // DAY_US if type is ColumnType.DATE and component is not None else component

@@ -1,8 +1,8 @@
-"""The tables stage: admits changes in sequence order, keeps current rows, gives each change its images, and hosts the
-families whose work needs no more than that. One object per shard of primary keys.
+"""The tables stage: admits changes in sequence order, keeps current rows, gives each change its before and after image, and
+hosts the families that need only these images. One object per shard of primary keys.
 
 Every shard sees the (position, seq) pairs of all records and all subscription events, so all shards release a
-subscription at the same point of the sequence without talking to each other.
+subscription event at the same seq without communication.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NO_NUMBERS = np.empty(0, np.int64)
 
 @dataclass
 class TablesWork:
-    """One micro-batch for one shard: its own changes, the order of everybody's, and new subscription events."""
+    """Input of one shard for one micro-batch: its own changes, positions and seqs of all changes, subscription events."""
 
     changes: list[ChangeBatch] = field(default_factory=list)
     positions: Int64Array = field(default_factory=lambda: NO_NUMBERS)
@@ -43,11 +43,11 @@ class TablesWork:
     points: list[PointBatch] = field(default_factory=list)
     is_end: bool = False
     ties: Int64Array = field(default_factory=lambda: NO_NUMBERS)
-    """Order of records with equal positions (`ties_of`); empty where positions are unique."""
+    """[positions]: order of records with equal positions (`ties_of`); empty if positions are unique."""
 
     @staticmethod
     def of(changes: list[ChangeBatch], points: list[PointBatch]) -> TablesWork:
-        """Work for the only shard there is."""
+        """The input if there is only one shard."""
         positions = np.concatenate([NO_NUMBERS, *(batch.position for batch in changes)])
         seqs = np.concatenate([NO_NUMBERS, *(batch.seq for batch in changes)])
         return TablesWork(changes, positions, seqs, points)
@@ -57,18 +57,18 @@ class TablesWork:
 class TablesResult:
     sent: Sent = field(default_factory=Sent)
     released: list[PointBatch] = field(default_factory=list)
-    """Subscription events whose time has come; every shard has the same."""
+    """Subscription events whose `after` has been reached; the same in every shard."""
     placed: list[PointBatch] = field(default_factory=list)
-    """Events of subscriptions that follow rows of this shard: no other has them."""
+    """Events of subscriptions that follow one row (`ByKey`), only in the shard of that row."""
     images: list[tuple[GroupKey, TableChanges]] = field(default_factory=list)
-    """Changes for groups of the next stage that look at the table, which first get the rows there are."""
+    """(group of the forms stage, changes of a table it reads). A group's first changes are all current rows, as inserts."""
     refused: list[Quarantined] = field(default_factory=list)
     accepted: int = 0
     passed: int = 0
 
 
 class TableShard:
-    """Rows of one shard, pending subscription events, and the servers that live with the rows."""
+    """Rows of one shard, pending subscription events, and the servers of forms sharded `ByRow` or `ByKey`."""
 
     def __init__(
         self,
@@ -87,12 +87,12 @@ class TableShard:
         self._host = Host(catalog, strategies)
         self._pending: dict[str, PointBatch] = {}
         self.passed = 0
-        """The last sequence number seen by all shards."""
+        """The highest sequence number accepted so far, in any shard."""
         self.groups = Groups(catalog, shards if form_shards is None else form_shards)
-        """Forms of the next stage seen so far, by how their work is spread."""
+        """Groups of the forms stage that have had a subscription."""
 
     def apply(self, work: TablesWork) -> tuple[TablesResult, Any]:
-        """Handles a micro-batch; also gives the log entry (for `pack`) from which `replay` repeats its effect on state."""
+        """Handles a micro-batch. Returns its result and a log entry (for `pack`); `replay` of the entry restores the state."""
         result = TablesResult()
         changes = self._admit(work, result)
         logged = [ChangeBatch(c.table, c.position, c.seq, c.op, c.rows) for c in changes]
@@ -120,7 +120,7 @@ class TableShard:
         self.groups.load(state["groups"])
 
     def _admit(self, work: TablesWork, result: TablesResult) -> list[ChangeBatch]:
-        """Own changes that are in sequence, one batch per table, sorted by seq."""
+        """The shard's own accepted changes, one batch per table, sorted by seq. Refused ones are added to `result`."""
         ties = work.ties if len(work.ties) else np.zeros(len(work.positions), np.int64)
         order = np.lexsort((ties, work.positions))
         positions, ties = work.positions[order], ties[order]
@@ -146,9 +146,9 @@ class TableShard:
         is_end: bool,
         result: TablesResult | None,
     ) -> None:
-        """Interleaves changes and subscription events in sequence order. Without `result`: for their effect only."""
+        """Applies changes and subscription events in sequence order. Output is added to `result` (None: a log replay)."""
         for batch in gathered(points, self._catalog):
-            # An event for a moment that is over happens now.
+            # An event whose `after` has passed already happens now.
             timely = replace(batch, after=np.maximum(batch.after, self.passed))
             known = self._pending.get(batch.form, timely.take(NO_NUMBERS))
             self._pending[batch.form] = PointBatch.concat([known, timely])
@@ -165,7 +165,7 @@ class TableShard:
         self.passed = passed
 
     def _due(self, up_to: int) -> list[tuple[int, list[PointBatch]]]:
-        """Takes the events whose time has come from those pending: (moment, events of each form), in order."""
+        """Removes events with `after` up to `up_to` from the pending ones. Returns (after, a batch per form), in order."""
         due: list[PointBatch] = []
         for form, points in list(self._pending.items()):
             stop = int(np.searchsorted(points.after, up_to, "right"))
@@ -184,7 +184,10 @@ class TableShard:
         result: TablesResult | None,
         spans: dict[str, list[TableChanges]],
     ) -> None:
-        """Applies every change up to the sequence number that has not been applied yet."""
+        """Applies the changes with seq up to `to` that have not been applied yet.
+
+        cursors: table -> number of changes applied so far. spans: table -> images, added to.
+        """
         for batch in changes:
             start = cursors[batch.table]
             stop = int(np.searchsorted(batch.seq, to, "right"))
@@ -195,7 +198,7 @@ class TableShard:
                     spans.setdefault(batch.table, []).append(images)
 
     def _change(self, batch: ChangeBatch, result: TablesResult | None) -> TableChanges | None:
-        """Applies changes of one table; gives their images if there are any to speak of."""
+        """Applies changes of one table. Returns their images; None if all were refused or during a log replay."""
         store = self._stores[batch.table]
         if result is None and not self._host.remembers(batch.table):
             store.replay(batch)
@@ -237,7 +240,7 @@ class TableShard:
                 result.released.append(released)
 
     def _is_own(self, sharding: ByKey, points: PointBatch) -> BoolArray:
-        """Which points follow rows of this shard."""
+        """Whether each point follows a row of this shard, [points]."""
         if self._shards == 1:
             return np.ones(len(points), np.bool_)
         group, keys = group_channels([points.channel[at] for at in sharding.components], len(points))
@@ -246,7 +249,7 @@ class TableShard:
     def _first_rows(
         self, group: GroupKey, tables: Iterable[str], moment: int
     ) -> Iterator[tuple[GroupKey, TableChanges]]:
-        """The rows of tables that are new to a group, as inserts that happened just before its first subscription."""
+        """All current rows of tables new to a group, as inserts with seq `moment`: just before its first subscription."""
         for table in tables:
             rows = self._stores[table].rows()
             if rows.num_rows:
@@ -256,7 +259,7 @@ class TableShard:
 
 
 def _places(batch: ChangeBatch, positions: Int64Array, ties: Int64Array) -> tuple[Int64Array, BoolArray]:
-    """Where the batch's records stand among all records in order, and which are the first to stand there."""
+    """(place of each record of the batch among all records in order, whether it is the batch's first there), both [records]."""
     at = np.searchsorted(positions, batch.position)
     is_first = np.ones(len(batch), np.bool_)
     if not bool((positions[1:] == positions[:-1]).any()):

@@ -14,7 +14,7 @@ from pyspark.daemon import manager
 
 
 def preload() -> None:
-    """Imports what tasks use, and loads the compiled kernels of replicas by letting one live through a small market."""
+    """Imports the modules that tasks use, and loads the compiled kernels of replicas (`pipeline/replica/warm.py`)."""
     import pandas  # noqa: F401
     import pyspark.worker  # noqa: F401
 
@@ -23,13 +23,13 @@ def preload() -> None:
     from tidings.pipeline.replica.warm import warm
 
     warm()
-    # What is there now stays: no collection, of which there is one after every task, needs to look at it again.
+    # Everything loaded so far stays: the garbage collection after every task need not traverse it.
     gc.collect()
     gc.freeze()
 
 
 def main() -> None:
-    # The first that Spark reads from stdout must be the daemon's port.
+    # The first bytes that Spark reads from stdout must be the daemon's port.
     stdout = os.dup(1)
     os.dup2(2, 1)
     try:

@@ -33,7 +33,10 @@ _BACKLOG_FILES_MAX = 40
 
 @dataclass
 class BatchView:
-    """What the screen shows of one micro-batch."""
+    """Figures of one micro-batch for the screen.
+
+    seconds: since the micro-batch before. lag_seconds: as from `_Feed.lag`. samples: a few notification lines.
+    """
 
     batch: int
     seconds: float
@@ -44,7 +47,10 @@ class BatchView:
 
 @dataclass
 class _Feed:
-    """Writes the next changes to a new file every tick, unless the job is far behind."""
+    """Writes the next changes to a new file every tick, unless _BACKLOG_FILES_MAX files are not yet processed.
+
+    rate: changes per second. written: (last seq, time written) of every file not yet processed.
+    """
 
     feed: MarketFeed
     folder: Path
@@ -55,7 +61,7 @@ class _Feed:
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """The market opens."""
+        """Starts to write a file every tick; does nothing if started already."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, daemon=True)
             self._thread.start()
@@ -79,7 +85,7 @@ class _Feed:
         self.count += 1
 
     def lag(self, passed: int) -> float:
-        """From change to notification: age of the oldest file that has passed, now that its notifications are out."""
+        """Seconds from writing the oldest file with seqs up to `passed` until now; these files count as processed."""
         lag = 0.0
         while self.written and self.written[0][0] <= passed:
             lag = max(lag, time.monotonic() - self.written.popleft()[1])
@@ -151,7 +157,7 @@ def _compile(feed: MarketFeed, subscriptions: int) -> list[PointBatch]:
 
 
 class _Watch:
-    """Turns micro-batches into views for the screen."""
+    """Turns the output of each micro-batch into a `BatchView` and calls `on_batch` with it."""
 
     def __init__(self, writer: _Feed, parts: Path, on_batch: Callable[[BatchView], object]) -> None:
         self._writer = writer
@@ -172,11 +178,11 @@ class _Watch:
             if row["kind"] == kinds.METRICS:
                 add_metrics(metrics, unpack(bytes(row["blob"])))
             elif row["kind"] == kinds.PART:
-                # Read by nobody: what the workers wrote has been seen in samples.
+                # The demo shows samples only; nothing reads the files that workers write.
                 (self._parts / bytes(row["blob"]).decode()).unlink()
             elif row["kind"] == kinds.SAMPLES:
                 samples.extend(unpack(bytes(row["blob"])))
-        # Changes that came while Spark was starting would only show how long that takes.
+        # Feed starts after the first micro-batch: earlier changes would only measure how long Spark takes to start.
         self._writer.start()
         now = time.monotonic()
         self.notifications += sum(metrics.get("notifications", {}).values())

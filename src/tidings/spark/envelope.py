@@ -16,7 +16,7 @@ MESSAGES, SNAPSHOTS, NOTIFICATIONS, REFUSED, METRICS = "messages", "snapshots", 
 PART, SAMPLES = "part", "samples"
 
 NO_POSITION = -1
-"""Of blocks whose source does not say where they stand."""
+"""Position of blocks whose source has no positions."""
 
 
 class Envelope(NamedTuple):
@@ -26,7 +26,7 @@ class Envelope(NamedTuple):
 
 
 class Keys:
-    """Names of shards, chosen so that they spread evenly over the shuffle's partitions."""
+    """Keys of shards, salted so that Spark's shuffle assigns shard i of a stage to partition i modulo `partitions`."""
 
     def __init__(self, partitions: int) -> None:
         self._partitions = partitions
@@ -42,7 +42,7 @@ class Keys:
         return self._name(f"zone/{zone}", zone)
 
     def group(self, group: str, shard: int) -> str:
-        # Groups begin at different partitions: those of a single shard must not all meet in the first.
+        # Groups start at different partitions, so that groups of one shard are not all in the first.
         return self._name(f"group/{group}/{shard}", shard + zlib.crc32(group.encode()))
 
     def _name(self, stem: str, number: int) -> str:

@@ -1,4 +1,4 @@
-"""What needs no state: blocks of input, typed and spread by key, to the table shards."""
+"""The stateless first stage: parses blocks of input and sends each change to the tables shard of its primary key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ingest_batches(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa
             is_recorded = row["kind"] == kinds.RECORDED
             blocks = plan.recording.rows(row["position"]) if is_recorded else [row.values()]
             for kind, position, value in blocks:
-                # One at a time: together, copies for many shards could pass Arrow's 2 GiB.
+                # One envelope per record batch: the copies for many shards together could exceed Arrow's 2 GiB.
                 yield from map(to_arrow, _ingest(plan, kind, position, value))
 
 
@@ -31,7 +31,7 @@ def _ingest(plan: Plan, kind: str, position: int | None, value: bytes | None) ->
     tables = [plan.keys.table(shard) for shard in range(plan.shards)]
     if kind != kinds.LINES:
         return [Envelope(table, kind, value or b"") for table in tables]
-    # No value at all (a tombstone of a message queue) says nothing, like a blank line.
+    # A null value (a tombstone of a message queue) counts as a blank line.
     parsed = plan.ingest.parse([line.rstrip(b"\r") for line in (value or b"").split(b"\n")], position or 0)
     if position is None:
         parsed.changes = [by_number(changes) for changes in parsed.changes]

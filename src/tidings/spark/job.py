@@ -28,8 +28,11 @@ def notifications(source: DataFrame, plan: Plan) -> DataFrame:
 
 
 def evaluated(source: DataFrame, plan: Plan) -> DataFrame:
-    """Input blocks -> what replicas make of them: each sees all blocks and has a share of the subscriptions."""
-    # Done by Spark itself: a stage in Python would cost every micro-batch a tenth of a second.
+    """Input blocks -> envelopes with notifications (or names of files of them), refused records and metrics, by replicas.
+
+    Every replica gets all blocks and has a share of the subscriptions.
+    """
+    # Expressed in Spark: a Python stage here would cost every micro-batch a tenth of a second.
     head = unhex(lpad(hex(coalesce(col("position"), lit(NO_POSITION))), 16, "0"))
     blob = concat(head, coalesce(col("value"), lit(bytearray()))).alias("blob")
     keys = explode(array(*map(lit, plan.replica_keys))).alias("key")

@@ -1,9 +1,9 @@
 """The shard processor: one stateful Spark operator for all stages. It gives a plain Python object durable state.
 
-The object lives in the Python worker between batches. Spark's state store holds what makes it again: a base (the object's
-own dump, in pieces) and a log with one entry per batch. Every entry bears a version and a random nonce; the object in
-memory bears those of the last entry it has seen, so a worker can tell whether its object is current, behind (it plays the
-missing entries) or from an attempt that failed (it starts again from the base).
+The object lives in the Python worker between batches. Spark's state store holds what it is restored from: a base (the
+object's own dump, in pieces) and a log with one entry per batch. Every entry has a version and a random nonce. The object in
+memory keeps those of the last entry applied to it, so a worker can tell whether its object is current, behind (it replays
+the missing entries) or from an attempt that failed (it is restored from the base).
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ _FRAME_BYTES = 4 * 2**20
 _FOLD_BYTES_MIN = 1 * 2**20
 _FOLD_ENTRIES = 64
 _ENTRIES_KEPT = 16
-"""Log entries kept behind a fold, so that a worker that is a few batches behind can still catch up."""
+"""Log entries kept when a new base is written, so that a worker a few batches behind can still catch up."""
 
 
 Handling = Generator[Envelope, None, Any]
-"""Envelopes for the next stage, one by one; at the end the entry for the log."""
+"""Yields envelopes for the next stage; returns the log entry."""
 
 
 class Shard(Protocol):
-    """What the processor wraps: handles envelopes, and can be dumped, loaded and brought forward by log entries."""
+    """The object that a processor gives durable state to.
+
+    `handle` returns a log entry; `replay` of the entry repeats its effect on state. `load` restores what `dump` gave.
+    """
 
     def handle(self, inputs: list[Envelope]) -> Handling: ...
     def replay(self, entry: Any) -> None: ...
@@ -41,7 +44,7 @@ class Shard(Protocol):
 
 
 class Stage(Protocol):
-    """Makes the shards of one stage; pickled into the job."""
+    """Makes the shards of one stage. Pickled into the job."""
 
     @property
     def name(self) -> str: ...
@@ -49,7 +52,7 @@ class Stage(Protocol):
     def job(self) -> str: ...
 
     def owns(self, key: str) -> bool:
-        """False for envelopes that only pass through on their way to a later stage."""
+        """Whether the stage handles envelopes with this key; others are passed on unchanged to a later stage."""
         ...
 
     def shard(self, key: str) -> Shard: ...
@@ -57,7 +60,7 @@ class Stage(Protocol):
 
 @dataclass
 class _Held:
-    """An object in the worker's memory, and the log entry it has seen last."""
+    """A shard in the worker's memory, with version and nonce of the last log entry applied to it."""
 
     shard: Shard
     version: int
@@ -94,7 +97,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         outputs = _Outputs()
         entry = yield from outputs.frames(held.shard.handle(inputs))
         self._log(held, stamp, pack(entry))
-        # Only now: an object that failed half-way must not be found again.
+        # Entered only after success: an object that failed half-way must not be used again.
         _held[self._stage.job, self._stage.name, name] = held
         metrics = {"stage": self._stage.name, how: 1}
         yield _frame([*outputs.waiting, Envelope(outputs.key or name, METRICS, pack(metrics))])
@@ -103,7 +106,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         pass
 
     def _current(self, name: str, stamp: _Stamp) -> tuple[_Held, str]:
-        """The shard's object as of the stamp, and how it was come by."""
+        """Returns the shard as of the stamp, and the metric to count: whether it was in memory, caught up or was restored."""
         held = _held.pop((self._stage.job, self._stage.name, name), None)
         if held is not None and (held.version, held.nonce) == (stamp.version, stamp.nonce):
             return held, "cache_hits"
@@ -130,14 +133,14 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         return nonce, bytes(blob)
 
     def _log(self, held: _Held, stamp: _Stamp, entry: bytes) -> None:
-        """Writes the batch's log entry, and a new base when the log has grown out of proportion."""
+        """Writes the batch's log entry, and a new base if the log is longer than _FOLD_ENTRIES or larger than the base."""
         held.version, held.nonce = stamp.version + 1, uuid.uuid4().hex
         stamp.version, stamp.nonce = held.version, held.nonce
         stamp.oldest = stamp.oldest or held.version
         stamp.log_bytes += len(entry)
         is_long = stamp.version - stamp.base >= _FOLD_ENTRIES
         is_folded = is_long or stamp.log_bytes > max(_FOLD_BYTES_MIN, stamp.base_bytes)
-        # Nobody can be behind the very first entry: where the base follows at once, its contents need no second copy.
+        # No worker can be behind the first entry: if a base is written with it, the entry's contents are not stored twice.
         is_bare = is_folded and held.version == 1
         self._blobs.updateValue((f"log/{held.version}",), (held.nonce, b"" if is_bare else entry))
         if is_folded:
@@ -162,7 +165,11 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
 
 @dataclass
 class _Stamp:
-    """Where the durable state stands. `oldest` is the first log entry still kept."""
+    """Version of the durable state.
+
+    version, nonce: of the last log entry. base: version of the base, in `pieces` pieces. log_bytes: of entries since the base.
+    oldest: version of the first log entry still kept.
+    """
 
     version: int = 0
     nonce: str = ""
@@ -174,7 +181,7 @@ class _Stamp:
 
 
 class _Outputs:
-    """Envelopes put together to frames that are worth the trip: while Spark takes one, the next is made."""
+    """Collects envelopes into frames of about _FRAME_BYTES. `waiting` holds those not yet yielded, `key` the first key."""
 
     def __init__(self) -> None:
         self.waiting: list[Envelope] = []

@@ -1,8 +1,8 @@
 """Replay on Spark: recorded files through the streaming job, resumable after any crash.
 
-All that a run knows is in a work folder beside the output: compiled subscriptions, Spark's checkpoint, finished parts. The
-same command given again finds the folder and goes on; with other input it starts afresh. At the end the parts become the
-output and the folder goes.
+The state of a run is in a work folder beside the output: compiled subscriptions, Spark's checkpoint, finished parts. The same
+command run again resumes from that folder; with other input or settings it starts from the beginning. At the end the parts
+are put together as the output and the folder is removed.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def replay_on_spark(
     strategies: Mapping[str, str],
     master: str,
 ) -> dict[str, Any]:
-    """Runs the replay to its end, or on from where it was stopped; gives the statistics.
+    """Runs the replay to its end, resuming an interrupted run if there is one. Returns the statistics.
 
-    `batches` are the sizes of micro-batches, in turn.
+    batches: sizes of micro-batches in lines, used in turn.
     """
     for path in (changes, out):
         if path.exists() and not path.is_file():
@@ -106,7 +106,7 @@ def _run(spark: SparkSession, plan: Plan, sink: PartsSink, work: Path) -> None:
             display.update(task, advance=metrics.get("changes", 0))
             if metrics.get("is_end"):
                 is_over.set()
-                # The source has no end of its own: no other micro-batch may begin.
+                # The source never ends: block here so that no further micro-batch begins.
                 is_stopping.wait()
 
         source = recorded_source(spark, _blocks(plan.partitions, is_shared=bool(plan.parts)))
@@ -126,7 +126,7 @@ def _wait(query: StreamingQuery, is_over: threading.Event) -> None:
 
 
 def _stop(query: StreamingQuery, is_stopping: threading.Event) -> None:
-    """Stops a query that may be waiting for just that."""
+    """Stops a query whose last micro-batch may be blocked until `is_stopping` is set."""
     stopping = threading.Thread(target=query.stop, daemon=True)
     stopping.start()
     while query.isActive:
@@ -136,13 +136,13 @@ def _stop(query: StreamingQuery, is_stopping: threading.Event) -> None:
 
 
 def _partitions(work: Path, master: str) -> int:
-    """A run that goes on keeps its number of partitions, whatever machine it finds itself on: points are spread by it."""
+    """Number of partitions. A resumed run keeps its own on any machine, as subscriptions are assigned by it."""
     ready = work / "ready.json"
     return int(json.loads(ready.read_text())["partitions"]) if ready.exists() else default_partitions(master)
 
 
 def _blocks(partitions: int, *, is_shared: bool) -> int:
-    """Blocks per micro-batch: every replica reads all of it, table shards parse a part of it each."""
+    """Blocks per micro-batch: one if every replica reads all of it, else one for each ingest task to parse."""
     return 1 if is_shared else partitions
 
 
@@ -155,7 +155,10 @@ def _plan(
     strategies: Mapping[str, str],
     partitions: int,
 ) -> tuple[Plan, list[str]]:
-    """The job's plan, with subscriptions compiled once and kept for runs that go on; also the refused lines."""
+    """Returns the job's plan and the quarantine lines of refused subscriptions.
+
+    Subscriptions are compiled once and kept in the work folder for resumed runs.
+    """
     catalog_sql = catalog.read_text(encoding="utf-8-sig")
     ready = work / "ready.json"
     if not ready.exists():
@@ -194,7 +197,7 @@ def _fingerprint(files: list[Path], settings: dict[str, Any]) -> str:
 
 
 def _prepare_folder(work: Path, fingerprint: str) -> None:
-    """An empty work folder, or the one of an interrupted run of the same input."""
+    """Makes an empty work folder, unless there is one with the same fingerprint, of an interrupted run."""
     mark = work / "fingerprint"
     if work.exists():
         _await_orphan(work)
@@ -206,7 +209,7 @@ def _prepare_folder(work: Path, fingerprint: str) -> None:
 
 
 def _discard(work: Path) -> None:
-    """Removes the folder, renamed first: one that is half deleted must not look like an interrupted run."""
+    """Removes the folder. Renames it first: a half deleted folder must not look like an interrupted run."""
     gone = work.with_name(work.name + ".gone")
     shutil.rmtree(gone, ignore_errors=True)
     work.replace(gone)
@@ -215,7 +218,7 @@ def _discard(work: Path) -> None:
 
 @contextmanager
 def _only_one(out: Path) -> Iterator[None]:
-    """Keeps a second run of the same output out; the lock goes with the process, however that ends."""
+    """Holds a lock on the output; UsageError if another run has it. The lock ends with the process, also if it is killed."""
     path = out.with_name(out.name + ".lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -239,9 +242,9 @@ def _note_java(spark: SparkSession, work: Path) -> int:
 
 
 def _await_orphan(work: Path) -> None:
-    """A killed run leaves its Java process behind for a moment; it must be gone before its checkpoint is used again."""
+    """Waits for the Java process of a killed run to end, then kills it: two processes must not use one checkpoint."""
     if SparkSession.getActiveSession() is not None:
-        return  # The Java process noted may well be our own.
+        return  # The Java process noted may be our own.
     try:
         pid = int(json.loads((work / "java.json").read_text())["pid"])
         command = Path(f"/proc/{pid}/cmdline").read_bytes()

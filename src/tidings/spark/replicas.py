@@ -1,4 +1,4 @@
-"""Replicas on Spark: changes go to all of them, subscriptions to one each; every one writes its own notifications."""
+"""Replicas on Spark. Every replica gets all changes and a share of the subscriptions, and writes its own notifications."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SAMPLES = 4
 
 
 class ReplicaWorker:
-    """One replica behind the shard processor."""
+    """A replica as a `Shard` of the processor."""
 
     def __init__(self, plan: Plan, key: str) -> None:
         self._plan = plan
@@ -60,7 +60,10 @@ class ReplicaWorker:
         return entry
 
     def _entry(self, rows: Iterable[tuple[str, int, bytes]]) -> dict[str, Any]:
-        """All that a micro-batch holds for this replica; of recorded input the numbers of blocks, which stay readable."""
+        """The input of a micro-batch for this replica, which is also its log entry.
+
+        Of recorded input the entry has only the numbers of blocks, as their lines can be read again.
+        """
         entry: dict[str, Any] = {"blocks": [], "points": [], "is_end": False, "recorded": []}
         for kind, position, value in rows:
             if kind == kinds.LINES:
@@ -75,7 +78,7 @@ class ReplicaWorker:
         return entry
 
     def _read(self, entry: dict[str, Any]) -> tuple[list[bytes], int, list[PointBatch], bool]:
-        """Lines of a micro-batch in order, the position of the first, subscription events, and if it is the last."""
+        """(lines in order, position of the first line, subscription events, whether it is the last micro-batch) of an entry."""
         if entry["recorded"]:
             rows = (row for block in entry["recorded"] for row in self._plan.recording.rows(block))
             entry = self._entry((kind, position or 0, value or b"") for kind, position, value in rows)
@@ -87,7 +90,7 @@ class ReplicaWorker:
         return lines, position, entry["points"], entry["is_end"]
 
     def _deliver(self, key: str, lines: Lines) -> Iterator[Envelope]:
-        """Notifications to a file of their own, or as they are; and a few to show."""
+        """Envelopes with sample lines, and with the notifications or (if the plan has `parts`) the name of a file of them."""
         if not len(lines):
             return
         yield Envelope(key, kinds.SAMPLES, pack(_samples(lines)))
@@ -128,7 +131,7 @@ _numbered = msgspec.json.Decoder(_Numbered)
 
 
 def _by_number(line: bytes) -> tuple[int, int]:
-    """Order of records whose source has none: by their numbers, those without one first."""
+    """Sort key of records whose source has no order: by seq, records without one first."""
     try:
         return _numbered.decode(line).seq, zlib.crc32(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -136,7 +139,7 @@ def _by_number(line: bytes) -> tuple[int, int]:
 
 
 def _samples(lines: Lines) -> list[str]:
-    """A few lines of changes, from the end of the batch."""
+    """At most _SAMPLES lines from the end of the batch, snapshots excluded."""
     tail = lines.data[-100_000:].tobytes().split(b"\n")[1:-1]
     found = [line.decode() for line in tail if b'"snapshot": false' in line]
     return found[:: max(1, len(found) // _SAMPLES)][:_SAMPLES]

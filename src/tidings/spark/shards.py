@@ -1,4 +1,4 @@
-"""What the shards of each stage do: envelopes in, an object's work, envelopes for the next stage out."""
+"""The stages of the message strategies as `Shard`s of the processor: decode envelopes, run the stage, encode its output."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class DeliverWorker:
 
 
 def send(plan: Plan, sent: Sent, released: list[PointBatch]) -> Iterator[Envelope]:
-    """What servers have sent, to the zones it is for, and what that costs."""
+    """Envelopes with messages and rows of snapshots for their zones, and one with counts of messages and bytes."""
     stats = Stats()
     for batch in sent.merged():
         sizes = []

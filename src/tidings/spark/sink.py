@@ -29,7 +29,7 @@ class PartsSink:
         folder.mkdir(parents=True, exist_ok=True)
 
     def write(self, batch_id: int, rows: Iterable[Any]) -> dict[str, Any]:
-        """Writes one micro-batch of envelopes (rows with kind and blob); gives its metrics."""
+        """Writes one micro-batch of envelopes (rows with kind and blob). Returns its metrics."""
         notifications: list[NotificationBatch] = []
         parts: list[str] = []
         refused: list[tuple[int, str]] = []
@@ -98,7 +98,7 @@ class PartsSink:
 
 
 def add_metrics(total: dict[str, Any], more: dict[str, Any]) -> None:
-    """Adds counts up, nested ones too; marks (`passed`, `is_end`) keep their highest value."""
+    """Adds `more` to `total`, nested counts too. Of `passed` and `is_end` the highest value is kept."""
     for name, value in more.items():
         if isinstance(value, dict):
             add_metrics(total.setdefault(name, {}), value)

@@ -1,8 +1,8 @@
 """Recorded input as a Spark stream: subscription events first, then blocks of lines, then an end mark.
 
-Spark's own source of numbered rows counts blocks, and its offsets are what a run that was interrupted goes on from. Which lines
-a block holds is found once, before the run, and kept in a file beside the others: whoever works on a block reads it itself, so
-that no process has to start or to copy anything for reading.
+The stream itself has only block numbers, from Spark's source of numbered rows; an interrupted run resumes at its offsets. An
+index file, made once before the run, says which bytes of the input each block has. Every task reads its blocks from the input
+file itself, so that no other process has to read and copy lines.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NEWLINE = 10
 
 
 class Row(NamedTuple):
-    """What a source of the job hands out; see `envelope.SOURCE_SCHEMA`."""
+    """A row of the job's source; see `envelope.SOURCE_SCHEMA`."""
 
     kind: str
     position: int | None
@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 class Recording:
-    """A file of changes cut into blocks, and a file of subscription events that belongs to its beginning."""
+    """A file of changes cut into blocks, and a file of subscription events, which are part of block 0."""
 
     def __init__(self, index: Path) -> None:
         known = unpack(index.read_bytes())
@@ -42,7 +42,7 @@ class Recording:
 
     @staticmethod
     def write(index: Path, changes: Path, points: Path, batches: Sequence[int], blocks: int) -> None:
-        """Makes the index: micro-batches of so many lines each, in turn, and so many blocks in each of them."""
+        """Writes the index. batches: sizes of micro-batches in lines, used in turn; blocks: number of blocks in each."""
         known = {"changes": str(changes.resolve()), "points": str(points.resolve())}
         partial = index.with_name(f".{index.name}.partial")
         partial.write_bytes(pack({**known, "cuts": np.array(_cuts(changes, batches, blocks), np.int64)}))
@@ -52,7 +52,7 @@ class Recording:
         return len(self._cuts) - 1
 
     def rows(self, block: int) -> Iterator[Row]:
-        """All that a block holds; nothing for blocks beyond the last."""
+        """The rows of a block: subscription events in block 0, lines, an end mark in the last. None beyond the last block."""
         if block >= len(self):
             return
         if block == 0:
@@ -67,7 +67,7 @@ class Recording:
 
 
 def recorded_source(spark: SparkSession, blocks: int) -> DataFrame:
-    """The job's input: the numbers of `blocks` blocks in every micro-batch, without an end."""
+    """The job's input: an endless stream of block numbers, `blocks` of them in every micro-batch."""
     numbers = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=blocks, numPartitions=blocks).load()
     nothing = lit(None).cast("binary").alias("value")
     return numbers.select(lit(kinds.RECORDED).alias("kind"), col("value").alias("position"), nothing)
@@ -95,7 +95,7 @@ def _cuts(changes: Path, batches: Sequence[int], blocks: int) -> list[tuple[int,
 
 
 def _split(lines: int, blocks: int) -> Iterator[int]:
-    """Lines of each block of a micro-batch, which may have none."""
+    """Number of lines (maybe 0) of each block, where a micro-batch of `lines` lines has `blocks` blocks."""
     share = -(-lines // blocks)
     for number in range(blocks):
         yield max(0, min(share, lines - number * share))

@@ -1,5 +1,5 @@
-"""The stages of the job and what every worker must know. Light to import: Spark unpickles stages in processes that only
-plan; what does the work (`tidings.spark.shards`) is imported where it is used.
+"""The stages of the job, and the plan that every worker gets. Cheap to import, since Spark unpickles stages in processes that
+only plan: the code of the stages (`tidings.spark.shards`) is imported where it is used.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """What every worker must know: tables, strategies, how many shards and which zones. Pickled into the job.
+    """Configuration of a job for all its workers: tables, strategies, number of shards, zones. Pickled into the job.
 
-    `parts`: a folder that all workers reach, where replicas write notifications; empty: they are rows of the result.
-    `index`: a file that says which lines the blocks of recorded input hold (`source.Recording`).
+    parts: a folder that all workers reach, where replicas write notifications; if empty, notifications are rows of the
+    result. index: the index file of recorded input (`source.Recording`).
     """
 
     job: str
@@ -88,7 +88,7 @@ def _plan(
     parts: str,
     index: str,
 ) -> Plan:
-    """A plan as unpickled in a worker: the same object every time, so that what it has parsed is kept."""
+    """Unpickles a plan. Returns the same object for the same job and zones, so that its parsed catalog is kept."""
     key = (job, zones)
     if key not in _plans:
         _plans[key] = Plan(job, catalog_sql, strategies, shards, partitions, zones, parts, index)
@@ -101,7 +101,7 @@ _KEY_PREFIX = {REPLICA: "replica/", TABLES: "table/", FORMS: "group/", DELIVER: 
 
 @dataclass(frozen=True)
 class JobStage:
-    """One stateful stage of the job: which envelopes are its own, and what handles them."""
+    """One stateful stage of the job: which envelopes it handles, and the class of its shards."""
 
     name: str
     plan: Plan

@@ -1,4 +1,4 @@
-"""The Spark engine for `tidings.testing.check_family`: the same promises, kept on a real Spark."""
+"""The Spark engine for `tidings.testing.check_family`: the contract suite on a real Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def run_spark(
     batch_sizes: list[int],
     strategy: dict[str, str],
 ) -> list[str]:
-    """The Spark engine's lines. Much quicker inside a `spark_session`, which is then used for all runs."""
+    """Notification lines of a replay on Spark. Runs inside a `spark_session` share that session, which is much faster."""
     with tempfile.TemporaryDirectory(prefix="tidings-test-") as temporary:
         folder = Path(temporary)
         catalog, subscriptions, changes = (

@@ -107,9 +107,9 @@ def _usual_interval_binder(
 
 
 def _double_interval_binder(predicates: list[Predicate], slots: Slots, usual: IntervalBinder) -> IntervalBinder:
-    """The same for two unsigned literals on a DOUBLE column, both codes at once: most of all, so worth the lines.
+    """As `usual`, for two unsigned literals on a DOUBLE column: both codes are made at once. The most frequent case of all.
 
-    Codes of non-negative doubles are their bits, those of the infinite ones (which `usual` understands) the greatest.
+    The code of a non-negative double is its bits. Infinite values, which have the greatest codes, are left to `usual`.
     """
     low, high = sorted(predicates, key=lambda predicate: predicate.comparison, reverse=True)
     low_slot, high_slot = slots[low.operands[0].start], slots[high.operands[0].start]
@@ -153,7 +153,7 @@ def movement_binder(movement: MovementPredicate, slots: Slots) -> MovementBinder
 
 
 def satisfies(type: ColumnType, value: Any, interval: Interval) -> bool:
-    """True when a value of the column lies in the interval; ties of lossy codes are decided on the values."""
+    """Whether a value of the column lies in the interval; equal lossy codes are decided by the values."""
     code = code_of(type, value)
     if not interval.lo_code <= code <= interval.hi_code:
         return False
@@ -173,7 +173,7 @@ def _intersection(sets: list[list[tuple[int, ValueReader]]], literals: Literals)
 
 
 def _value(type: ColumnType, operand: Operand, slots: Slots) -> tuple[int, ValueReader]:
-    """The literal's index and how to read it. TRUE and FALSE are no literals: their reader ignores what it is given."""
+    """(index of the literal, its reader). TRUE and FALSE are no literals: their reader ignores its argument."""
     if operand.kind == "boolean":
         return 0, _constant(operand.boolean)
     return slots[operand.start], equal(type, reader(type, operand.kind, operand.negative))
@@ -209,7 +209,7 @@ def _ranks(type: ColumnType) -> tuple[Callable[[Bound], Any], Callable[[Bound], 
             (lambda low: (low[0], low[1] is not None, low[1] or "", not low[2])),
             (lambda high: (high[0], high[1] or "", high[2])),
         )
-    # Equal codes of an exact type mean the same; preferring the closed one makes the outcome independent of the order.
+    # Equal codes of an exact type are the same bound; preferring the closed one makes the result independent of the order.
     return (lambda low: (low[0], low[2])), (lambda high: (high[0], not high[2]))
 
 

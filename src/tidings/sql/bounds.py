@@ -102,7 +102,7 @@ def prefix_lower(read: Reader) -> BoundReader:
 
 
 def prefix_upper(read: Reader) -> BoundReader:
-    """Reader of the upper bound of LIKE: the first text after all with the prefix, or the text itself without a %."""
+    """Reader of the upper bound of LIKE: the least text above all with the prefix; the pattern itself if it has no %."""
 
     def bound(text: str) -> Bound:
         prefix, is_open = _prefix(read(text))

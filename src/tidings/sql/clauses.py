@@ -9,14 +9,14 @@ from tidings.sql.query import read_query
 from tidings.sql.source import Place, place_at
 
 ALTERNATIVES = (TokenType.OR, TokenType.NEQ, TokenType.NOT, TokenType.IS)
-"""Words by which a condition comes to have several disjuncts, or to ask for null."""
+"""Tokens that can make a condition have several disjuncts, or test for null."""
 
 _AFTER_FROM = (TokenType.WHERE, TokenType.ORDER_BY, TokenType.LIMIT)
 _JOIN = (TokenType.JOIN, TokenType.INNER)
 
 
 def place_of_clause(sql: str, catalog: Catalog, clause: str) -> Place:
-    """Parse again (this is for errors, which are rare) and point at the clause; at FROM if there is no such clause."""
+    """Place of a clause, or of FROM if there is no such clause. Parses the text again, which only errors need."""
     query = read_query(sql, catalog)
     tokens = query.scope.source.tokens
     if clause == "movement" and query.movement is not None:

@@ -66,7 +66,7 @@ class Compiler:
         self._shapes: dict[Shape, Shape] = {}
 
     def compile(self, sql: str) -> Statement:
-        """The statement that the text means; SqlError, and nothing else, if it is not supported."""
+        """Compiles a subscription. Raises SqlError, and no other exception, if the text is not supported."""
         skeleton, literals = fast_cut(sql)
         template = self._young.get(skeleton) or self._from_old(skeleton)
         if template is not None and template.literal_count == len(literals):
@@ -84,7 +84,7 @@ class Compiler:
         return statement
 
     def _compile_carefully(self, sql: str) -> Statement:
-        """For text with comments, quoted identifiers or silent_for."""
+        """As `compile`, for text with comments, quoted identifiers or silent_for."""
         found = careful_cut(sql)
         if found is None:
             return self._parse(sql)[1]

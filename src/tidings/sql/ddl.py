@@ -1,7 +1,7 @@
 """`catalog.sql` to a Catalog: CREATE TABLE statements, read token by token.
 
-The grammar is small and everything accepted must be honoured, so it is read by hand: what is not expected is refused at
-the very token, with what would work.
+The grammar is small, and everything accepted must have an effect, so it is parsed by hand: an unexpected token is refused with
+a hint at what would work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORM = "write CREATE TABLE name (column TYPE PRIMARY KEY, column TYPE, ..);"
 
 
 def parse_catalog(text: str) -> Catalog:
-    """The tables that the text creates; CatalogError, and nothing else, for text that cannot be honoured."""
+    """The tables that the text creates. Raises CatalogError, and no other exception, if the text is not supported."""
     try:
         tokens = tokenize(text, CATALOG_LENGTH_MAX)
     except SqlError as error:
@@ -90,7 +90,7 @@ class _Reader:
             self.unexpected(f"{word} is expected", hint)
 
     def unexpected(self, problem: str, hint: str) -> NoReturn:
-        """Refuse the next token, by what is known of it or else as not what was expected."""
+        """Refuses the next token: with the advice on it in `ddl_words`, if there is any, else with this problem and hint."""
         known = HINTS.get(self.word())
         if known is not None:
             self.fail(f"{self.word()} is not supported", known)
@@ -174,7 +174,7 @@ class _Reader:
                 self.unexpected(", or ) is expected after a column", FORM)
 
     def _is_type(self, position: int) -> bool:
-        """True when a type stands at the position, so that the word before it is a column's name after all."""
+        """Whether there is a type at the position, so that the word before it is the name of a column."""
         return position < len(self.tokens) and " ".join(self.tokens[position].text.upper().split()) in TYPES
 
     def _type(self) -> ColumnType:
@@ -211,7 +211,7 @@ class _Reader:
     def _check(
         self, name: str, at: int, columns: list[_Column], keys: list[tuple[int, tuple[str, ...]]], rows: str
     ) -> tuple[str, ...]:
-        """The key, after all that can only be checked once the whole table is known."""
+        """Checks a whole table. Returns the columns of its key."""
         if not columns:
             self._fail_at(at, f"table {name!r} has no columns", FORM)
         if rows == "constraints" and keys:
@@ -234,7 +234,7 @@ class _Reader:
         return key
 
     def _key_columns(self, columns: list[_Column], at: int, names: tuple[str, ...]) -> tuple[str, ...]:
-        """The key's columns by their names as defined."""
+        """The columns of the key, spelled as in their definitions."""
         by_lower = {column.name.lower(): column for column in columns}
         key: list[str] = []
         for name in names:

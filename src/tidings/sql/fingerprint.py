@@ -6,7 +6,7 @@ such skeleton is ever stored, and `careful_cut`, which knows them, is tried next
 constant belongs to the shape: only `careful_cut` can tell it from the others.
 
 A skeleton is only trusted after the real tokenizer has found the same literals at the same places (see `template`).
-Text that stays in the skeleton by caution costs sharing, never correctness.
+A literal that stays in the skeleton makes templates less shared, but never wrong.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Movement predicates: `moved(column) >= r` and its relatives, alone or as `(movement OR silent_for(column) >= T)`.
 
-A movement is no condition on a row, so it stands beside other conditions only: an OR that names one comes here to be judged.
+A movement is no condition on a row, so it may only be joined to other conditions by AND; an OR with a movement is read here.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ def is_moved(node: object) -> bool:
 
 
 def names_movement(node: exp.Expr) -> bool:
-    """True where a call of a movement function or of silent_for is somewhere in the node."""
+    """Whether the node contains a call of a movement function or of silent_for."""
     return any(is_moved(call) or is_silent_for(call) for call in node.find_all(exp.Anonymous))
 
 
 def is_movement(node: exp.Expr) -> bool:
-    """True for a condition about a movement, right or wrong, with the call on its left."""
+    """Whether the node compares a movement function on its left, validly or not."""
     return is_moved(node.this)
 
 
 def read_movement(node: exp.Expr, scope: Scope) -> MovementPredicate:
-    """A condition for which `is_movement` holds."""
+    """Reads a condition for which `is_movement` holds; SqlError if it is not valid."""
     call = node.this
     kind = _MOVEMENTS[call.name.lower()]
     usage = f"write {kind}(column) >= number" + (" or moved(column) BETWEEN low AND high" if kind == "moved" else "")
@@ -63,7 +63,7 @@ def read_movement(node: exp.Expr, scope: Scope) -> MovementPredicate:
 
 
 def read_movement_or_silence(node: exp.Or, scope: Scope) -> MovementPredicate:
-    """A disjunction; SqlError for all but a movement and silent_for, in parentheses."""
+    """Reads `(movement OR silent_for)`; SqlError for any other disjunction."""
     if not any(is_silent_for(call) for call in node.find_all(exp.Anonymous)):
         hint = f"use several subscriptions; the only OR with a movement is {MOVEMENT_OR_SILENCE}"
         raise _error_at_or("OR is not supported beside a movement", node, scope, hint)

@@ -1,7 +1,7 @@
 """The WHERE clause as a normal condition, by a short sequence of rewriting rules.
 
-Each rule takes one condition of the tree and gives what replaces it; rules run in the order of RULES, each over the whole
-output of the one before. What is left after them must be comparisons of a column with constants.
+Each rule takes one condition of the tree and returns its replacement. Rules run in the order of RULES, each over the whole
+output of the one before. The result must consist of comparisons of a column with constants.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _COMPARISONS: dict[type[exp.Expr], Comparison] = {
 
 
 def normalize(condition: exp.Expr, scope: Scope) -> list[Tree]:
-    """The conditions, joined by AND, that come of a condition by the rules."""
+    """Applies the rules to a condition. Returns conditions that are joined by AND."""
     tree: Tree = Signed(condition)
     for rule in RULES:
         tree = rewritten(tree, rule, scope)
@@ -48,7 +48,7 @@ def normalize(condition: exp.Expr, scope: Scope) -> list[Tree]:
 
 
 def read_conditions(trees: list[Tree], scope: Scope) -> tuple[AllOf, MovementPredicate | None]:
-    """What normal trees, joined by AND, mean, with the movement predicate, of which there is at most one, apart."""
+    """Reads normal trees, joined by AND. Returns their condition, and apart from it the movement predicate, if there is one."""
     conditions: list[Condition] = []
     movement: MovementPredicate | None = None
     for tree in trees:

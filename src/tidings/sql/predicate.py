@@ -64,7 +64,7 @@ def predicates_of(condition: Condition) -> Iterator[Predicate]:
 
 
 class MovementPredicate(NamedTuple):
-    """`node` is what stands in the text for the whole of it; `silence` its other side where it has one."""
+    """A movement predicate. node: the syntax tree of all of it; silence: its `silent_for` alternative, if it has one."""
 
     ref: ColumnRef
     kind: MovementKind

@@ -32,7 +32,7 @@ class JoinEdge(NamedTuple):
 
 
 class Order(NamedTuple):
-    """ORDER BY one column with its LIMIT: a top-k query. The limit is structural: k belongs to the shape."""
+    """ORDER BY one column with its LIMIT: a top-k query. Structural: the limit k belongs to the shape."""
 
     column: ColumnRef
     descending: bool
@@ -40,9 +40,9 @@ class Order(NamedTuple):
 
 
 class Silence(NamedTuple):
-    """`OR silent_for(column) >= T`: tell the row again as well once the column has advanced by T since it was last told.
+    """`OR silent_for(column) >= T`: also notify the row once the column has advanced by T since its last notification.
 
-    `ticks` are microseconds for TIMESTAMP and DATE, else the number itself. Structural: T belongs to the shape.
+    ticks: microseconds for TIMESTAMP and DATE, else the number itself. Structural: T belongs to the shape.
     """
 
     column: ColumnRef
@@ -50,7 +50,7 @@ class Silence(NamedTuple):
 
 
 class Movement(NamedTuple):
-    """`moved(column) >= r` and its relatives: tell the row again only when the column has moved that far."""
+    """`moved(column) >= r` and its relatives: notify the row again only when the column has moved that far."""
 
     column: ColumnRef
     kind: MovementKind
@@ -60,12 +60,12 @@ class Movement(NamedTuple):
 
 @dataclass(frozen=True)
 class Shape:
-    """What subscriptions that differ only in their constants share.
+    """Everything about a query except its constants.
 
-    `equalities` are the columns pinned by `=` or IN, `ranges` those bounded only by `<`, `<=`, `>`, `>=`, BETWEEN, LIKE or
-    IS NOT NULL, `nulls` those that must be null; all in the order of FROM, then of the table's columns. `projection` is
-    None for all columns. `disjuncts`: where a row need satisfy only one of several conjunctions, their shapes, which
-    differ in these columns alone; the columns of the whole are then none.
+    equalities: columns pinned by `=` or IN; ranges: columns bounded only by `<`, `<=`, `>`, `>=`, BETWEEN, LIKE or IS NOT
+    NULL; nulls: columns that must be null; all in the order of FROM, then of the table's columns. projection: None for all
+    columns. disjuncts: if a row must satisfy only one of several conjunctions, their shapes, which differ in these columns
+    only; the columns of the whole shape are then empty.
     """
 
     tables: tuple[str, ...]
@@ -100,7 +100,7 @@ class Shape:
         return self._hash
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The cached hash must not travel: hashes of text differ between processes.
+        # The cached hash must not be pickled: hashes of text differ between processes.
         return (Shape, self._fields)
 
     @property
@@ -130,7 +130,7 @@ class Shape:
         return f"{', '.join(self.tables)}: {'; '.join(parts)}"
 
     def _columns(self) -> list[str]:
-        """The columns compared, by the way they are."""
+        """Texts that list the compared columns by kind of comparison."""
         ways = (("=", self.equalities), ("range", self.ranges), ("null", self.nulls))
         return [f"{way} {self._names(columns)}" for way, columns in ways if columns]
 

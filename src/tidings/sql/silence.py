@@ -37,12 +37,12 @@ def is_silent_for(node: object) -> bool:
 
 
 def is_silence(node: exp.Expr) -> bool:
-    """True for a condition about silent_for, right or wrong, with the call on its left."""
+    """Whether the node compares silent_for on its left, validly or not."""
     return is_silent_for(node) or (isinstance(node.this, exp.Expr) and is_silent_for(node.this.unnest()))
 
 
 def interval_starts(source: Source, tree: exp.Expr) -> set[int]:
-    """Offsets of the words of all intervals that silent_for is compared with: the only ones with a meaning."""
+    """Offsets of the tokens of all intervals that silent_for is compared with; other intervals are not supported."""
     starts: set[int] = set()
     for call in tree.find_all(exp.Anonymous):
         compared = call.parent.parent if isinstance(call.parent, exp.Paren) else call.parent
@@ -59,7 +59,7 @@ def lone_silence(node: exp.Expr, scope: Scope) -> SqlError:
 
 
 def read_silence(node: exp.Expr, scope: Scope) -> SilencePredicate:
-    """A condition for which `is_silence` holds."""
+    """Reads a condition for which `is_silence` holds; SqlError if it is not valid."""
     if not isinstance(node, exp.GTE) or not is_silent_for(node.this):
         raise scope.source.error("silent_for is compared by >= only", node, _USAGE)
     arguments = node.this.expressions

@@ -13,7 +13,7 @@ from tidings.model.errors import SqlError
 
 _SHOWN_MAX = 80
 
-# A construct never reaches across these, so that `name` in `lower(name) = 'x'` can grow into the whole predicate.
+# Constructs end at these tokens, so that `name` in `lower(name) = 'x'` grows to the whole predicate and no further.
 _EDGES = frozenset(
     {
         TokenType.SELECT,
@@ -86,7 +86,7 @@ class Source:
         return found
 
     def error(self, problem: str, node: exp.Expr, hint: str) -> SqlError:
-        """A refusal that points at the node with all that belongs to it."""
+        """An error that points at the whole construct around the node."""
         return self._error(problem, self.place(node), hint)
 
     def error_at_token(self, problem: str, token: Token, hint: str) -> SqlError:

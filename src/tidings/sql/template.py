@@ -29,7 +29,7 @@ from tidings.sql.scope import Scope
 from tidings.sql.shape import ColumnRef, Movement, Shape
 from tidings.sql.source import Source
 
-# Lets the binders of TRUE and FALSE, which read no literal, take the first one in any case.
+# So that the binders of TRUE and FALSE, which read no literal, can always be given the first one.
 _NONE = ("",)
 
 _new = tuple.__new__  # half the time of calling Constants
@@ -90,7 +90,7 @@ class Draft:
             raise self._explanation() from None
 
     def _check_literals(self) -> None:
-        """Every literal must be used exactly as an operand, and every number be well-formed."""
+        """Checks that every literal is an operand of a predicate, and that every number is well-formed."""
         used = {operand.start for predicate in self.query.predicates for operand in predicate.operands}
         if self.query.movement is not None:
             used |= {operand.start for operand in self.query.movement.operands}
@@ -156,7 +156,7 @@ class Draft:
         return self.source.error_at_type(problem, ALTERNATIVES, hint)
 
     def _explanation(self) -> SqlError:
-        """Find the literal that does not fit by binding every operand on its own."""
+        """The error for the literal that does not fit, found by binding every operand on its own."""
         for predicate in self.query.predicates:
             for operand in predicate.operands:
                 is_pattern = predicate.comparison in ("like", "not like")

@@ -1,7 +1,7 @@
 """A deployment in one process: the stages of the pipeline as separate objects, sharded, restartable, without Spark.
 
-Unlike the inline engine it wires several shards of every stage together, the way a cluster does, and each object keeps
-what a cluster keeps of it: a blob, and a log of what came after.
+Unlike the inline engine it has several shards of every stage, as a cluster does, and each object has the durable state that a
+cluster keeps: a blob, and a log of the micro-batches since.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Durable(Generic[StageT]):
         self._log = []
 
     def crash(self) -> None:
-        """Forgets the object and makes it again from blob and log."""
+        """Discards the object and restores it from blob and log."""
         self.stage = self._make()
         if self._blob is not None:
             self.stage.load(self._blob)
@@ -73,7 +73,7 @@ class Durable(Generic[StageT]):
 
 
 def _travelled(blob: bytes) -> bytes:
-    """Bytes as another process gets them."""
+    """The bytes after pickling and unpickling, as another process would get them."""
     assert type(blob) is bytes, f"state must be bytes, not {type(blob).__name__}"
     copy: bytes = pickle.loads(pickle.dumps(blob))
     return copy
@@ -81,7 +81,7 @@ def _travelled(blob: bytes) -> bytes:
 
 @dataclass
 class BatchResult:
-    """What a micro-batch brought."""
+    """Output of a micro-batch. points: subscription events with final coordinates."""
 
     lines: list[str]
     messages: list[MessageBatch]

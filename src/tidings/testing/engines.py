@@ -1,4 +1,4 @@
-"""Engines as the checks see them: files in, lines out."""
+"""Engines as functions for checks: contents of the input files in, notification lines out."""
 
 from __future__ import annotations
 

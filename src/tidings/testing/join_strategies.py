@@ -80,9 +80,9 @@ def _names(catalog: Catalog) -> set[str]:
 
 
 def selects_either(statement: Statement, catalog: Catalog, table: str, old: Record | None, new: Record | None) -> bool:
-    """The bound on superfluous join messages: they reach those alone who select the old or the new row of the changed table.
+    """Bound on superfluous join messages: they reach only points that select the old or the new row of the changed table.
 
-    IN is a range from the least to the greatest value here, and text may be anything, as regions do not tell them exactly.
+    IN counts as a range from the least to the greatest value, and any text matches, since regions do not express them exactly.
     """
     return any(row is not None and _selects(statement, catalog, table, row) for row in (old, new))
 

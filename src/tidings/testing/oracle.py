@@ -1,6 +1,6 @@
 """The oracle: every answer recomputed from scratch after every change, and the notifications that follow from it.
 
-It shares nothing with the pipeline but the SQL compiler and `Family.reference`, the definition of what is right.
+It shares only the SQL compiler and `Family.reference`, the definition of answers, with the pipeline.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidings.testing.workload import Record, Workload
 
 @dataclass(frozen=True)
 class Expected:
-    """A notification that must come: the answer of the subscription before and after."""
+    """An expected notification: the answer of the subscription before and after."""
 
     id: str
     seq: int
@@ -31,13 +31,13 @@ class Expected:
 
     @property
     def place(self) -> tuple[int, str, bool]:
-        """Where its line stands: by seq, then id; a change before the snapshot of a subscription created again."""
+        """Sort key of its line: by seq, then id, a change before the snapshot of a subscription created again."""
         return self.seq, self.id, self.is_snapshot
 
 
 @dataclass
 class Followed:
-    """A query whose answer is kept up to date by recomputing it, with the memory its family may need for that."""
+    """A query and its latest answer. held: state of a `HoldingReference`."""
 
     statement: Statement
     held: Any = None
@@ -56,7 +56,7 @@ class Recomputation:
         self._passed = 0
 
     def follow(self, followed: Followed) -> Followed:
-        """Recomputes the answer."""
+        """Recomputes the answer from the current tables. Returns its argument."""
         shape, constants = followed.statement.shape, followed.statement.constants
         reference = classify(followed.statement, self.catalog).reference
         if isinstance(reference, HoldingReference):
@@ -65,19 +65,19 @@ class Recomputation:
         return followed
 
     def register(self, record: Record) -> None:
-        """A creation or a drop; one that contradicts the live subscriptions is passed over."""
+        """Applies a creation or a drop. Ignores one that contradicts the live subscriptions."""
         id = record["id"]
         if record.get("drop"):
             self.live.pop(id, None)
         elif id not in self.live:
             created = self.live[id] = self.follow(Followed(self._compiler.compile(record["sql"])))
             snapshot = Expected(id, record.get("after", 0), True, Counter(), created.answer)
-            # Of several lives that begin at one moment only the last is heard of.
+            # Of several lives that begin at one seq, only the last has a snapshot.
             self.expected = [entry for entry in self.expected if entry.place != snapshot.place]
             self.expected.append(snapshot)
 
     def change(self, record: Record) -> bool:
-        """Applies a change and compares answers; False where it is out of order or contradicts the rows."""
+        """Applies a change and compares all answers. Returns False if it is out of order or contradicts the rows."""
         if record["seq"] <= self._passed:
             return False
         self._passed = record["seq"]
@@ -105,7 +105,7 @@ class Recomputation:
 
 
 def walk(workload: Workload, recomputation: Recomputation) -> None:
-    """Plays subscriptions and changes in sequence order: what happens `after` n comes behind change n."""
+    """Feeds subscriptions and changes in sequence order: an event `after` n comes behind change n."""
     events = sorted(workload.subscriptions, key=lambda record: int(record.get("after", 0)))
     done = 0
     for change in workload.changes:
@@ -118,7 +118,7 @@ def walk(workload: Workload, recomputation: Recomputation) -> None:
 
 
 def recompute(workload: Workload) -> list[Expected]:
-    """All notifications that must come, in the order of `out.jsonl`."""
+    """All expected notifications, in the order of `out.jsonl`."""
     recomputation = Recomputation(workload.catalog)
     walk(workload, recomputation)
     return sorted(recomputation.expected, key=lambda expected: expected.place)

@@ -1,4 +1,4 @@
-"""Rows as plain Python values, and as comparable text: written apart from the code under test, which it judges."""
+"""Rows as plain Python values, and as comparable text. Independent of the code under test."""
 
 from __future__ import annotations
 

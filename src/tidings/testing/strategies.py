@@ -1,8 +1,8 @@
 """Hypothesis strategies for workloads. Values are few, so that ties, equal ends and rows that come back are the rule.
 
-A family brings its own strategy of queries and gets whole workloads from `workload_strategy`: subscriptions that come,
-go and come again in mid-stream, and changes with gaps in their numbers, nulls, deletes, second inserts and, now and then,
-nonsense.
+A family has its own strategy of queries and gets whole workloads from `workload_strategy`: subscriptions that are created,
+dropped and created again in mid-stream, and changes with gaps in seqs, nulls, deletes, repeated inserts and, rarely, invalid
+records.
 """
 
 from __future__ import annotations
@@ -189,9 +189,9 @@ def change_records(
     length_max: int = 25,
     pools: Mapping[ColumnType, list[Any]] | None = None,
 ) -> list[Record]:
-    """Changes of all value tables, in sequence with gaps. One in eight is drawn without a look at what there is.
+    """Changes of all value tables, in sequence with gaps. One in eight ignores the current rows and may contradict them.
 
-    `pools` replace the usual values of columns outside the key.
+    pools: values that replace the usual ones of columns outside the key.
     """
     rows: dict[tuple[str, tuple[Any, ...]], dict[str, Any]] = {}
     records: list[Record] = []

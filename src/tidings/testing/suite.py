@@ -34,12 +34,12 @@ def check_family(
     may_hear_twice: bool = False,
     may_reach: Bound | None = None,
 ) -> None:
-    """Puts a family to the checks; the first broken promise raises AssertionError with the smallest workload found.
+    """Runs the checks on a family. The first failure raises AssertionError with the smallest workload found.
 
-    A family from outside the package must have been registered. `oracle` stands in where answers cannot be recomputed
-    from the current rows alone. A point `may_hear_twice` of a change where that brings several rows. `may_reach` bounds
-    superfluous messages: where regions are not exact, which changes may reach a point whose answer they do not alter (default:
-    any). Another `engine` is put to the checks of lines, the inline one to all.
+    A family from outside the package must have been registered. oracle: replaces `recompute` if answers cannot be recomputed
+    from the current rows alone. may_hear_twice: a change may reach a point several times, because it sends several rows.
+    may_reach: bounds superfluous messages: which changes may reach a point with inexact regions whose answer they do not alter
+    (default: any). engine: another engine gets the checks of lines only, the inline engine gets all.
     """
     found = registry.family(family) if isinstance(family, str) else family
     assert found in registry.families(), f"family {found.name!r} is not registered"

@@ -17,7 +17,7 @@ __all__ = ["WORKLOADS", "Entry", "Workload", "find"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A workload's place in the registry; its module is imported only when it is wanted."""
+    """A workload in the registry; its module is imported only when it is used."""
 
     description: str
     function: str

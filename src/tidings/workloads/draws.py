@@ -17,7 +17,7 @@ _ROWS_MIN, _ROWS_SHARE = 20, 10
 
 @dataclass(frozen=True)
 class TruncatedNormal:
-    """A normal distribution of which only what lies in [low, high] is kept."""
+    """A normal distribution restricted to [low, high]."""
 
     mean: float
     sd: float
@@ -32,14 +32,14 @@ class TruncatedNormal:
         return kept[:count]
 
     def draw_distinct(self, rng: np.random.Generator, count: int, decimals: int) -> FloatArray:
-        """Rounded draws, no two the same as long as there is room for so many; beyond that some are drawn again."""
+        """Rounded draws, distinct as far as there are enough distinct values; else some repeat."""
         found = np.empty(0)
         for _ in range(_REDRAWS_MAX):
             if len(found) == count:
                 break
             found = np.unique(np.concatenate([found, self.draw(rng, count - len(found)).round(decimals)]))
         repeated = self.draw(rng, count - len(found)).round(decimals)
-        # Sorted so far: who subscribes first must not tell the radius.
+        # Shuffled, as they are sorted so far: radii must not depend on the order of subscriptions.
         return rng.permutation(np.concatenate([found, repeated]))
 
 
@@ -50,7 +50,7 @@ def zipf(count: int, exponent: float, shift: float) -> FloatArray:
 
 
 def draw(cumulated: FloatArray, uniform: FloatArray) -> IntArray:
-    """Indices drawn with the shares of which `cumulated` is the running sum."""
+    """Indices drawn by shares. cumulated: running sum of the shares; uniform: random numbers from 0 to 1."""
     found = np.searchsorted(cumulated, uniform * cumulated[-1], side="right")
     drawn: IntArray = np.minimum(found, len(cumulated) - 1).astype(np.int64)
     return drawn

@@ -1,7 +1,7 @@
 """The shapes workload: saved searches for homes, of a thousand different shapes, all on one table.
 
-Everybody fills in another part of the search form and looks at other columns. A search is as narrow as the next one,
-however few columns it names: about one home in `1 / SELECTED` is in its answer.
+Every search has conditions on other columns and shows other columns. All searches are equally narrow, however few columns they
+name: about one home in `1 / SELECTED` is in an answer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CITIES = tuple(
 _KINDS = ("apartment", "house", "loft", "studio", "terrace")
 
 Draw = Callable[[float], object]
-"""The value at a share of the way from the lowest to the highest."""
+"""share (0 to 1) -> the value at that share of the way from the lowest to the highest value."""
 
 _EQUAL: dict[str, tuple[int, Draw]] = {
     "city": (len(_CITIES), lambda share: _CITIES[int(share * len(_CITIES))]),
@@ -58,7 +58,7 @@ def shapes(
 ) -> Workload:
     """The whole workload: `rows` homes at the start, which are then offered, changed and withdrawn.
 
-    With churn a tenth of the subscriptions comes later and a tenth goes, each after a change of its own.
+    With churn a tenth of the subscriptions is created later and a tenth is dropped, each after a change of its own.
     """
     homes = rows or max(20, min(_HOMES_MAX, changes // 5))
     asked = queries(seed)
@@ -77,7 +77,7 @@ class _Shape:
 
 
 def queries(seed: int) -> Iterator[str]:
-    """SQL without end, of `SHAPES` shapes; the first n are the same whatever n."""
+    """Endless SQL queries of `SHAPES` shapes; the first n do not depend on n."""
     rng = random.Random(f"shapes queries {seed}")
     known: dict[_Shape, None] = {}
     while len(known) < SHAPES:
@@ -95,7 +95,7 @@ def _new_shape(rng: random.Random) -> _Shape:
 
 
 def _some(rng: random.Random, columns: tuple[str, ...], count: int) -> tuple[str, ...]:
-    """So many of the columns, in their order."""
+    """`count` random columns, in their order."""
     chosen = set(rng.sample(columns, count))
     return tuple(column for column in columns if column in chosen)
 
@@ -119,7 +119,7 @@ def _constant(value: object) -> str:
 
 
 def _changes(seed: int, homes: int) -> Iterator[bytes]:
-    """First all homes, then updates of one to three columns, with some homes coming and going."""
+    """Inserts of all homes, then updates of one to three columns, with some inserts and deletes."""
     rng = random.Random(f"shapes changes {seed}")
     rows: dict[int, dict[str, object]] = {}
     there: list[int] = []

@@ -1,7 +1,7 @@
-"""Lines of subscriptions: all there from the start, or some that come and go while changes flow.
+"""Lines of subscriptions: all from the start, or with churn.
 
-Market's own churn comes in blocks, many events at one moment. Here every event has a moment of its own, as where people
-open and close an app: a batch of changes then holds many events, and no two of them need be at the same place.
+The market's own churn is in blocks, many events at one seq. Here every event has its own seq, as when people open and close an
+app: a batch of changes then has many events between its changes.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import random
 from collections.abc import Iterator
 
 SHARE = 0.1
-"""Of the subscriptions so many come later, and so many, some of these among them, go again."""
+"""Share of the subscriptions that are created later, and share that are dropped; a subscription may be both."""
 
 
 def steady(queries: Iterator[str], subscriptions: int) -> Iterator[bytes]:
-    """Lines of subscriptions that exist from the start and stay."""
+    """Lines of subscriptions that exist from the start and are never dropped."""
     for number, sql in zip(range(1, subscriptions + 1), queries, strict=False):
         yield create(number, sql, 0)
 
@@ -22,7 +22,7 @@ def steady(queries: Iterator[str], subscriptions: int) -> Iterator[bytes]:
 def coming_and_going(
     queries: Iterator[str], subscriptions: int, moments: range, seed: int, share: float = SHARE
 ) -> Iterator[bytes]:
-    """Lines in order of `after`; who comes later or goes does so after a sequence number drawn from `moments`."""
+    """Lines in order of `after`. moments: sequence numbers from which those of later creations and drops are drawn."""
     if not moments:
         yield from steady(queries, subscriptions)
         return
@@ -36,7 +36,7 @@ def coming_and_going(
         else:
             yield line
         if rng.random() < share:
-            # At the moment it came at the earliest: the sort below keeps equal moments in this order.
+            # Not before its creation; at an equal seq the stable sort below keeps the drop behind the creation.
             gone = rng.randint(max(after, moments.start), moments.stop - 1)
             later.append((gone, drop(number, gone)))
     later.sort(key=lambda event: event[0])

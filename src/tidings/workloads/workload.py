@@ -1,4 +1,4 @@
-"""What every workload gives: a catalog, and lines of the file contract made as they are asked for."""
+"""The type of all workloads: a catalog, and lazily made lines of the file contract."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Workload:
-    """Lines carry no line end. Each iterator can be run through once, independently of the other."""
+    """Lines have no newline. Each iterator can be consumed once, independently of the other."""
 
     catalog_sql: str
     subscriptions: Iterator[bytes]
@@ -18,5 +18,5 @@ class Workload:
 
 class Generator(Protocol):
     def __call__(self, *, seed: int, rows: int, subscriptions: int, changes: int) -> Workload:
-        """`rows`: about how many rows the largest table starts with; 0: a number that suits the number of changes."""
+        """rows: approximate number of rows of the largest table at the start; 0: a number that suits the number of changes."""
         ...

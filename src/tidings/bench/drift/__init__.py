@@ -1,4 +1,4 @@
-"""The drift bench: tell me when it moved, at growing numbers of subscriptions."""
+"""The drift bench: movement subscriptions, at growing numbers of subscriptions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DriftBench(Bench):
     compared = f"told by {SAMPLE:,} changes as ours"
     add_peers = staticmethod(add_to)
     expected: list[int] | None = None
-    """How many each of the first moves tells, once the index has made them."""
+    """[SAMPLE]: members notified by each of the first moves; None until the index has run."""
 
     @cached_property
     def given(self) -> Timeline:
@@ -79,7 +79,7 @@ class DriftBench(Bench):
         yield "index.drop", f"drop {len(reach):,} at once, index alone", dropping.wall / len(reach)
 
     def parts(self, start: int, at_a_time: int) -> Iterator[FloatArray]:
-        # The first move has told everybody.
+        # The first move has notified all members.
         values = self.given.move_value[1:]
         for at in range(start, len(values) - at_a_time + 1, at_a_time):
             yield values[at : at + at_a_time]

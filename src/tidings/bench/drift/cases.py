@@ -1,4 +1,4 @@
-"""The cases of the drift bench, after the paper's: workloads as timelines whose members all come before what is measured."""
+"""The cases of the drift bench, after the paper's: timelines whose members all subscribe before the measured moves."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tidings.workloads.drift.same import SameCase, drift_same
 
 ITEMS = 1_000
 _PRELUDE = 10_000
-"""Moves during which members come, where they must not all be told the same at first."""
+"""Moves during which members subscribe, for cases where they must not all start from the same value."""
 
 
 @dataclass(frozen=True)
 class Case:
     label: str
     make: Callable[[int, int, int], Timeline]
-    """(members, moves after all have come, seed)"""
+    """(members, moves after all have subscribed, seed) -> timeline"""
 
 
 def _radii(size: int, moves: int, seed: int) -> Timeline:

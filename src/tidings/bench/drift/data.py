@@ -1,4 +1,4 @@
-"""A drift workload as arrays (which item moves to what, and who comes to follow which item), and as the pipeline sees it."""
+"""A drift workload as arrays (moves of items, and members that follow items), and as a dataset for the pipeline."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _START = np.datetime64("2026-01-05T09:30:00", "us")
 
 @dataclass(frozen=True)
 class Timeline:
-    """Moves in order, and members in the order they come. An item has no value before its first move."""
+    """Moves in order, and members (subscriptions) in order of creation. An item has no value before its first move."""
 
     names: tuple[str, ...]
     move_item: Int64Array
@@ -31,11 +31,11 @@ class Timeline:
     member_item: Int64Array
     member_reach: FloatArray
     member_after: Int64Array
-    """How many moves there are before the member comes; ascending."""
+    """Number of moves before the member is created; ascending."""
 
     @staticmethod
     def of(workload: Workload) -> Timeline:
-        """Every subscription must be `symbol = '..' AND moved(price) >= r`, and stay."""
+        """The timeline of a workload. Every subscription must be `symbol = '..' AND moved(price) >= r` and is never dropped."""
         numbers: dict[str, int] = {}
         subscription, change = msgspec.json.Decoder(_Subscription), msgspec.json.Decoder(_Change)
         moves = [change.decode(line).row for line in workload.changes]
@@ -57,12 +57,12 @@ class Timeline:
 
     @property
     def settled(self) -> int:
-        """The number of moves after which nobody comes any more and every item has a value."""
+        """Number of moves after which all members are created and every item has a value."""
         _, first = np.unique(self.move_item, return_index=True)
         return int(max(self.member_after.max(initial=0), first.max(initial=-1) + 1))
 
     def early(self, moves: int) -> Timeline:
-        """The same with everybody coming sooner, in the same order: within the first so many moves."""
+        """The same timeline with all members created within the first `moves` moves, in the same order."""
         return replace(self, member_after=self.member_after * moves // max(1, self.moves))
 
     def sql(self, member: int) -> str:
@@ -139,6 +139,6 @@ class DriftData(Dataset):
         return self.batch("quotes", op, start, columns)
 
     def images(self, start: int, stop: int) -> TableChanges:
-        """Moves with what the messages made of them need: the rows as they are then, and for old ones the same."""
+        """Moves as changes with images, as messages need them. Old images are the same as the new ones."""
         batch, there = self.moves(start, stop), np.ones(stop - start, np.bool_)
         return TableChanges("quotes", batch.seq, there, batch.rows, there, batch.rows)

@@ -1,4 +1,4 @@
-"""The drift index alone: moves to ranges of radii and labels, and what that saves over the strategies `scan` and `unicast`."""
+"""The drift index alone: moves to ranges of radii and labels, compared with the strategies `scan` and `unicast`."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ from tidings.workloads.drift.radii import WALK
 
 BASELINE_BUDGET_S = 2.0
 _FIRST = 1_000
-"""Moves at the beginning that are taken by themselves: whoever is told by the same move is told the same from then on,
-so members who came at different moments are soon as one."""
+"""The first moves, measured separately: members notified by the same move behave alike from then on, so that members created
+at different times soon become one group.
+"""
 _AGE = 10
-"""An old index has made so many times the moves of a run."""
+"""An old index has made this many times the moves of a run."""
 
 
 @dataclass
 class Indexed:
     figures: list[Figure]
     told: Int64Array
-    """How many members each of the first `SAMPLE` moves tells."""
+    """[SAMPLE]: members notified by each of the first moves."""
 
 
 def measure(name: str, timeline: Timeline, say: Say, *, has_baselines: bool = True) -> Indexed:
-    """One case, from the moment all members are there."""
+    """Measures one case, after all members have been created."""
     case = CASES[name]
     heading = Heading(f"index.{name}", f"index, {case.label}")
     say(case.label)
@@ -57,7 +58,7 @@ def measure(name: str, timeline: Timeline, say: Say, *, has_baselines: bool = Tr
 
 
 class _Run:
-    """All moves that are left, in batches."""
+    """Makes all remaining moves, in batches, and measures them."""
 
     def __init__(self, replay: DriftReplay, heading: Heading) -> None:
         self._replay = replay
@@ -105,7 +106,7 @@ class _Run:
 
 
 def _aged(replay: DriftReplay, heading: Heading) -> Figure:
-    """The rate after many more moves of the only item: the index gets more to keep apart as it ages."""
+    """The rate after many more moves of the only item: the index becomes more fragmented with age."""
     timeline = replay.timeline
     rng = np.random.default_rng(timeline.moves)
     value = float(timeline.move_value[-1])
@@ -147,7 +148,7 @@ class Baseline:
                 "items": [[0, 0, value, time, anchor, times]],
             }
         )
-        # Nobody is told of a value that stays as it is, but heaps are made for the first move.
+        # Makes the heaps before timing: an unchanged value notifies no member.
         self.move(np.array([value]))
 
     def move(self, values: FloatArray) -> Touched:
@@ -160,10 +161,10 @@ def slices(values: FloatArray, size: int = MOVES_AT_A_TIME) -> Iterator[FloatArr
 
 
 def _baselines(replay: DriftReplay, heading: Heading, sample: Int64Array, budget_s: float) -> list[Figure]:
-    """Both strategies from where the replay is; `sample` is how many members the first moves tell.
+    """Measures both strategies from the present state of the replay, which then makes the same moves.
 
-    Afterwards the replay makes the same moves. Ratios are of processor time: all of this is done by one thread, and
-    other work hardly matters.
+    sample: members notified by each of the first moves, to compare with. Ratios are of processor time, which other work on
+    the machine hardly affects.
     """
     values = replay.timeline.move_value[replay.at :]
     spans = {name: _span(Baseline(replay, name), name, values, sample, budget_s) for name in BASELINES}
@@ -183,7 +184,7 @@ def _baselines(replay: DriftReplay, heading: Heading, sample: Int64Array, budget
 def _span(
     baseline: Baseline, name: str, values: FloatArray, sample: Int64Array, budget_s: float
 ) -> tuple[int, Seconds]:
-    """How many moves a strategy makes after the sample within the budget, and the time they take."""
+    """(moves that a strategy makes after the sample within the budget, the time they take)."""
     touched = baseline.move(values[: len(sample)])
     counts = np.diff(touched.starts)
     if name == "unicast" and counts.tolist() != sample.tolist():

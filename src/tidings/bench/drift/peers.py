@@ -1,4 +1,4 @@
-"""The obvious ways to do the drift bench without Tidings: arrays of thresholds in numpy, two indexes in PostgreSQL.
+"""Peers of the drift bench: arrays of thresholds in numpy, a table with two indexes in PostgreSQL.
 
 Each peer holds the thresholds of all members of one item and is given its moves; it must find the members each move
 touches, and set their thresholds anew.

@@ -1,4 +1,4 @@
-"""Replays a timeline on the drift index, everybody coming at the right moment: who is told, and bytes of the messages."""
+"""Replays a timeline on the drift index, with members created at their times: counts notified members and bytes of messages."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from tidings.network.wire import wire_sizes
 from tidings.workloads.draws import FloatArray
 
 _PAIRS_MAX = 4_000_000
-"""Newcomers times boxes that are compared at a time."""
+"""Pairs of a new member and a box that are compared at a time."""
 _SIZED_MAX = 10_000
 _GOLDEN = (5**0.5 - 1) / 2
-"""Its multiples are spread evenly between whole numbers, however many there are and whichever are left out at regular
-intervals."""
+"""Multiples of it modulo 1 are spread evenly, for any number of them and also for every n-th of them."""
 
 
 class Members:
-    """Members sorted by item, reach and label: the members of a box stand next to each other.
+    """Members sorted by item, reach and label, so that the members of a box are adjacent.
 
-    `order[k]` is the number of the k-th in this order.
+    order[k] is the number of the k-th member in this order.
     """
 
     def __init__(self, item: Int64Array, reach: FloatArray, label: Int64Array) -> None:
@@ -37,7 +36,7 @@ class Members:
         self._keys = self._key(item, reach_rank, label_rank)[self.order]
 
     def ranges(self, item: Int64Array, boxes: Touched | Runs) -> tuple[Int64Array, Int64Array]:
-        """Where in the order the members of every box begin and end, given the item each box is about."""
+        """(start, stop) of the members of every box in `order`, both [boxes]. item: [boxes]."""
         reach_lo = np.searchsorted(self._reaches, boxes.reach_lo, "left")
         reach_hi = np.searchsorted(self._reaches, boxes.reach_hi, "right") - 1
         label_lo = np.searchsorted(self._labels, boxes.label_lo, "left")
@@ -57,7 +56,7 @@ def box_moves(touched: Touched) -> Int64Array:
 
 
 def sums(touched: Touched, per_box: Int64Array) -> Int64Array:
-    """What is known of every box, summed up for every move."""
+    """Sums of `per_box` [boxes] for every move, [moves]."""
     ends = np.concatenate([[0], np.cumsum(per_box)])
     total: Int64Array = ends[touched.starts[1:]] - ends[touched.starts[:-1]]
     return total
@@ -65,7 +64,7 @@ def sums(touched: Touched, per_box: Int64Array) -> Int64Array:
 
 @dataclass(frozen=True)
 class Moved:
-    """Moves first, first + 1, .. and what they touched; `joined` members were there before the first of them."""
+    """Moves first, first + 1, .. and the boxes they touched. joined: number of members before the first of them."""
 
     first: int
     joined: int
@@ -76,10 +75,10 @@ class Moved:
 
 
 class DriftReplay:
-    """An index with a timeline's items and the members that have come so far."""
+    """An index with a timeline's items, and the members created so far."""
 
     def __init__(self, timeline: Timeline, index: ThresholdIndex | BaselineIndex | None = None) -> None:
-        """On a new index, or on an empty one of the plain kind."""
+        """index: an empty one; None for a new `ThresholdIndex`."""
         self.timeline = timeline
         self.index = index or ThresholdIndex(ABSOLUTE)
         count = len(timeline.names)
@@ -88,13 +87,13 @@ class DriftReplay:
         self.at = 0
         """Moves made."""
         self.joined = 0
-        """Members that have come."""
+        """Members created so far."""
         self.label = np.zeros(timeline.size, np.int64)
         self._members: tuple[int, Members] | None = None
 
     @property
     def anchors(self) -> ThresholdIndex:
-        """The index, where it is not of the plain kind."""
+        """The index, which must be a `ThresholdIndex`."""
         assert isinstance(self.index, ThresholdIndex)
         return self.index
 
@@ -111,12 +110,12 @@ class DriftReplay:
         return Moved(first, joined, _concat(parts))
 
     def settle(self) -> None:
-        """Goes to the moment from which on nobody comes any more."""
+        """Plays until all members are created and all items have values."""
         self.play(self.timeline.settled - self.at)
         self._let_in()
 
     def members(self) -> Members:
-        """The members that have come."""
+        """The members created so far."""
         if self._members is None or self._members[0] != self.joined:
             come, timeline = slice(self.joined), self.timeline
             found = Members(timeline.member_item[come], timeline.member_reach[come], self.label[come])
@@ -124,7 +123,7 @@ class DriftReplay:
         return self._members[1]
 
     def told(self, played: Moved, members: Members) -> Int64Array:
-        """How many members every move touched; `members` are those that were there before the first."""
+        """[moves]: members that each move touched. members: those from before the first move."""
         assert len(members.order) == played.joined
         touched, timeline = played.touched, self.timeline
         moves = box_moves(touched)
@@ -144,7 +143,7 @@ class DriftReplay:
         return sums(touched, counts)
 
     def _let_in(self) -> None:
-        """Those come for whom it is time."""
+        """Adds the members that are created at the present move."""
         stop = int(np.searchsorted(self.timeline.member_after, self.at, "right"))
         if stop > self.joined:
             new = slice(self.joined, stop)
@@ -173,7 +172,7 @@ _NOTHING = (np.empty(0), np.empty(0), np.empty(0, np.int64), np.empty(0, np.int6
 
 
 def region_bytes(data: DriftData, played: Moved) -> Int64Array:
-    """Bytes that leave the server for every move; its ranges are sent in one message."""
+    """[moves]: bytes of the message with all ranges of the move; 0 if there is none."""
     stop = played.first + len(played)
     sizes = np.zeros(len(played), np.int64)
     reached = np.flatnonzero(np.diff(played.touched.starts))
@@ -185,11 +184,11 @@ def region_bytes(data: DriftData, played: Moved) -> Int64Array:
 
 
 def unicast_bytes(data: DriftData) -> float:
-    """Mean bytes of a message to a single subscription, over subscriptions evenly taken from all, each told one move."""
+    """Mean bytes of a unicast message, over subscriptions evenly sampled from all, with one move each."""
     count = min(data.size, _SIZED_MAX)
     some = np.arange(count) * data.size // max(1, count)
     points = data.coords()[some]
-    # As unicast numbers its members: none has label 0, and no end is open.
+    # Labels as the strategy unicast gives them: from 1 on, so that no end is open.
     points[:, 1] = some + 1
     regions = Regions(points, points, np.full(count, TOLD, np.uint8), np.arange(count + 1))
     move = _moves_of(data.timeline, data.timeline.member_item[some])
@@ -198,7 +197,7 @@ def unicast_bytes(data: DriftData) -> float:
 
 
 def _moves_of(timeline: Timeline, item: Int64Array) -> Int64Array:
-    """A move of each of these items, early and late ones alike."""
+    """A move of each of these items, evenly spread over early and late moves."""
     order = np.argsort(timeline.move_item, kind="stable")
     starts = np.searchsorted(timeline.move_item[order], np.arange(len(timeline.names) + 1))
     share = np.arange(len(item)) * _GOLDEN % 1

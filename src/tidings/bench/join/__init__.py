@@ -1,4 +1,4 @@
-"""The join bench: rows of two tables that belong together, at growing numbers of subscriptions."""
+"""The join bench: joins of two tables, at growing numbers of subscriptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidings.workloads.join.draws import widths
 from tidings.workloads.join.workloads import binary
 
 _DENSE = BinaryCase(r_size=20, s_size=20, join_values=4, width_a=widths(40_000.0), width_c=widths(40_000.0))
-"""Few rows and wide ranges: most changes alter somebody's answer."""
+"""Few rows and wide ranges: most changes alter some answer."""
 
 
 class JoinBench(Bench):
@@ -35,7 +35,7 @@ class JoinBench(Bench):
     )
     inline_cases: ClassVar = {name: Heading(f"inline.{name}", f"inline, {name}") for name in inline.STRATEGIES}
     verified = Verified("join", partial(binary, _DENSE), rows=20, subscriptions=30)
-    # Views of joins are told a row at a time: finished notifications would take minutes for every batch.
+    # Join views apply one row at a time: finished notifications would take minutes for every batch.
     on_spark = OnSpark(notified_max=0)
     compared = f"those affected by {SAMPLE:,} insertions as ours"
     add_peers = staticmethod(add_to)
@@ -74,7 +74,7 @@ class JoinBench(Bench):
             yield scene.r_b[row], scene.r_a[row]
 
     def parts(self, start: int, at_a_time: int) -> Iterator[RowsOfR]:
-        """Rows that come and go, after the sample of insertions."""
+        """Inserted and deleted rows, after the sample of insertions."""
         scene = self.given
         for at in range(2 * start, scene.changes - at_a_time + 1, at_a_time):
             row = scene.changed[at : at + at_a_time]

@@ -1,4 +1,4 @@
-"""The join server alone: changes to boxes and to whole messages, by every strategy, and what these messages come to."""
+"""The join server alone: changes to boxes and to whole messages, by every strategy, with counts and bytes of messages."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tidings.families.join.semijoin.skylines import skyline_of
 from tidings.model.codes import Int64Array
 
 BUDGET_S = 3.0
-"""For one strategy other than the first."""
+"""Seconds for each strategy but the first."""
 COUNTED_MAX = 20_000
-"""So many changes are looked at for what they send; the time of the others is taken all the same."""
+"""The messages of this many changes are counted; all changes are timed."""
 REACHED_MAX = 200
-"""So many are looked at for whom they reach."""
+"""The receivers of this many changes are counted."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ OTHERS = (
     Measured("ref-sj:clu+"),
     Measured("ref-sj:tup"),
     Measured("ref-sj:tup+"),
-    # These look at everyone who selects a row.
+    # These read all subscriptions that select a row.
     Measured("ref-sj:sub", 100, 300),
     Measured("ref-sj:min", 100, 300),
     Measured("rel-sel"),
     Measured("ref-j", 2_000, 20_000),
     Measured("ref-j+", 2_000, 20_000),
-    # These make a message for everyone.
+    # These make a message for each affected subscription.
     Measured("enum-sj", 20, 400),
     Measured("enum-j", 20, 400),
 )
@@ -96,7 +96,7 @@ def _base(data: JoinData) -> Iterator[Figure]:
 
 @dataclass(frozen=True)
 class _Played:
-    """Times of one change, what the first changes send, and whom the very first reach."""
+    """Seconds per change, messages of the first COUNTED_MAX changes, receivers of the first REACHED_MAX."""
 
     wall: float
     cpu: float
@@ -147,6 +147,6 @@ def _figures(way: Measured, played: _Played) -> Iterator[Figure]:
 
 
 def affected_by(data: JoinData, insertions: int) -> list[Int64Array]:
-    """Whom each of the first insertions affects."""
+    """For each of the first insertions the numbers of the subscriptions it affects."""
     (changes,) = portions(data, 2 * insertions, 2 * insertions)
     return JoinSubscribers(data).affected(changes, JoinReplay(data, OURS.strategy).play(changes))

@@ -19,11 +19,11 @@ from tidings.families.join.subscriber_index import SubscriberIndex
 from tidings.model.change import ChangeBatch
 
 STRATEGIES = JoinFamily.strategies[0], "ref-sj:clu"
-"""The default is measured with views, where there are any."""
+"""The first, the default, is measured with views if there are not too many subscriptions."""
 VIEWS_MAX = 10_000
-"""With more subscriptions nobody is told: the first rows of all at once, some hundred for each, would take gigabytes."""
+"""With more subscriptions there are no views: their snapshots, some hundred rows each, would take gigabytes."""
 _NEW = 1_000
-"""Subscriptions that come at once; each is given its first rows."""
+"""Subscriptions created at once; each gets a snapshot."""
 _TOLD_AT_A_TIME = 200
 TOLD_BUDGET_S = 8.0
 
@@ -31,8 +31,8 @@ TOLD_BUDGET_S = 8.0
 def run_of(data: JoinData, strategy: str, *, has_views: bool) -> InlineRun:
     """A server with rows and subscriptions in place.
 
-    Where there are to be views, people come after the rows and are given the first of them. Else they come before, and what
-    the rows would tell them is left aside.
+    has_views: subscriptions are created after the rows and get snapshots. Else they are created before, and the messages of
+    the inserts are discarded.
     """
     run = InlineRun(data, {"join": strategy}, has_forms=True, rows_first=has_views)
     run.fill()
@@ -43,7 +43,7 @@ def measure(data: JoinData, strategy: str, heading: Heading, seed: int, say: Say
     has_views = strategy == STRATEGIES[0] and data.size <= VIEWS_MAX
     say(f"{strategy}: filling server and gateway")
     run = run_of(data, strategy, has_views=has_views)
-    # What newcomers are told is no part of what the gateway keeps.
+    # Snapshots are no part of the memory that the gateway keeps.
     figures = load(run, run.fill_gateway, heading)
     updates = data.updates()
     first, told = next(updates), 0
@@ -75,7 +75,7 @@ class _Told:
 
 
 def _told(run: InlineRun, changes: ChangeBatch) -> Iterator[_Told]:
-    """As many of the first changes as can be told in their time."""
+    """The first changes through all stages, until the budget is spent."""
     spent_s = 0.0
     for start in range(0, len(changes), _TOLD_AT_A_TIME):
         part = _tell(run, changes.slice(start, min(start + _TOLD_AT_A_TIME, len(changes))))
@@ -86,7 +86,7 @@ def _told(run: InlineRun, changes: ChangeBatch) -> Iterator[_Told]:
 
 
 def _of_told(parts: Sequence[_Told], heading: Heading) -> list[Figure]:
-    """By sums, for a few of the changes bring most of the work."""
+    """Figures by sums, not medians, since a few changes have most of the work."""
     count, deliveries, notifications = (
         sum(getattr(part, name) for part in parts) for name in ("changes", "deliveries", "notifications")
     )

@@ -63,7 +63,7 @@ class MultiData:
     def changes(self, start: int, stop: int) -> Iterator[tuple[int, Op, TableChanges]]:
         """Some of the scene's changes by table and kind: (table, kind, changes in their order).
 
-        Rows come before others go. As long as few are taken at a time, none goes that has just come.
+        Inserts come before deletes. If few changes are taken at a time, no row is deleted that was inserted in the same call.
         """
         steps = self.scene.steps
         for table in range(len(self.schema.tables)):

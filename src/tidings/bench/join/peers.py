@@ -1,8 +1,8 @@
-"""The obvious ways to do the join bench without Tidings, and which of them can be had here.
+"""Peers of the join bench, as far as they are installed.
 
-Each peer holds the ranges and the rows of S, and is given rows of R that come or go: it must find everyone whose answer each
-changes. That is less than what we do, since they do not keep R and do not know who has got which row of S before. What a peer
-has found are, for each row, those whom it affects, in ascending order.
+Each peer holds the ranges and the rows of S, and gets inserted and deleted rows of R: it must find, for each row, the
+subscriptions whose answers it changes, in ascending order. That is less work than ours, since peers do not keep R, and do not
+know which subscription holds which row of S.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _by_row(count: int, row: Int64Array, member: Int64Array) -> list[list[int]]:
 
 
 class NumpyScan(Peer):
-    """Everyone's ranges as columns: who selects the row, and of these, whose other range has one of its partners."""
+    """Ranges as columns: finds who selects the row, and which of these have a partner of it in the other range."""
 
     def __init__(self, scene: BinaryScene) -> None:
         self._a_lo, self._a_hi, self._c_lo, self._c_hi = (np.ascontiguousarray(column) for column in scene.ranges.T)

@@ -1,4 +1,4 @@
-"""Replays the changes of join data on a server, or on the part of it that says where changed rows go; counts what is sent."""
+"""Replays the changes of join data on a server, or on the part of it that computes regions; counts messages."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def portions(data: JoinData, at_a_time: int, changes_max: int) -> Iterator[Table
 
 
 class Arrived(NamedTuple):
-    """Changes of R as arrays: what is known of the rows once their columns and keys are read."""
+    """Changes of R as arrays, after columns and keys have been read."""
 
     codes: Int64Array
     """[change, 1]"""
@@ -79,7 +79,7 @@ class Arrived(NamedTuple):
 
 
 class BaseSide:
-    """Where the changed rows of R go: skylines over the rows of S, with the rows of R kept in order all the while."""
+    """Computes regions of changed rows of R (skylines over the rows of S), and keeps the index of the rows of R up to date."""
 
     def __init__(self, data: JoinData, skyline: Skyline) -> None:
         self._space, self._skyline = data.space, skyline
@@ -96,7 +96,7 @@ class BaseSide:
         return Arrived(codes, value, cell, batch.rows.column("id").to_numpy(), batch.op != Op.DELETE)
 
     def play(self, rows: Arrived) -> int:
-        """Makes changes; gives how many boxes they go to."""
+        """Applies changes. Returns the number of boxes of their regions."""
         self._keep(rows, R)
         gone = rows.codes[~rows.is_insert]
         return len(self.draw(rows.insertions())) + len(Boxes.all(self._space, len(gone)).hold(R, gone))
@@ -112,7 +112,7 @@ class BaseSide:
 
 @dataclass(frozen=True)
 class Tally:
-    """An element a change."""
+    """Counts of messages; all arrays [changes]."""
 
     messages: Int64Array
     boxes: Int64Array
@@ -120,9 +120,9 @@ class Tally:
     exposed: Int64Array
     """Rows of S that are sent late."""
     points: Int64Array
-    """Boxes to which a new row of R goes: the points of its skyline."""
+    """Boxes of the region of a new row of R: the points of its skyline."""
     insertions: Int64Array
-    """1 for a change that is one."""
+    """1 for an insertion, else 0."""
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -151,7 +151,7 @@ class Tally:
         return Tally(*(np.concatenate([getattr(tally, field.name) for tally in tallies]) for field in fields(Tally)))
 
     def bytes_over(self, other: Tally) -> float:
-        """Bytes for those by another strategy, of the changes that both have."""
+        """Bytes divided by those of another strategy, over the changes that both have."""
         count = min(len(self), len(other))
         return float(self.bytes[:count].sum() / other.bytes[:count].sum())
 
@@ -169,14 +169,14 @@ def _sides_of(space: Space, messages: MessageBatch) -> Int64Array:
 
 
 def _placed(regions: Regions) -> Int64Array:
-    """Boxes of each region in which a row is to be held."""
+    """[regions]: number of boxes with tag PLACED."""
     ends = np.concatenate([[0], np.cumsum(regions.tags == PLACED)])
     count: Int64Array = ends[regions.starts[1:]] - ends[regions.starts[:-1]]
     return count
 
 
 def head(sent: Sequence[MessageBatch], changes: TableChanges) -> list[MessageBatch]:
-    """Those of the messages that tell of these changes, which are the first."""
+    """The messages of these changes, which must be the first ones."""
     return [batch.take(np.flatnonzero(batch.seq <= changes.seq[-1])) for batch in sent]
 
 
@@ -190,14 +190,14 @@ class JoinSubscribers:
         self._forest.add_many(np.zeros(len(points), np.int64), np.arange(len(points)), points)
 
     def deliveries(self, sent: Sequence[MessageBatch]) -> int:
-        """How many points the messages reach; one that gets two of them counts twice."""
+        """Number of points that the messages reach; a point that gets two of them counts twice."""
         regions = [own for batch in sent if batch.target is None for own in project_all(batch, self._data.catalog)]
         return sum(map(self._count, regions)) + sum(len(batch) for batch in sent if batch.target is not None)
 
     def affected(self, changes: TableChanges, sent: Sequence[MessageBatch]) -> list[Int64Array]:
-        """Those for whom each insertion among the changes adds to the answer, if regions are exact.
+        """For each insertion among the changes, the points whose answers it extends, if regions are exact.
 
-        These are the points that get the new row itself: what is sent late goes to some of them.
+        These are the points that get the new row itself; rows sent late go to some of the same points.
         """
         found: list[Int64Array] = [np.empty(0, np.int64) for _ in range(len(changes))]
         for batch in (own for messages in sent for own in project_all(messages, self._data.catalog)):

@@ -1,7 +1,7 @@
 """The mix bench: the whole path as users have it, JSON lines in and notification lines out, with mixed subscriptions.
 
-Market and auctions with all they have, the selections of the market, and searches of a thousand shapes; everybody there from
-the start, and with people coming and going.
+Cases: the market and auctions workloads, the selections of the market, and searches of a thousand shapes; each with all
+subscriptions from the start, and with churn.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from tidings.model.errors import UsageError
 TITLE = "mix: JSON lines in, notification lines out"
 BATCHES = (1, 10, 100, 1_000, 10_000)
 CHURN = changes_needed(BATCHES, 100_000)
-"""Those who come and go are spread over so many changes, at least: as dense whichever batch sizes are measured."""
+"""Churn is spread over at least this many changes, so that it is as dense whichever batch sizes are measured."""
 SPARK_SIZES = range(10_000, 100_001)
-"""With fewer subscriptions Spark's own work is all there is to see; with more a run takes an hour."""
+"""With fewer subscriptions Spark's overhead dominates; with more a run takes an hour."""
 _ENGINES = ("inline", "spark")
 _TINY, _TINY_CHANGES, _TINY_BATCH_MAX = 300, 40, 100
 
@@ -40,13 +40,13 @@ def run(options: Options, say: Say) -> Report:
             bench.warm_up(case)
     with ExitStack() as stack:
         peers = Peers(stack, say)
-        # Who leaves out our engine on Spark wants no Spark at all.
+        # Without our engine on Spark there is no Spark peer either.
         found = ways(peers, has_spark="spark" in engines) if options.has_peers else []
         for case in cases:
             for size in options.sizes:
                 bench.inline(case, size, found, is_engine="inline" in engines)
     if "spark" in engines:
-        # Peers have stopped their session: what runs on Spark here has its own settings.
+        # Peers have stopped their session, since our engine needs other settings.
         for case in cases:
             bench.spark(case)
     report.stamp["load_average_end"] = load_average()
@@ -64,7 +64,7 @@ def _known(what: str, wanted: Iterable[str], known: Iterable[str]) -> tuple[str,
 
 
 class _Mix:
-    """Measures cases and adds what it finds to the report."""
+    """Measures cases and adds figures to the report."""
 
     def __init__(self, options: Options, report: Report, say: Say) -> None:
         self._options = options

@@ -1,4 +1,4 @@
-"""Data of the mix bench: what is there at the start, who comes and goes later, and the changes to be timed."""
+"""Data of the mix bench: subscriptions and rows at the start, later subscription events, and the changes to be timed."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class MixData:
     first: list[bytes]
     """Subscriptions that exist from the start."""
     later: list[tuple[int, bytes]]
-    """Those that come later and those that go, each with its moment, in order."""
+    """(after, line) of later creations and drops, in order."""
     filling: list[bytes]
     """The changes that fill the tables."""
     live: list[bytes]
 
     @staticmethod
     def of(made: Workload) -> MixData:
-        """The filling of a workload is all inserts; it ends with the first change that is none."""
+        """The data of a workload. Its filling ends at the first change that is no insert."""
         first: list[bytes] = []
         later: list[tuple[int, bytes]] = []
         for line in made.subscriptions:
@@ -46,7 +46,7 @@ class MixData:
         return MixData(made.catalog_sql, first, later, filling, changes[len(filling) :])
 
     def batches(self, count: int, size: int, start: int) -> Iterator[Batch]:
-        """So many batches of live changes from one on, as far as there are any; the last may be smaller."""
+        """Up to `count` batches of `size` live changes, from change `start` on; the last may be smaller."""
         for at in range(start, min(start + count * size, len(self.live)), size):
             lines = self.live[at : at + size]
             yield Batch(lines, _number(_SEQ, lines[-1]))
@@ -71,7 +71,7 @@ class Case:
     rows: Callable[[int], int]
     """Rows at the start, by the number of subscriptions."""
     filling: float
-    """About how many changes fill the tables, per row."""
+    """Approximate number of changes per row that fill the tables."""
     replayed: int
     """Changes of the whole replay, the filling among them."""
     is_select: bool = False

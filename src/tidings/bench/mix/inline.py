@@ -21,13 +21,13 @@ from tidings.engine import Engine
 from tidings.sql import parse_catalog
 
 BUDGET_S = 10.0
-"""For one batch size; a whole replay may take ten times as long."""
+"""Seconds for one batch size; a whole replay may take ten times as long."""
 SAMPLE = 100
-"""Live changes whose notifications are kept, for peers to be compared with. They are the first, and not timed."""
+"""The first live changes, whose notifications are compared with those of peers. They are not timed."""
 _FILLED_AT_A_TIME = 10_000
 _REPLAYED_AT_A_TIME = 10_000
 _CHANGES_MIN, _BATCHES_MIN = 2_000, 5
-"""A batch size is timed with so many changes or batches, whichever is more."""
+"""A batch size is timed with this many changes or batches, whichever is more."""
 _WARM_CHANGES = 200
 
 
@@ -47,7 +47,7 @@ def changes_needed(sizes: Iterable[int], changes_max: int) -> int:
 
 @dataclass
 class Timed:
-    """Batches of one size."""
+    """Counts and times of batches of one size."""
 
     changes: int = 0
     notifications: int = 0
@@ -67,7 +67,7 @@ class Timed:
         return self.changes / self.total_s
 
     def figures(self, heading: Heading) -> list[Figure]:
-        """Rates; of single changes also how long one takes."""
+        """Rates; for batches of one change also percentiles of their time."""
         figures = []
         if self.changes == len(self.seconds):
             p50, p99 = np.percentile(self.seconds, (50, 99))
@@ -102,13 +102,13 @@ class Running:
             list(result.notifications.text())
 
     def batches(self, count: int, size: int) -> Iterator[Batch]:
-        """The next so many batches; each counts as fed when the next one is asked for."""
+        """The next `count` batches; each counts as fed when the next one is requested."""
         for batch in self.data.batches(count, size, self._fed):
             yield batch
             self._fed += len(batch.lines)
 
     def feed(self, batch: Batch) -> tuple[float, list[memoryview]]:
-        """Seconds that the batch took, with those who came and went meanwhile, and the text of its notifications."""
+        """(seconds for the batch, with the subscription events up to its last seq; text of its notifications)."""
         until = bisect_right(self._moments, batch.last)
         events = [line for _, line in self.data.later[self._come : until]]
         self._come = until
@@ -193,7 +193,7 @@ def replay(data: MixData, heading: Heading) -> list[Figure]:
 
 
 def _forget_peak() -> None:
-    """Lets the highest memory be counted from now on, where the system can do that."""
+    """Resets the peak memory counter of this process, if the system can do that."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -201,7 +201,7 @@ def _forget_peak() -> None:
 
 
 def _peak_bytes() -> int:
-    """Highest memory of this process since it was forgotten; 0 where the system does not tell."""
+    """Peak memory of this process since `_forget_peak`; 0 if the system does not report it."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""The obvious ways to do the mix bench without Tidings, each on as much of the mix as it can express.
+"""Peers of the mix bench, each with the subscriptions of the mix that it can express.
 
 Each peer is given the same lines as the engine and makes notification lines of them. Those of the first changes are
 compared with ours before anything is timed.
@@ -19,24 +19,24 @@ from tidings.bench.peers import Peer, Peers
 from tidings.bench.report import Figure, Heading, short, shown
 
 BUDGET_S = 6.0
-"""For one peer, size and batch size."""
+"""Seconds for one peer, size and batch size."""
 
 
 class MixPeer(Peer):
-    """One way, loaded with the subscriptions of one size; it leaves out those that it cannot express."""
+    """A peer loaded with the subscriptions of one size, without those that it cannot express."""
 
     expressed: int
-    """Subscriptions that it serves."""
+    """Number of subscriptions that it serves."""
     is_per_change = False
-    """Whether it looks at one change after the other, so that the size of a batch makes no difference."""
+    """Whether it handles one change after the other, so that the batch size makes no difference."""
     text = b""
     """Notification lines of the last batch."""
     is_net = False
-    """Whether it tells what a batch comes to, not what each change did: its lines are then not ours."""
+    """Whether it notifies the net effect of a batch, so that its lines cannot be compared with ours."""
 
     @abstractmethod
     def fill(self, lines: Iterable[bytes]) -> None:
-        """Takes the changes that fill the tables, telling nobody."""
+        """Applies the changes that fill the tables, without notifications."""
 
     @abstractmethod
     def notifications(self, lines: Sequence[bytes]) -> bytes:
@@ -59,7 +59,7 @@ class MixWay:
 
 
 class Compared:
-    """Peers at one case and size: their figures, what to say about them, and how ours compare."""
+    """Measures peers at one case and size: their figures, notes, and ratios to ours."""
 
     def __init__(self, case: Case, data: MixData, ours: Measured | None, say: Say) -> None:
         self.figures: list[Figure] = []
@@ -92,7 +92,7 @@ class Compared:
                 self._add(way, size, found)
 
     def _timed(self, peer: MixPeer, size: int, count: int, fed: int) -> Timed:
-        """At most so many batches, until the budget is spent."""
+        """Times at most `count` batches, until the budget is spent."""
         found = Timed()
         for batch in self._data.batches(count, size, fed):
             found.add(len(batch.lines), *_feed(peer, batch))
@@ -123,7 +123,7 @@ class Compared:
         self._ratio(way.key, f"over {way.label}", size, rate)
 
     def best(self) -> None:
-        """Adds ours over the best peer at every batch size."""
+        """Adds the ratio of our rate to that of the best peer, for every batch size."""
         for size, (rate, _) in self._best.items():
             self._ratio("best", "over the best peer", size, rate)
         if self._best:
@@ -138,10 +138,10 @@ class Compared:
 
 
 def _affordable(peer: MixPeer, size: int, last: Timed) -> int:
-    """The size of batch to measure instead of `size`, after batches of a smaller one.
+    """The batch size to measure in place of `size`. last: times of a smaller one.
 
-    A peer that goes change by change costs the same in parts. For others a larger batch is cheaper per change, and is
-    only left out where already a smaller one took all the time there is.
+    A peer that handles change by change gets a part that fits the budget. For other peers a larger batch is cheaper per
+    change; it is left out only if a single smaller batch took the whole budget.
     """
     if not last.changes:
         return size
@@ -151,7 +151,7 @@ def _affordable(peer: MixPeer, size: int, last: Timed) -> int:
 
 
 def _feed(peer: MixPeer, batch: Batch) -> tuple[int, float]:
-    """Notifications, and seconds they took."""
+    """(number of notifications, seconds)."""
     started = time.perf_counter()
     peer.feed(batch.lines)
     seconds = time.perf_counter() - started
@@ -159,7 +159,7 @@ def _feed(peer: MixPeer, batch: Batch) -> tuple[int, float]:
 
 
 def ways(peers: Peers, *, has_spark: bool) -> list[MixWay]:
-    """The ways that can be had here, those on Spark if asked for."""
+    """The installed peers; those on Spark only if `has_spark`."""
     from tidings.bench.mix.scan import NumpyShapes
 
     found = [MixWay("numpy", "numpy scan of each shape", NumpyShapes, is_for_mixes=False)]

@@ -1,4 +1,4 @@
-"""The mix bench in DuckDB: a batch is joined with the selections; of joins and top-k, answers that it affects are made anew."""
+"""The mix bench in DuckDB: a batch is joined with the selections; affected answers of joins and top-k are recomputed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CONDITION = re.compile(r"((?:\w+\.)?(\w+)) (?:BETWEEN \S+ AND \S+|IN \([^)]*\)|
 
 
 class DuckDb(DuckDbPeer, MixPeer):
-    """Of joins and top-k it tells what a batch comes to; movement it cannot express."""
+    """Notifies the net effect of a batch on joins and top-k; cannot express movement."""
 
     def __init__(self, data: MixData) -> None:
         super().__init__({})
@@ -96,7 +96,7 @@ class DuckDb(DuckDbPeer, MixPeer):
     def _recomputed(self, changes: Sequence[Change], touched: Sequence[Table]) -> list[str]:
         run = self.connection.execute
         for table in touched:
-            # Of several changes of one row the last counts; an old row that stays old is gone.
+            # Of several changes of one row the last counts; a row without a new image is deleted.
             name, key = table.name, ", ".join(table.key)
             run(f"DELETE FROM {name} WHERE ({key}) IN (SELECT ({key}) FROM {name}_images)")
             columns = ", ".join(table.column_names)
@@ -112,7 +112,7 @@ class DuckDb(DuckDbPeer, MixPeer):
         return lines
 
     def _told(self, one: _Standing, seq: int) -> list[str]:
-        """What the affected subscriptions of a template have lost and won."""
+        """Notification lines of a template's affected subscriptions: rows lost and gained."""
         run, held = self.connection.execute, f"{one.name}_held"
         run(f"CREATE OR REPLACE TEMP TABLE anew AS {one.answers('affected')}")
         old = f"SELECT * FROM {held} WHERE number IN (SELECT number FROM affected)"

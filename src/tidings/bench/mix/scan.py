@@ -1,4 +1,4 @@
-"""An engine for selections as one writes it in an afternoon: rows in a dict, and a numpy scan of each shape per change."""
+"""A simple engine for selections: rows in a dict, and a numpy scan of each shape per change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NumpyShapes(MixPeer):
         self._rows = Rows(catalog)
         self._writer = Writer(selections)
         self._numbers: dict[Value, int] = {}
-        """Of constants that somebody compares with."""
+        """Constant of an equality -> its number."""
         groups: dict[tuple[object, ...], list[int]] = {}
         for number, s in enumerate(selections):
             groups.setdefault((s.table, tuple(s.equal), tuple(s.ranges), s.shown), []).append(number)
@@ -80,7 +80,7 @@ class _Shape:
         return all(old[column] == new[column] for column in self._columns)
 
     def matches(self, row: Row | None, numbers: dict[Value, int]) -> list[int]:
-        """Who selects the row."""
+        """Numbers of the subscriptions that select the row."""
         if row is None:
             return []
         tests: list[BoolArray] = []

@@ -15,7 +15,9 @@ from tidings.bench.report import Figure, Heading
 
 LARGE, SMALL = 20_000, 100
 _LARGE_BATCHES, _SMALL_BATCHES = 4, 5
-"""The first large one also takes in all subscriptions; it is told apart. The first small one is not counted."""
+"""Numbers of micro-batches. The first large one, reported separately, also adds all subscriptions; the first small one is
+not counted.
+"""
 CHANGES = _LARGE_BATCHES * LARGE + _SMALL_BATCHES * SMALL
 _PROGRESS_SECONDS_MAX = 20.0
 
@@ -74,7 +76,7 @@ def _write(path: Path, lines: Iterable[bytes]) -> None:
 
 
 def _listener(note: Any) -> Any:
-    """Tells how long each micro-batch took that had any input."""
+    """A listener that calls `note` with the duration of each micro-batch that had input."""
     from pyspark.sql.streaming import StreamingQueryListener
 
     class Durations(StreamingQueryListener):  # type: ignore[misc]
@@ -95,7 +97,7 @@ def _listener(note: Any) -> Any:
 
 
 def _await(seconds: list[float], count: int) -> None:
-    """Progress is told by another thread, a little later."""
+    """Waits until `count` durations have been reported, which another thread does a little later."""
     deadline = time.monotonic() + _PROGRESS_SECONDS_MAX
     while len(seconds) < count:
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""The top-k bench: the best rows in my range, at growing numbers of subscriptions."""
+"""The top-k bench: the best rows in a range, at growing numbers of subscriptions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TopkBench(Bench):
     )
     inline_cases: ClassVar = {name: Heading(f"inline.{name}", f"inline, {name}") for name in STRATEGIES}
     verified = Verified("topk", topk_uniform, rows=30, subscriptions=40)
-    # On Spark people are there before the rows, and are told of each that comes: some seventy notifications for everybody.
+    # On Spark subscriptions are created before the rows: each gets some seventy notifications while rows are inserted.
     on_spark = OnSpark("dense", Heading("spark.dense", "spark, dense"), notified_max=10_000)
     compared = f"answers after {SAMPLE:,} changes as ours"
     add_peers = staticmethod(add_to)
@@ -48,7 +48,7 @@ class TopkBench(Bench):
         return self.data
 
     def inline_run(self, case: str) -> InlineRun:
-        # People come after the rows: to be told of every row that comes would take far longer than to be given the best.
+        # Subscriptions are created after the rows: snapshots take far less time than notifications of every insert.
         return InlineRun(self.data, {"topk": case}, has_forms=True, rows_first=True)
 
     def index(self) -> Iterator[Figure]:

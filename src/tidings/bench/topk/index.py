@@ -1,7 +1,7 @@
-"""The range top-k index alone: changes to boxes, by rows, k and subscriptions, and what that saves over `unicast` and `relax`.
+"""The range top-k index alone: changes to boxes, by rows, k and subscriptions, compared with `unicast` and `relax`.
 
-`unicast` finds the ids of all those whom a change concerns, `relax` those of all whose range has the changed row: what
-these strategies do before they make a message for each.
+Of these strategies only the search is measured: `unicast` finds all subscriptions that a change affects, `relax` all whose
+range contains the changed row.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ KS = (1, 10, 20)
 BASELINE_BUDGET_S = 3.0
 CHANGES_AT_A_TIME = 10
 _COUNTED_MAX = 20_000
-"""So many changes are looked at for who is told; the time of the others is taken all the same."""
+"""Receivers of this many changes are counted; all changes are timed."""
 _COUNTED_AT_A_TIME = 2_000
 _COUNTED_KS = (10, 20)
 
 
 def measure_rows(changes: int, seed: int, say: Say) -> Iterator[Figure]:
-    """Without a look at subscriptions, by the number of rows and by k."""
+    """Measures the dense index by the number of rows and by k."""
     for rows in ROWS:
         scene = TopkData.make(0, changes, seed, rows).scene
         for k in KS:
@@ -54,7 +54,7 @@ def measure_rows(changes: int, seed: int, say: Say) -> Iterator[Figure]:
 
 
 def measure_size(data: TopkData, say: Say) -> Iterator[Figure]:
-    """With so many subscriptions: dense beside sparse, then the plain strategies, then messages and bytes."""
+    """Measures with the subscriptions of `data`: dense and sparse, then the baselines, then messages and bytes."""
     scene = data.scene
     people = RangeSubscribers(scene)
     say("filling")
@@ -80,7 +80,7 @@ def measure_size(data: TopkData, say: Say) -> Iterator[Figure]:
 
 @dataclass(frozen=True)
 class _Rates:
-    """Of one change."""
+    """Means per change; wall and cpu in seconds."""
 
     wall: float
     cpu: float
@@ -152,7 +152,7 @@ def _sent(data: TopkData, crowds: PlaneKdTree, people: RangeSubscribers) -> Iter
 
 
 def answers_after(scene: Scene, count: int) -> Int64Array:
-    """The rows everybody has after so many changes, best first, as the rankings know them."""
+    """The answers of all subscriptions after `count` changes, one after the other, best rows first."""
     replay, points = TopkReplay(scene), codes_of_doubles(scene.ranges)
     replay.play(count)
     _, rows = replay.rankings.best(np.zeros(len(points), np.int64), points[:, 0], points[:, 1])
@@ -166,14 +166,14 @@ class Unicast:
         self._replay, self._forest = TopkReplay(scene), people.forest
 
     def __call__(self, count: int) -> int:
-        """Makes so many changes; gives how many messages there are to send."""
+        """Makes `count` changes. Returns the number of messages."""
         sends = self._replay.play(count).sends
         nobody, tags = np.zeros(len(sends.entry), np.int64), np.ones(len(sends.box_lo), np.uint8)
         return len(self._forest.stab(nobody, sends.box_lo, sends.box_hi, tags, sends.box_starts)[1])
 
 
 class Relax:
-    """All points whose range has the changed row; nothing is ranked."""
+    """Finds all points whose range contains the changed row, without ranking."""
 
     def __init__(self, scene: Scene, people: RangeSubscribers) -> None:
         self._x, self._forest = codes_of_doubles(scene.place)[scene.changed], people.forest
@@ -194,7 +194,7 @@ BASELINES: dict[str, Callable[[Scene, RangeSubscribers], Unicast | Relax]] = {"u
 def _baselines(
     scene: Scene, people: RangeSubscribers, ours_us: dict[str, float], heading: Heading, budget_s: float
 ) -> Iterator[Figure]:
-    """`ours_us`: microseconds of a change by the ways of the rankings, by name."""
+    """Measures the baselines. ours_us: strategy -> microseconds per change."""
     for name, make in BASELINES.items():
         change = make(scene, people)
         calls, taken = spent(budget_s, change, [CHANGES_AT_A_TIME] * (scene.changes // CHANGES_AT_A_TIME))

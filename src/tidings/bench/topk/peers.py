@@ -1,8 +1,8 @@
-"""The obvious ways to do the top-k bench without Tidings, and which of them can be had here.
+"""Peers of the top-k bench, as far as they are installed.
 
-Each peer holds the rows and the ranges of a scene and is given its changes; it must know everybody's first k rows after
-each of them or, where it works in batches, after each batch. What it has found are these rows, best first, one subscription
-after the other.
+Each peer holds the rows and the ranges of a scene and gets its changes. It must know the first k rows of all subscriptions
+after each change or, if it works in batches, after each batch. Its results are these rows, best first, one subscription after
+the other.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def _in_order(found: Any) -> list[int]:
 
 
 class NumpyHeld(Peer):
-    """Everybody's first k rows as a matrix, best first.
+    """The first k rows of all subscriptions as a matrix, best first.
 
-    A row that gets better goes into the lines it is good enough for, all at once; one that gets worse is looked for in
-    all lines, and whoever may have lost it looks through the own range anew.
+    A row that improves is inserted into all affected lines at once. For a row that gets worse, the affected lines are
+    recomputed from their ranges.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -102,7 +102,7 @@ class NumpyHeld(Peer):
 
 
 class DuckDbAffected(DuckDbPeer):
-    """Everybody's worst score that still counts is a column; whoever a change concerns by it is looked after anew."""
+    """Stores the worst score in each answer as a column; answers that a change affects by it are recomputed."""
 
     def __init__(self, scene: Scene) -> None:
         super().__init__({"rows": _rows(scene, scene.score), "members": _members(scene)})
@@ -143,7 +143,7 @@ class DuckDbAffected(DuckDbPeer):
 
 
 class DuckDbWindow(DuckDbPeer):
-    """All answers anew after every batch of changes."""
+    """Recomputes all answers after every batch of changes."""
 
     def __init__(self, scene: Scene) -> None:
         super().__init__({"members": _members(scene)})
@@ -160,7 +160,7 @@ class DuckDbWindow(DuckDbPeer):
 
 
 class SparkWindow(SparkPeer):
-    """The same in Spark."""
+    """Recomputes all answers after every batch of changes, in Spark."""
 
     def __init__(self, scene: Scene, session: Any) -> None:
         super().__init__(session, {"members": _members(scene)})

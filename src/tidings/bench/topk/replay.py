@@ -1,4 +1,4 @@
-"""Replays the changes of a scene on the range top-k index: boxes, who is told, and bytes of the messages."""
+"""Replays the changes of a scene on the range top-k index: counts boxes, receivers, and bytes of messages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def crowds_of(points: Int64Array) -> PlaneKdTree:
 
 @dataclass(frozen=True)
 class Changed:
-    """Changes first, first + 1, .. and what they have to tell."""
+    """Changes first, first + 1, .. and their sends."""
 
     first: int
     sends: Sends
@@ -50,7 +50,7 @@ class TopkReplay:
     """Rankings with a scene's rows as they are after the changes made so far."""
 
     def __init__(self, scene: Scene, groups: int | None = None, among: PlaneKdTree | None = None) -> None:
-        """`groups`: boxes that a region is rounded up to; `among`: those who may be told, if they are to be looked at."""
+        """groups: highest number of boxes of a region; None: no limit. among: points that boxes are drawn around, or None."""
         self.scene = scene
         self.rankings = RangeTopkIndex(scene.k, groups=groups)
         self._among = among
@@ -62,11 +62,11 @@ class TopkReplay:
         """Changes made."""
 
     def skip(self, count: int) -> None:
-        """Makes so many changes without a look at who may be told."""
+        """Makes `count` changes, ignoring `among`."""
         self._play(count, None)
 
     def play(self, count: int) -> Changed:
-        """Makes so many changes, or all that are left."""
+        """Makes `count` changes, or all that are left."""
         return self._play(count, self._among)
 
     def _play(self, count: int, among: PlaneKdTree | None) -> Changed:
@@ -81,7 +81,7 @@ class TopkReplay:
 
 
 class RangeSubscribers:
-    """The points (low, high) of subscriptions, in indexes that are made when first needed; counts who is in boxes."""
+    """The points (low, high) of subscriptions, in indexes that are made when first used; counts points in boxes."""
 
     def __init__(self, scene: Scene) -> None:
         self.points = codes_of_doubles(scene.ranges)
@@ -101,20 +101,20 @@ class RangeSubscribers:
         return np.sort(self.points[:, 0]), np.sort(self.points[:, 1])
 
     def deliveries(self, sends: Sends) -> Int64Array:
-        """How many points the sends of every change reach; one that gets two of them counts twice."""
+        """[changes]: points that the sends of the change reach; a point that gets two of them counts twice."""
         per_send = self._count(sends.box_lo, sends.box_hi, sends.box_starts)
         return sums(per_send, sends.send_starts)
 
     def affected(self, sends: Sends) -> Int64Array:
-        """How many points hold the changed entry before or after every change, if regions are exact.
+        """[changes]: points that hold the changed entry before or after the change, if regions are exact.
 
-        These are the points that its first send reaches: it is the entry's own, and others go to those who lose it.
+        These are the points that the first send reaches: it has the changed entry, later ones have entries in its place.
         """
         boxes, starts = first_boxes(sends)
         return self._count(sends.box_lo[boxes], sends.box_hi[boxes], starts)
 
     def bounded(self, sends: Sends, x: Int64Array) -> Int64Array:
-        """How many points there are in the least rectangle around that region with the corner (x, x)."""
+        """[changes]: points in the smallest rectangle around the region of the first send that has its corner at (x, x)."""
         boxes, starts = first_boxes(sends)
         told = np.flatnonzero(np.diff(starts))
         lo, hi = np.stack([x, x], axis=1), np.stack([x, x], axis=1)
@@ -123,7 +123,7 @@ class RangeSubscribers:
         return self._count(lo, hi, np.arange(len(x) + 1))
 
     def around(self, x: Int64Array) -> Int64Array:
-        """How many points have x in their range: those that begin up to there, without those that end before."""
+        """Number of points whose range contains x: those that begin at or before x, less those that end before x."""
         lows, highs = self._ends
         begun: Int64Array = np.searchsorted(lows, x, "right") - np.searchsorted(highs, x, "left")
         return begun
@@ -153,7 +153,7 @@ def sums(values: Int64Array, starts: Int64Array) -> Int64Array:
 
 
 def region_bytes(data: TopkData, sends: Sends) -> Int64Array:
-    """Bytes of every send: one message with all its boxes. All count as of the change in the middle: seqs differ little."""
+    """[sends]: bytes of a message with all boxes of the send. All get the seq of the middle change, as sizes differ little."""
     scene = data.scene
     tags = np.full(len(sends.box_lo), PLACED, np.uint8)
     regions = Regions(sends.box_lo, sends.box_hi, tags, sends.box_starts)
@@ -173,7 +173,7 @@ def unicast_bytes(data: TopkData) -> float:
 
 
 def _messages(data: TopkData, change: Int64Array, row: Int64Array, regions: Regions) -> MessageBatch:
-    """Messages for these changes, counted from the first after the rows have come, that tell these rows."""
+    """Messages with these rows for these changes, counted from the first change after the inserts."""
     # Which score a row has does not matter to its size.
     rows = data.batch(ITEMS.name, Op.UPDATE, 0, data.columns(row, data.scene.score[row])).rows
     payload = rows.select(list(data.space.payload))

@@ -1,7 +1,8 @@
-"""Evaluates all drift subscriptions over shared rows: every member holds the version of each row that it was last told.
+"""Evaluates all drift subscriptions over shared rows. A subscription holds the last notified version of each row it follows.
 
-Kernels: `evaluate` goes through the events, `layout` knows who follows which row, `members` adds and removes subscriptions,
-`tournament_tree` finds members to be told. The evaluator owns their arrays, lets them grow, and translates forms and channels.
+Kernels: `evaluate` goes through the events, `layout` stores which subscriptions (members) follow a row, `members` adds and
+removes them, `tournament_tree` finds members to notify. The evaluator owns and grows their arrays, and translates forms and
+channels for them.
 """
 
 from __future__ import annotations
@@ -52,12 +53,12 @@ _NO_SOURCES = np.empty((0, 0), np.int64)
 class DriftEvaluator(Evaluator):
     name = "drift"
     fan_out: ClassVar[int] = 16
-    """So many members of a row are scanned flat; over more stands a tree with so many children per node. A power of two."""
+    """Up to this many members of a row are scanned; more have a tree with this many children per node. A power of two."""
 
     def __init__(self, catalog: Catalog, store: Store) -> None:
         super().__init__(catalog, store)
         self._groupings: dict[tuple[int, tuple[int, ...]], int] = {}
-        """(table, pinned columns) -> address; once in use they stay, for whoever comes next."""
+        """(table, pinned columns) -> address of the grouping. Groupings are never removed."""
         words = np.zeros(1024, np.int64)
         head = new_head(HEAD_FIELDS, 1, words)
         head[FAN] = self.fan_out.bit_length() - 1
@@ -143,7 +144,7 @@ class DriftEvaluator(Evaluator):
         return sum(array.nbytes for array in (*self._audiences, *self._output))
 
     def _grouping(self, table: int, columns: tuple[int, ...]) -> int:
-        """The grouping of a table's rows by these columns."""
+        """Address of the grouping of a table's rows by these columns, made if there is none."""
         known = self._groupings.get((table, columns))
         if known is not None:
             return known
@@ -162,11 +163,11 @@ class DriftEvaluator(Evaluator):
         return grouping
 
     def _follow_versions(self) -> None:
-        """Makes room for all versions there are."""
+        """Makes `row_of` as long as there are versions."""
         grow(self._audiences.row_of, len(self.store.rows.alive), fill=NONE)
 
     def _make_room(self, *, is_needed: bool) -> None:
-        """Gives the kernels what they have noted as wanted, and groups enough buckets."""
+        """Gives kernels the memory they have asked for (`is_needed`), and enough buckets to the hash table of groups."""
         audiences = self._audiences
         head = audiences.head
         if is_needed:
@@ -193,7 +194,10 @@ def _place(table: Table, column: Column) -> int:
 
 
 def _keys_of(channels: list[ChannelKey]) -> tuple[I64, I64, I64]:
-    """Keys as `layout` writes them, each once: (number of each channel's key, NONE: null; starts of keys; their words)."""
+    """Distinct keys in the encoding of `layout`.
+
+    Returns (number of each channel's key, NONE if it has a null; start of each key; words of all keys).
+    """
     numbers: dict[ChannelKey, int] = {}
     key_of = np.fromiter((numbers.setdefault(channel, len(numbers)) for channel in channels), np.int64, len(channels))
     parts = [_key_bytes(channel) for channel in numbers]

@@ -1,7 +1,7 @@
-"""What a drift server knows: who follows which row, and what each was last told, kept by a threshold index.
+"""State of a drift server: which subscriptions follow which row, and the last notified value of each, in a threshold index.
 
-Subscriptions on one channel are an audience; every row they follow is an item. A subscription that pins the whole primary
-key has an audience with that one row for an item; one that does not is in an audience with many.
+The subscriptions on one channel are an audience; every row they follow is an item. The audience of subscriptions that pin the
+whole primary key has one item, other audiences have many.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOBODY = -1
 
 
 class Followers:
-    """Audiences and items of one form in one shard, by channel and by key."""
+    """Audiences (by channel) and items (by primary key) of one form in one shard."""
 
     index: ThresholdIndex | BaselineIndex
 
@@ -35,16 +35,16 @@ class Followers:
         self.index = ThresholdIndex(KINDS[space.kind], space.patience)
         self._audiences: dict[ChannelKey, int] = {}
         self._idle: list[int] = []
-        """Audiences without members or items, for channels to come."""
+        """Numbers of audiences without members and items, to be reused."""
         self._last_birth = 0
         self._items: dict[ChannelKey, int] = {}
         self._items_on: dict[ChannelKey, set[ChannelKey]] = {}
-        """Channel -> keys of its items, where there are many."""
+        """Channel -> keys of its items; empty if every subscription follows one row."""
         self._labels: dict[tuple[str, int], int] = {}
-        """Of those whose label is not 0: (id, audience) -> label."""
+        """(subscription id, audience) -> label, if the label is not 0."""
 
     def add(self, points: PointBatch, rows: Rows) -> PointBatch:
-        """Adds new points; returns them with their labels."""
+        """Adds new points. Returns them with their labels as second coordinate."""
         audience = self._audiences_of(points, rows)
         at = np.flatnonzero(audience != _NOBODY)
         wanted = self._wanted_labels(points.take(at))
@@ -60,7 +60,7 @@ class Followers:
     def _wanted_labels(self, points: PointBatch) -> Int64Array:
         if self.space.follows_one_row:
             return np.full(len(points), CHOOSE)
-        # Those who follow many rows cannot have a label for each: they have their birth.
+        # A subscription to many rows cannot have a label for each row: its label is the seq of its creation.
         self._last_birth = max(self._last_birth, int(points.after.max(initial=0)))
         return np.maximum(points.after, self._last_birth)
 
@@ -76,13 +76,13 @@ class Followers:
                 self._forget_audience(key)
 
     def _forget_audience(self, channel: ChannelKey) -> None:
-        """Nobody is left who follows the rows of a channel."""
+        """Frees the audience of a channel without subscriptions, and its items."""
         self._idle.append(self._audiences.pop(channel))
         for key in [channel] if self.space.follows_one_row else self._items_on.pop(channel, ()):
             self.index.free_item(self._items.pop(key))
 
     def move(self, changes: TableChanges) -> tuple[Int64Array, Float64Array, Touched]:
-        """(places of the changes to followed rows, new values, who is touched by each)."""
+        """Applies changes. Returns (places of the changes of followed rows, their new values, key ranges that each touches)."""
         item = self._items_of(changes)
         at = np.flatnonzero(item != _NOBODY)
         values, times = values_of(self.space, changes.after)
@@ -120,7 +120,7 @@ class Followers:
         self._labels.update(zip(names, state["labels"].tolist(), strict=True))
 
     def _audiences_of(self, points: PointBatch, rows: Rows) -> Int64Array:
-        """The audience of each point; new ones follow the rows there are. Contradictory queries have none."""
+        """The audience of each point, [points], made if there is none; _NOBODY if the query is contradictory."""
         group, keys = group_channels(points.channel, len(points))
         fresh = [key for key in keys if None not in key and key not in self._audiences]
         for key in fresh:
@@ -130,7 +130,7 @@ class Followers:
         return np.array([self._audiences.get(key, _NOBODY) for key in keys], np.int64)[group]
 
     def _follow(self, channels: list[ChannelKey], rows: Rows) -> None:
-        """Makes items for the rows of new audiences; a pinned row has one even while it is not there."""
+        """Makes items for the rows of new audiences. A pinned row has an item even while the row does not exist."""
         if self.space.follows_one_row:
             values, times = values_of(self.space, rows.take(rows.find(in_key_order(self.space, channels))))
             self._new_items(channels, channels, values, times)
@@ -152,7 +152,7 @@ class Followers:
                 self._items_on.setdefault(channel, set()).add(key)
 
     def _items_of(self, changes: TableChanges) -> Int64Array:
-        """The item of each changed row, or nobody's; rows that are new to an audience become items."""
+        """The item of each changed row, [changes]; _NOBODY if no audience follows it. Items of new rows are made."""
         group, keys = group_channels(changed_keys(self.space, changes), len(changes))
         if not self.space.follows_one_row:
             width = len(self.space.pinned)
@@ -162,7 +162,7 @@ class Followers:
         return np.array([self._items.get(key, _NOBODY) for key in keys], np.int64)[group]
 
     def _forget_absent(self, changes: TableChanges, at: Int64Array, item: Int64Array) -> None:
-        """Rows that have gone are no longer items of those who follow whatever rows there are."""
+        """Frees the items of deleted rows in audiences of many rows. at, item: [deletes]."""
         keys = channel_keys([column.take(pa.array(at)) for column in changed_keys(self.space, changes)], len(at))
         for key, number in zip(keys, item.tolist(), strict=True):
             if key in self._items and np.isnan(self.index.value(number)[0]):
@@ -172,7 +172,7 @@ class Followers:
 
 
 class BaselineFollowers(Followers):
-    """Followers for the baselines: each has a label of its own, by which its id is found."""
+    """Followers for the baselines: every point has a label of its own, by which its subscription is found."""
 
     index: BaselineIndex
 
@@ -183,7 +183,7 @@ class BaselineFollowers(Followers):
         self._ids: dict[int, str] = {}
 
     def names(self, labels: Int64Array) -> pa.Array:
-        """The subscriptions with these labels."""
+        """Ids of the subscriptions with these labels, [labels]."""
         return pa.array([self._ids[label] for label in labels.tolist()], pa.string())
 
     def add(self, points: PointBatch, rows: Rows) -> PointBatch:

@@ -17,7 +17,7 @@ def has_moved(kind: MovementKind, told: float, now: float, least: float) -> bool
 
 
 def interval_around(kind: MovementKind, told: float, least: float) -> tuple[float, float]:
-    """The thresholds of `has_moved`: at and below the first, at and above the second, it has."""
+    """The thresholds of `has_moved`: a value has moved if it is at most the first or at least the second."""
     if kind == "moved":
         return told - least, told + least
     if kind == "moved_percent":
@@ -27,15 +27,15 @@ def interval_around(kind: MovementKind, told: float, least: float) -> tuple[floa
 
 
 def has_been_silent(told: int | None, now: int | None, ticks: int) -> bool:
-    """Whether a clock column has advanced by so much since the row last told; an unknown time never has."""
+    """Whether the clock column has advanced by at least `ticks` since the last notified row. False if a time is None."""
     return told is not None and now is not None and now - told >= ticks
 
 
 def roundest_between(low: float, high: float) -> float:
-    """The number in the closed interval with the fewest binary digits; it is unique.
+    """The number in the closed interval with the fewest binary digits, which is unique.
 
-    `moved(x) BETWEEN a AND b` leaves it to us when to tell between a and b. All who leave us the choice get a radius from
-    the same short list of round numbers, so that most of them move together and need no message of their own.
+    `moved(x) BETWEEN a AND b` lets the server choose a radius from a to b. Choosing round numbers gives many subscriptions the
+    same radius, so that they are notified together and share messages.
     """
     if low == high:
         return low

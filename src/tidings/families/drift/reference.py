@@ -1,7 +1,7 @@
 """The definition of a drift subscription's content: every row it follows, as it was when last told.
 
-A row is told when it appears, and again when its value has moved far enough from the one last told. A row without a value
-counts as absent.
+A row is notified when it appears, and again when its value has moved far enough from the last notified value. A row whose value
+is null counts as absent.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class DriftReference(HoldingReference):
         return hold(shape, constants, table, tables[table.name], held)
 
     def answer(self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any) -> list[Row]:
-        """The shown columns of what is held."""
+        """The shown columns of the held rows."""
         if shape.projection is None:
             return list(held.values())
         return [{ref.column: row[ref.column] for ref in shape.projection} for row in held.values()]
 
 
 def hold(shape: Shape, constants: Constants, table: Table, rows: dict[Any, Row], held: Held | None) -> Held:
-    """What the subscription holds now that the table has these rows."""
+    """New state of the subscription when the table has `rows`. held: its state before; None if it is new."""
     movement = shape.movement
     assert movement is not None
     now: Held = {}
@@ -65,6 +65,6 @@ def _is_due(movement: Movement, constants: Constants, table: Table, told: Row, r
 
 
 def clock_time(clock: Column, row: Row) -> int | None:
-    """A row's time by its clock, in ticks. The least number of all counts as the next one, so that it is a time."""
+    """A row's time by its clock column, in ticks; None if null. The least int64, which means "no time", counts as the next."""
     value = row[clock.name]
     return None if value is None else max(code_of(clock.type, value), CODE_MIN + 1)

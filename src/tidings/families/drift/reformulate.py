@@ -1,7 +1,7 @@
-"""Touched key ranges become messages: the row as it is now, and the boxes of everyone to be told.
+"""Touched key ranges become messages: the row as it is now, and the boxes of all subscriptions to notify.
 
 label |                       A box is a range of radii with all labels, or a range of labels of one radius.
-      |  ######    #          Everyone is told when a row appears or goes.
+      |  ######    #          When a row appears or goes, the box is the whole plane.
       |  ######    #
       +--------------- radius
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tidings.families.drift.kernels.threshold_index import Touched
 
 TOLD, GONE, ASKED = 1, 2, 4
-"""Tags: the row is told; the row has gone; the view itself is to decide whether the row is told."""
+"""Tags of boxes: notify the row; the row was deleted; the view decides whether to notify the row."""
 
 
 def tags_of(values: Float64Array) -> TagArray:
@@ -33,14 +33,14 @@ def tags_of(values: Float64Array) -> TagArray:
 
 
 def regions_of(touched: Touched, tags: TagArray) -> Regions:
-    """One region per move, with the tag of its move on every box."""
+    """One region per move. tags: [moves], the tag of all boxes of the region."""
     lo = np.stack([codes_of_doubles(touched.reach_lo), touched.label_lo], axis=1)
     hi = np.stack([codes_of_doubles(touched.reach_hi), touched.label_hi], axis=1)
     return Regions(lo, hi, np.repeat(tags, np.diff(touched.starts)), touched.starts)
 
 
 def everyone(tags: TagArray) -> Regions:
-    """A region for each tag that holds all points."""
+    """A region of all points for each of the tags."""
     lo = np.full((len(tags), DIMS), CODE_MIN, np.int64)
     return Regions(lo, np.full_like(lo, CODE_MAX), tags, np.arange(len(tags) + 1))
 
@@ -48,10 +48,10 @@ def everyone(tags: TagArray) -> Regions:
 def messages_of(
     space: Space, changes: TableChanges, at: Int64Array, regions: Regions, *, with_values: bool = False
 ) -> MessageBatch:
-    """Messages for the changes at these places; region i belongs to the change at `at[i]`."""
+    """One message for each change at `at`; region i is that of change at[i]."""
     chosen = pa.array(at)
     after = changes.after.take(chosen)
-    # A deleted row has only its old image to say where it was.
+    # The key of a deleted row is in its old image only.
     keyed = pa.array(np.where(changes.has[at], at, at + len(changes)))
     channel = tuple(channel_column(column.type, _both(changes, column.name).take(keyed))[0] for column in space.pinned)
     payload = {f"row.{name}": after.column(name) for name in space.projection}
@@ -64,5 +64,5 @@ def messages_of(
 
 
 def _both(changes: TableChanges, name: str) -> pa.Array:
-    """A column of the new rows, then of the old ones."""
+    """A column of the new rows, then of the old rows."""
     return pa.concat_arrays([changes.after.column(name), changes.before.column(name)])

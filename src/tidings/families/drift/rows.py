@@ -1,4 +1,4 @@
-"""Rows as the drift family sees them: keys, followed values, and the first rows of new subscriptions."""
+"""What the drift family reads from rows: keys, followed values, and the snapshot rows of new subscriptions."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from tidings.model.points import PointBatch
 Float64Array = npt.NDArray[np.float64]
 NO_TIME = CODE_MIN
 VALUE, TIME = "held.value", "held.time"
-"""Payload columns beside the row, for views that decide for themselves."""
+"""Payload columns beside the row, for views that decide themselves whether to notify."""
 
 
 def values_of(space: Space, rows: pa.RecordBatch) -> tuple[Float64Array, Int64Array]:
-    """The followed value of each row (NaN: none, or no row) and its time by the form's clock."""
+    """(followed value of each row, NaN for null or no row; its time by the form's clock, or NO_TIME), both [rows]."""
     column = rows.column(space.column.name).cast(pa.float64(), safe=False)
     values = column.to_numpy(zero_copy_only=False)
     times = np.full(len(values), NO_TIME, np.int64)
     if space.clock is not None:
         codes, valid = codes_of(space.clock.type, rows.column(space.clock.name))
-        # The one number that says "no time" is also a whole number, the least: it counts as the next.
+        # NO_TIME is also the least value of a clock: such a value counts as the next higher one.
         times[valid] = np.maximum(codes[valid], NO_TIME + 1)
     return values, times
 
@@ -42,7 +42,7 @@ def row_keys(space: Space, rows: pa.RecordBatch) -> list[ChannelKey]:
 
 
 def changed_keys(space: Space, changes: TableChanges) -> list[pa.Array]:
-    """Columns of the primary keys of changed rows, in the order of `key_columns`."""
+    """Primary keys of changed rows, one array per column, in the order of `key_columns`."""
     columns = []
     for column in space.key_columns:
         values = changes.after.column(column.name)
@@ -60,7 +60,7 @@ def in_key_order(space: Space, keys: Iterable[ChannelKey]) -> Iterator[ChannelKe
 
 
 def snapshots(space: Space, points: PointBatch, rows: Rows) -> Iterator[SnapshotBatch]:
-    """The rows that new points start with."""
+    """The snapshot rows of new points: none or one batch."""
     owner, position = _first_rows(space, points, rows)
     taken = rows.take(position)
     values, times = values_of(space, taken)

@@ -1,8 +1,8 @@
-"""Ways to turn changes into drift messages: `region` (the good one), and `scan`, `unicast` and `relax` to compare with.
+"""Message strategies of drift: `region` (the default), and `scan`, `unicast` and `relax` as baselines.
 
-All four give the same notifications. `region` and `scan` send a change to ranges of radii and labels, found by the threshold
-index or by looking at every subscription; `unicast` finds the affected subscriptions by heaps of thresholds and sends to each;
-`relax` sends every change to everyone who follows the row, and leaves it to the views to decide.
+All four give the same notifications. `region` and `scan` send a change to ranges of radii and labels, found with the threshold
+index or by a scan of all subscriptions; `unicast` finds the affected subscriptions with heaps of thresholds and sends a
+message to each; `relax` sends every change to all subscriptions that follow the row, and the views decide.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidings.model.region import Regions
 
 
 class RegionServer(Server, Remembering):
-    """A few ranges per change, however many subscriptions there are and it concerns."""
+    """One message per change, to a few ranges, independent of the number of subscriptions."""
 
     memory = Memory.CHANGES
 
@@ -58,7 +58,7 @@ class RegionServer(Server, Remembering):
 
 
 class ScanServer(RegionServer):
-    """The same ranges, found by comparing the new value with every subscription's thresholds."""
+    """As `RegionServer`, with ranges found by comparing the new value with the thresholds of all subscriptions."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -85,7 +85,7 @@ class UnicastServer(RegionServer):
 
 
 class RelaxServer(Server, Remembering):
-    """Every change of a row to everyone who follows it."""
+    """One message per change, to all subscriptions that follow the row."""
 
     memory = Memory.POINTS
 
@@ -95,7 +95,7 @@ class RelaxServer(Server, Remembering):
 
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
         old, new = values_of(self.space, changes.before)[0], values_of(self.space, changes.after)[0]
-        # Nobody is told of a row that has no value and had none.
+        # A row whose value is null before and after causes no notification.
         concerns = ~(np.isnan(old) & np.isnan(new))
         concerns &= self._listeners.hear(changed_keys(self.space, changes)[: len(self.space.pinned)], len(changes))
         at = np.flatnonzero(concerns)

@@ -1,8 +1,8 @@
-"""Drift subscriptions as points: the radius, and a label that the server chooses, on the channel of the key.
+"""Drift subscriptions as points (radius, label) on the channel of the pinned key columns. The server chooses the label.
 
-Everybody with equal radius who was last told the same value is told the same from then on. Labels tell apart those of one
-radius who were not: subscriptions that pin the whole primary key get theirs from the server, in the (circular) order of
-the values last told; those that follow many rows have their moment of birth for a label.
+Subscriptions with equal radius and equal last notified value get the same notifications from then on. Labels distinguish
+subscriptions of one radius whose last values differ: if they pin the whole primary key, the server assigns labels in the
+(circular) order of the last values; if they follow many rows, the label is the seq of creation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DIMS = 2
 
 @dataclass(frozen=True)
 class Space:
-    """A drift form resolved against the catalog. `pinned` are the key columns that subscriptions name."""
+    """A drift form resolved against the catalog. pinned: key columns with = or IN. patience: ticks of `clock`, or None."""
 
     key: str
     table: Table
@@ -48,12 +48,12 @@ class Space:
 
     @property
     def follows_one_row(self) -> bool:
-        """True where a point follows the one row with its channel for a key."""
+        """Whether all key columns are pinned, so that a point follows the one row whose key is its channel."""
         return len(self.pinned) == len(self.table.key)
 
     @property
     def key_columns(self) -> tuple[Column, ...]:
-        """The primary key, those columns first that subscriptions name."""
+        """The columns of the primary key, the pinned ones first."""
         named = [column.name for column in self.pinned]
         others = (self.table.column(name) for name in self.table.key if name not in named)
         return (*self.pinned, *others)
@@ -85,10 +85,11 @@ def space_of(form: Form, catalog: Catalog) -> Space:
 
 def spec_of(form: Form, catalog: Catalog) -> FormSpec:
     space = space_of(form, catalog)
-    # A label means something to its own form only.
+    # Labels of different forms are not comparable, so the axis has the form's name.
     radius, label = f"{space.kind} {space.table.name}.{space.column.name}", f"label {form.key}"
     channel = tuple((f"{space.table.name}.{column.name}", channel_type(column.type)) for column in space.pinned)
-    # Labels are chosen by the server. A snapshot of several rows needs all points of its subscription.
+    # Zones are not cut along labels, which the server chooses later. With several channels they are not cut at all: a
+    # snapshot needs all points of its subscription in one zone.
     uncut = {label, radius, CHANNEL} if space.has_several_channels else {label}
     pinned = [column.name for column in space.pinned]
     sharding = ByKey(tuple(map(pinned.index, space.table.key))) if space.follows_one_row else ByRow()
@@ -101,7 +102,7 @@ def spec_of(form: Form, catalog: Catalog) -> FormSpec:
 
 
 def objection(shape: Shape, catalog: Catalog) -> Objection | None:
-    """Rows are followed by key: a row must not come or go but by being inserted or deleted."""
+    """Objects to predicates on columns outside the key, and to ranges: rows may enter and leave by insert and delete only."""
     key = catalog.table(shape.tables[0]).key
     others = [ref.column for ref in (*shape.equalities, *shape.ranges) if ref.column not in key]
     if others:
@@ -116,7 +117,7 @@ def objection(shape: Shape, catalog: Catalog) -> Objection | None:
 
 
 def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
-    """The form, channels and point of a query; its label is the server's to choose."""
+    """The form, channels and point of a query. The label is 0 until the server chooses one."""
     equalities, _, movement, _ = constants
     form, space = _form(shape, "" if constants.is_single else SEVERAL_CHANNELS, catalog)
     count = prod([len(values) for values in equalities])
@@ -135,6 +136,6 @@ def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
 @lru_cache(maxsize=4096)
 def _form(shape: Shape, variant: str, catalog: Catalog) -> tuple[Form, Space]:
     assert shape.movement is not None
-    # A subscription with a range of radii is one with a radius out of that range: they share a form.
+    # A query with BETWEEN gets a fixed radius and shares the form of queries with >=.
     form = Form("drift", replace(shape, movement=shape.movement._replace(form="at_least")), variant)
     return form, space_of(form, catalog)

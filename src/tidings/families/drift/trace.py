@@ -1,4 +1,4 @@
-"""Why was I (not) told? One drift subscription followed through the changes, by the definition."""
+"""Explains why one drift subscription was notified or not, by applying the definition to every change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LAST = {
     ColumnType.BIGINT: CODE_MAX - 1,
     ColumnType.INT: 2**31 - 1,
 }
-"""The last time that clocks of each type can show."""
+"""The highest time, in ticks, that a clock column of each type can have."""
 
 
 class DriftTrace(Trace):
@@ -36,9 +36,9 @@ class DriftTrace(Trace):
         assert shape.movement is not None
         self._column = shape.movement.column.column
         self._now: dict[Any, tuple[int, Row]] = {}
-        """Key -> the row as it is, and since when it has its value."""
+        """Key -> (seq since which the row has its value, the current row)."""
         self._told: dict[Any, tuple[int, Row]] = {}
-        """Key -> the row as last told, and when."""
+        """Key -> (seq of the last notification, the row in it)."""
         self._times: dict[Any, int] = {}
         self._is_alive = False
 
@@ -73,14 +73,14 @@ class DriftTrace(Trace):
         return [*found, ("and", f"{left:,} more rows")] if left > 0 else found
 
     def _begin(self) -> None:
-        """The subscription comes to exist, and is told the rows there are."""
+        """Creates the subscription: its snapshot has all current rows."""
         if not self._is_alive:
             self._is_alive = True
             for key in self._now:
                 self._tell(key, self._born)
 
     def _tell(self, key: Any, seq: int) -> None:
-        """What the definition says of one row, whose neighbours do not matter."""
+        """Applies the definition to one row; other rows do not matter to it."""
         rows = {key: self._now[key][1]} if key in self._now else {}
         held = {key: self._told[key][1]} if key in self._told else {}
         after = hold(self._shape, self._constants, self._table, rows, held).get(key)

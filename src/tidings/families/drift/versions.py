@@ -1,4 +1,4 @@
-"""Rows as told, each kept once however many views hold it."""
+"""Rows as notified, each stored once for all views that hold it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tidings.model.codes import Int64Array
 from tidings.model.render import comparable_rows, render_rows
 
 NONE = -1
-"""Stands for "no row" among numbers of versions."""
+"""Means "no row" among numbers of versions."""
 
 
 class Versions:
-    """Rendered rows by number, with the value and time they were told for, counted by the views that hold them.
+    """Rendered rows by number, each with its value and time, and the number of views that hold it.
 
-    Equal rows have equal numbers. `same[i]` is the text by which row i is compared: there zero has no sign.
+    Equal rows have equal numbers. same[i] is the text by which row i is compared: -0.0 equals 0.0 there.
     """
 
     def __init__(self) -> None:
@@ -33,21 +33,21 @@ class Versions:
     def number(
         self, names: Sequence[str], columns: Sequence[pa.Array], values: Sequence[float], times: Sequence[int]
     ) -> Int64Array:
-        """Numbers of these rows; new ones have no holder yet."""
+        """Numbers of these rows, [rows]. New rows are held by no view yet."""
         texts = render_rows(names, columns, len(values))
         same = comparable_rows(names, columns, texts)
         rows = zip(texts, same, values, times, strict=True)
         return np.fromiter((self._number(*row) for row in rows), np.int64, len(values))
 
     def hold(self, numbers: Int64Array, sign: int) -> None:
-        """Counts new holders (sign 1) or lost ones (-1)."""
+        """Adds (sign 1) or removes (-1) a holder of each of these rows; rows without holders are freed."""
         counts = np.bincount(numbers + 1, minlength=len(self._uses) + 1)[1:]
         self._uses += sign * counts
         if sign < 0:
             self.sweep(np.flatnonzero(counts))
 
     def sweep(self, numbers: Int64Array) -> None:
-        """Forgets those of the rows that nobody holds."""
+        """Frees those of the rows that no view holds."""
         known = numbers[numbers != NONE]
         for number in known[self._uses[known] == 0].tolist():
             if self._numbers.pop((self.texts[number], self.values[number], self.times[number]), None) is not None:
@@ -64,7 +64,7 @@ class Versions:
         }
 
     def load(self, state: dict[str, Any]) -> Int64Array:
-        """Numbers of rows that `dump` gave."""
+        """Restores the rows of a dump. Returns their numbers, in order."""
         rows = zip(state["texts"], state["same"], state["values"].tolist(), state["times"].tolist(), strict=True)
         return np.fromiter((self._number(*row) for row in rows), np.int64, len(state["texts"]))
 

@@ -1,7 +1,7 @@
-"""Drift views: what every subscription was last told of every row it follows, and the lines it is told now.
+"""Drift views: the last notified version of every row that a subscription follows, and its notification lines.
 
-A message carries the row as it is now; what the row was before is different for every subscription, and only its view
-knows. Subscriptions that were told together share one version of the row and one line.
+A message carries the row as it is now. The last notified version differs between subscriptions, and only their views have it.
+Subscriptions that were notified together share one version of the row and one line.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from tidings.model.notification import change_tail, delete_change, insert_change
 from tidings.model.points import PointBatch
 
 _ONE_ROW: ChannelKey = ()
-"""The only row that a view of a pinned key holds."""
+"""Key of the row in `_Holders.held`, if every view holds one row."""
 
 
 class _Holders:
-    """Views that follow the same rows, by place, and the version of each row that each was last told."""
+    """Views that follow the same rows, each at a place, and the last notified version of each row for each view."""
 
     def __init__(self) -> None:
         self.held: dict[ChannelKey, Int64Array] = {}
-        """Row -> place -> version."""
+        """Key of the row -> version at each place, [places]; NONE for none."""
         self.count = 0
         self._free: list[int] = []
 
     def enter(self, count: int) -> Int64Array:
-        """Places for new views."""
+        """Returns places for new views."""
         reused = [self._free.pop() for _ in range(min(count, len(self._free)))]
         first, self.count = self.count, self.count + count - len(reused)
         return np.concatenate([np.array(reused, np.int64), np.arange(first, self.count)])
 
     def leave(self, places: Int64Array) -> Int64Array:
-        """Frees places; gives the versions they held."""
+        """Frees places. Returns the versions they held."""
         lost = [np.empty(0, np.int64)]
         for held in self.held.values():
             inside = places[places < len(held)]
@@ -60,7 +60,7 @@ class _Holders:
         return len(self._free) == self.count
 
     def row(self, key: ChannelKey) -> Int64Array:
-        """Versions of a row by place, long enough for all places."""
+        """Versions of a row, at least [places] long."""
         held = self.held.get(key)
         if held is None or len(held) < self.count:
             grown = np.full(max(self.count, 0 if held is None else 2 * len(held)), NONE, np.int64)
@@ -78,15 +78,15 @@ class DriftViews(RememberingViews):
     def _clear(self) -> None:
         self._versions = Versions()
         self._place = np.empty(0, np.int32)
-        """Slot -> place among its holders."""
+        """[slots]: place in its `_Holders`."""
         self._radius = np.empty(0, np.int64)
-        """Slot -> code of the radius."""
+        """[slots]: code of the radius."""
         self._holders: dict[ChannelKey, _Holders] = {}
-        """Channel -> views that follow its rows. Views of one row each are all together."""
+        """Channel -> views that follow its rows. If every view follows one row, all are in the entry `_ONE_ROW`."""
         self._channel: dict[int, ChannelKey] = {}
-        """Slot -> channel, of views that follow many rows."""
+        """Slot -> channel; empty if every view follows one row."""
         self._siblings: dict[int, dict[ChannelKey, int]] = {}
-        """With IN: first slot of a subscription -> channel -> slot."""
+        """If subscriptions have several channels (IN): home slot -> channel -> slot."""
 
     def create(self, slots: Int64Array, points: PointBatch) -> None:
         top = int(slots.max(initial=-1)) + 1
@@ -118,7 +118,7 @@ class DriftViews(RememberingViews):
             self._clear()
 
     def _by_channel(self, slots: Int64Array) -> Iterator[tuple[ChannelKey, Int64Array]]:
-        """(channel, its slots, in the order given)."""
+        """(channel, its slots in the order given); all slots at once if every view follows one row."""
         if self._space.follows_one_row:
             if len(slots):
                 yield _ONE_ROW, slots
@@ -150,7 +150,7 @@ class DriftViews(RememberingViews):
         return first.tails([self._versions.texts[version] for version in versions.tolist()])
 
     def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
-        """Deliveries come in the order of their messages, so each view goes from version to version."""
+        """As in the protocol. Pairs must be in the order of their messages: each view goes from version to version."""
         if len(pairs.slot) == 0:
             nothing = np.empty(0, np.int64)
             return Told(nothing, nothing, nothing, [])
@@ -168,7 +168,7 @@ class DriftViews(RememberingViews):
             else:
                 old[at] = replace_held(self._row(row), place[at], new[at])
             if not self._space.follows_one_row and new[at[-1]] == NONE:
-                # All who hold a row hear that it has gone.
+                # All views that hold a row get the message that it was deleted.
                 self._holders[row[: len(self._space.pinned)]].held.pop(row, None)
         self._versions.hold(new, 1)
         told = self._told(messages.seq[reached[message]], message, pairs.slot, old, new)
@@ -177,7 +177,7 @@ class DriftViews(RememberingViews):
         return told
 
     def _told(self, seq: Int64Array, message: Int64Array, slot: Int64Array, old: Int64Array, new: Int64Array) -> Told:
-        """Lines for all who were told something: one text for each change of one version into another at one seq."""
+        """Notifications of deliveries that replaced version `old` by `new`, all [deliveries]. Equal ones share a tail."""
         kind, examples = number_replacements(message, old, new, len(self._versions.texts))
         texts, same = self._versions.texts, self._versions.same
         tails: list[str] = []
@@ -189,7 +189,7 @@ class DriftViews(RememberingViews):
             elif after == NONE:
                 tails.append(change_tail(at, delete_change(texts[before])))
             elif same[before] == same[after]:
-                # What is shown of the row is as it was.
+                # The shown columns are unchanged: no notification.
                 tails.append("")
             else:
                 tails.append(change_tail(at, update_change(texts[before], texts[after])))
@@ -206,7 +206,7 @@ class DriftViews(RememberingViews):
         old: Int64Array,
         new: Int64Array,
     ) -> None:
-        """`replace_held` where views decide for themselves whether the new version is told."""
+        """As `replace_held`, but views with `is_asked` keep their version unless the new one must be notified."""
         space, versions = self._space, self._versions
         for i, where in zip(at.tolist(), place[at].tolist(), strict=True):
             before, after = int(held[where]), int(new[i])
@@ -222,7 +222,7 @@ class DriftViews(RememberingViews):
     def _by_row(
         self, messages: MessageBatch, reached: Int64Array, message: Int64Array
     ) -> Iterator[tuple[ChannelKey, Int64Array]]:
-        """(row, its deliveries in order)."""
+        """(key of the row, indexes of its deliveries in order)."""
         if self._space.follows_one_row:
             yield _ONE_ROW, np.arange(len(message))
             return
@@ -239,7 +239,7 @@ class DriftViews(RememberingViews):
         return channel_keys(columns, rows.num_rows)
 
     def _number(self, rows: pa.RecordBatch, at: Int64Array) -> Int64Array:
-        """Versions of the rows at these places."""
+        """Numbers of the versions of the rows at these places of a payload."""
         chosen = rows.take(pa.array(at))
         has_values = VALUE in rows.schema.names
         values = chosen.column(VALUE).to_pylist() if has_values else [0.0] * len(at)
@@ -271,7 +271,7 @@ def _known(time: int) -> int | None:
 
 
 def _numbered(messages: Int64Array, count: int) -> tuple[Int64Array, Int64Array]:
-    """(the messages that occur, number of each entry's message among them)."""
+    """(distinct messages that occur, index of each entry's message among these)."""
     occurs = np.zeros(count, np.bool_)
     occurs[messages] = True
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[messages]

@@ -1,4 +1,4 @@
-"""Join subscriptions: rows of several tables that belong together."""
+"""Join subscriptions: joined rows of several tables."""
 
 from tidings.families.join.family import JoinFamily
 

@@ -1,8 +1,9 @@
-"""The obvious ways to serve joins by messages, to compare semijoins with; all give the same notifications.
+"""Baseline message strategies of joins, to compare semijoins with. All give the same notifications.
 
-`rel-sel`: a row goes to all who select it, partner or not (`RelaxedServer`). `ref-j`: every joined row that comes or goes
-is sent whole, to all whose predicates contain it; `ref-j+`: only if there are any (`ResultServer`). `enum-sj`, `enum-j`:
-semijoins and joined rows, to each subscription on its own (`EnumeratedSemijoins`, `EnumeratedResults`).
+`rel-sel`: a row is sent to all subscriptions that select it, with or without a partner (`RelaxedServer`). `ref-j`: every joined
+row that appears or goes is sent whole, to the region of predicates that contain it; `ref-j+`: only if a subscription is in the
+region (`ResultServer`). `enum-sj`, `enum-j`: unicast messages of semijoins and of joined rows (`EnumeratedSemijoins`,
+`EnumeratedResults`).
 """
 
 from __future__ import annotations
@@ -47,21 +48,21 @@ from tidings.model.region import Regions
 
 
 class RelaxedServer(FamilyServer, Remembering):
-    """One message per change, to all whose predicates on the table hold the old or the new row."""
+    """One message per change, to all subscriptions whose predicates on the table contain the old or the new row."""
 
     memory = Memory.NOTHING
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._listeners: Counter[str] = Counter()
-        """Subscriptions of each form."""
+        """Form -> number of its subscriptions."""
 
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
         for semijoin, to in self._semijoins(changes.table).items():
             yield from self._messages(semijoin, to, changes)
 
     def _semijoins(self, table: str) -> dict[Space, list[str]]:
-        """Semijoins without filters, by space, and the forms that share each."""
+        """Space of a semijoin without filters -> forms that share it."""
         found: dict[Space, list[str]] = {}
         for form in self._listeners:
             space = space_of(Form.from_key(form), self._catalog)
@@ -77,7 +78,7 @@ class RelaxedServer(FamilyServer, Remembering):
         at = np.flatnonzero(old.counts | new.counts)
         if len(at) == 0:
             return
-        # The new row's box first, then the old one's, where there are any.
+        # For each change the box of the new row, if there is one, then that of the old row.
         is_box = np.stack([new.counts[at], old.counts[at]], axis=1)
         codes = np.stack([new.codes[at], old.codes[at]], axis=1)[is_box]
         boxes = Boxes.all(semijoin, len(codes)).hold(0, codes)
@@ -114,14 +115,14 @@ class RelaxedServer(FamilyServer, Remembering):
 
 
 _AT_A_TIME = 1_024
-"""Changes; each may have many joined rows."""
+"""Changes handled at a time, since each may have many joined rows."""
 
 
 class ResultServer(JoinServer):
-    """Whole joined rows, to a region.
+    """Sends whole joined rows, each to a region.
 
-    A joined row has rows of all tables, also of those that the changed row shares no join value with: changes of several tables
-    cannot be rescheduled.
+    A joined row has rows of all tables, also of tables that share no join value with the changed row. So, unlike with
+    semijoins, changes of several tables cannot be reordered (`relations/schedule.py`).
     """
 
     def __init__(self, catalog: Catalog, *, is_checked: bool) -> None:
@@ -154,7 +155,7 @@ class ResultServer(JoinServer):
             everything, lo, hi, tags = everything.take(wanted), lo[wanted], hi[wanted], tags[wanted]
         if len(everything) == 0:
             return
-        # A joined row that changes is the same before and after but for the row of this side.
+        # A joined row before and after a change differs only in the row of this side.
         names: list[Int64Array] = [
             everything.owner,
             *(some for side, some in everything.entries.items() if side != number),
@@ -197,7 +198,7 @@ class ResultServer(JoinServer):
 
 
 def _boxes(member: Member, some: Combined, number: int, codes: Int64Array) -> Boxes:
-    """All whose predicates hold every part."""
+    """Boxes of the subscriptions whose predicates contain all parts of each joined row."""
     boxes = Boxes.all(member.space, len(some))
     for side, entries in some.entries.items():
         own = codes[some.owner] if side == number else member.graph.relations[side].codes[entries]
@@ -229,7 +230,7 @@ class EnumeratedSemijoins(SemijoinServer):
 
     def _messages(self, change: RelationChange) -> Iterator[MessageBatch]:
         for messages in super()._messages(change):
-            # One form: servers that enumerate are not shared.
+            # Servers that enumerate have one form only.
             form = Form.from_key(messages.to[0])
             space, payload = spec_of(form, self._catalog).space, payload_of(form, messages, self._catalog)
             own = messages.project(form.key, space, payload)

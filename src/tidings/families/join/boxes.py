@@ -1,4 +1,4 @@
-"""Boxes of a join's space: subscribers some of whose predicates contain a row, whatever their other predicates are."""
+"""Boxes of a join's space: subscriptions whose predicates on some columns contain a row, with any predicates on the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BOXES_MAX = 64
 
 @dataclass(frozen=True)
 class Boxes:
-    """Boxes, [n, dims] of closed ends; they contain everything until they are narrowed."""
+    """n boxes with closed ends, both arrays [n, dims]. New boxes contain all points; methods narrow them in place."""
 
     space: Space
     lo: Int64Array
@@ -54,15 +54,15 @@ class Boxes:
 
 
 RowBoxes = tuple[Int64Array, Boxes]
-"""(row, box) in the order of rows: of each row, the union of its boxes."""
+"""(row of each box, boxes), in the order of rows. The boxes of one row stand for their union."""
 
 
 def intersect(one: RowBoxes, other: RowBoxes) -> RowBoxes:
-    """Of each row, the intersection of both unions; where that would take more than _BOXES_MAX boxes, the first union."""
+    """The intersection of both unions for each row; for rows where it has more than _BOXES_MAX boxes, the first union."""
     row, boxes = one
     count = int(max(row.max(initial=-1), other[0].max(initial=-1))) + 1
     sizes, others = np.bincount(row, minlength=count), np.bincount(other[0], minlength=count)
-    # Where there are too many, one box of the second union is kept, as one that contains everything.
+    # For rows with too many boxes, one box of the second union is kept and opened to contain everything.
     is_many = sizes * others > _BOXES_MAX
     lo, hi = other[1].lo.copy(), other[1].hi.copy()
     lo[is_many[other[0]]], hi[is_many[other[0]]] = CODE_MIN, CODE_MAX

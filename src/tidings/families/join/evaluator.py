@@ -1,8 +1,9 @@
-"""All join subscriptions of a replica, evaluated over rows that all share.
+"""Evaluates all join subscriptions of a replica over shared rows.
 
-Subscriptions that join the same tables by the same edges share plans and lists of partners, whatever they select and show. All
-of them lie in one index of boxes, whose first axis is the signature. A change is joined with its partners of that moment, and
-each combination asks the index once; where combinations are many, those who can want the row are found first.
+Subscriptions that join the same tables by the same edges (a signature) share plans and lists of partners, whatever they select
+and show. All subscriptions are in one stabbing index, whose first axis is the signature. A changed row is joined with its
+partners at that seq, and each combination is looked up in the index once; if there are many combinations, the subscriptions
+that may select the row (candidates) are found first.
 """
 
 from __future__ import annotations
@@ -66,22 +67,22 @@ _ROOM_MIN = 256
 
 @dataclass
 class _Form:
-    """A form with subscriptions."""
+    """A form with subscriptions. watch: mask of the axes of shown columns; users: number of subscriptions."""
 
     number: int
     signature: int
     tested: list[Tested]
     axes: list[int]
-    """Of the columns tested."""
+    """[tested]: axis of the column."""
     shown: list[set[int]]
-    """By side: columns shown."""
+    """[sides]: columns shown."""
     watch: int
     relations: set[RelationKey]
-    """Lists of partners it needs, and of rows by the value of an equality."""
+    """Lists of partners that the form needs, and lists of rows by the value of an equality column."""
     users: int = 0
 
     def shape(self, wide: tuple[int, ...]) -> BoxShape:
-        """The shape of boxes that have a range in some columns pinned to values."""
+        """The shape of boxes. wide: pinned columns (by place in `tested`) that have a range instead of a value."""
         pinned = [i for i, one in enumerate(self.tested) if one.is_equal and i not in wide]
         ranged = [i for i in range(len(self.tested)) if i not in pinned]
         lossy = [i for i in ranged if self.tested[i].is_text and i not in wide]
@@ -90,13 +91,13 @@ class _Form:
 
 
 class JoinEvaluator(Evaluator):
-    """Not safe for use by several threads at a time."""
+    """Evaluator of the join family. Not thread-safe."""
 
     name = "join"
     looks_max: ClassVar[int] = 32
-    """Partners of a row that are looked at before candidates are asked for."""
+    """If a row has more partners than this, candidates are found first."""
     asked_max: ClassVar[int] = 32
-    """Candidates that are asked one by one for each combination that this saves; of more the index is asked."""
+    """Candidates are tested one by one if there are at most this many per combination saved; else the index is used."""
 
     def __init__(self, catalog: Catalog, store: Store) -> None:
         super().__init__(catalog, store)
@@ -104,22 +105,22 @@ class JoinEvaluator(Evaluator):
         self._index = StabbingIndex(SIGNATURE_AXIS + 1 + sum(self._columns))
         self._side_index = SideIndex(max(self._columns, default=1))
         self._open_sides: Sides | None = None
-        """None after boxes have come or gone."""
+        """None if boxes have been added or removed since it was made."""
         self._signatures: list[Signature | None] = []
-        """By number; None where nobody uses the number."""
+        """[signatures]: None if the number is free."""
         self._forms: dict[str, _Form] = {}
         self._form_keys: list[str | None] = []
-        """By number."""
+        """[forms]: key of the form; None if the number is free."""
         self._relations = RelationTable(len(catalog.tables))
         self._partners = no_partners()
         self._plans: Plans | None = None
         self._coming: list[Newcomers] = []
         self._wide: dict[int, Newcomers] = {}
-        """By slot: predicates of wide subscriptions, which are looked at again when they hear something."""
+        """Slot -> predicates of a wide subscription, whose boxes contain more than it selects: hits are tested with them."""
         self._newcomers: Newcomers | None = None
-        """All of these together."""
+        """`_coming` and `_wide` together; None if one of them has changed."""
         self._form_of, self._box_of, self._box_next = (np.empty(0, np.int64) for _ in range(3))
-        """By slot: number of its form, its first box; by box: the next of the same subscription. NONE for none."""
+        """[slots]: number of the form; [slots]: first box; [boxes]: next box of the same subscription. NONE for none."""
         self._sides = 0
         self._counts = np.zeros(COUNTS, np.int64)
         self._make_room(2)
@@ -272,7 +273,10 @@ class JoinEvaluator(Evaluator):
         return form
 
     def _number(self, signature: Signature, relations: set[RelationKey]) -> int:
-        """The signature's number. Lists that are missing begin with the current rows; many that nobody needs any more go."""
+        """Number of the signature, given if it is new.
+
+        Missing lists of partners are made from the current rows. If most lists are unused, all are made again.
+        """
         if signature not in self._signatures:
             _take(self._signatures, signature)
         needed = relations.union(*(form.relations for form in self._forms.values()))
@@ -295,7 +299,7 @@ class JoinEvaluator(Evaluator):
             start = fill(rows, self._partners, arrays, table, index, versions, start)
 
     def _forget(self, key: str) -> None:
-        """A form without subscriptions, and its signature if that has no other."""
+        """Removes a form without subscriptions, and its signature if no other form has it."""
         form = self._forms.pop(key)
         self._form_keys[form.number] = None
         self._plans = None
@@ -313,7 +317,7 @@ class JoinEvaluator(Evaluator):
         return self._open_sides
 
     def _open(self, key: int) -> None:
-        """Enters all boxes of a signature into the index of sides."""
+        """Enters all boxes of a signature into the side index. key: signature << SIDE_BITS | side."""
         signature, side = key >> SIDE_BITS, key & ((1 << SIDE_BITS) - 1)
         self._side_index.open(signature, side)
         self._open_sides = None
@@ -327,7 +331,7 @@ class JoinEvaluator(Evaluator):
                     box = box[box != NONE]
 
     def _keep(self, owner: I64, boxes: I64) -> None:
-        """Notes the boxes of new subscriptions; those of one follow each other."""
+        """Links the boxes of each new subscription into a list. owner: [boxes], slots; boxes of one slot stand together."""
         self._box_next = _longer(self._box_next, boxes)
         self._box_next[boxes] = NONE
         is_same = owner[1:] == owner[:-1]
@@ -349,7 +353,7 @@ class JoinEvaluator(Evaluator):
         return self._plans
 
     def _make_room(self, sides: int) -> None:
-        """Room for what is told and found, where a join has at most so many sides."""
+        """Makes the arrays of output and scratch memory for joins of at most `sides` sides."""
         self._sides = sides
         self._newcomers = None
         none, room = np.empty(0, np.int64), _ROOM_MIN
@@ -377,7 +381,7 @@ class JoinEvaluator(Evaluator):
         )
 
     def _fit(self, slots: int, projections: int) -> None:
-        """Room for all slots and projections."""
+        """Makes scratch arrays long enough for all slots and projections."""
         mark, looks = self._scratch.mark, self._scratch.looks
         if slots > len(mark):
             longer = np.full(max(slots, 3 * len(mark) // 2), NONE, np.int64)
@@ -387,7 +391,7 @@ class JoinEvaluator(Evaluator):
             self._scratch = self._scratch._replace(looks=shown)
 
     def _grow(self, why: int) -> None:
-        """Twice the room where there was not enough."""
+        """Doubles the arrays that the kernel found full. why: result code of `evaluate`."""
         scratch = self._scratch
         if why == OUT_FULL:
             told, tails, changes, sources, counts = self._output
@@ -406,14 +410,14 @@ class JoinEvaluator(Evaluator):
 
 
 def _take(places: list[T | None], value: T) -> int:
-    """Puts a value into the first free place; gives its number."""
+    """Puts a value into the first free place. Returns the place."""
     number = places.index(None) if None in places else len(places)
     places[number : number + 1] = [value]
     return number
 
 
 def _longer(array: I64, numbers: I64) -> I64:
-    """Long enough to have all these numbers; NONE in new places."""
+    """The array, long enough to be indexed by these numbers; NONE in new places."""
     top = int(numbers.max(initial=NONE)) + 1
     if top <= len(array):
         return array
@@ -423,7 +427,7 @@ def _longer(array: I64, numbers: I64) -> I64:
 
 
 def _twice(array: I64) -> I64:
-    """A copy with room for twice as many."""
+    """A copy of twice the length."""
     longer = np.empty((2 * len(array), *array.shape[1:]), np.int64)
     longer[: len(array)] = array
     return longer

@@ -62,7 +62,7 @@ def _why(space: Space) -> str:
 
 
 def _filters(space: Space) -> str:
-    """Who may filter whom."""
+    """Text that lists which tables may filter which."""
     names = [side.table.name for side in space.sides]
     by: dict[str, list[str]] = {name: [] for name in names}
     for one, two in space.join_columns:

@@ -31,7 +31,7 @@ STRATEGIES = (
     "ref-j",
     "enum-j",
 )
-"""That of semijoins names its skyline."""
+"""`ref-sj:SKYLINE` is the strategy of semijoins with this skyline."""
 
 
 class JoinFamily(Family, Projecting, Evaluating):

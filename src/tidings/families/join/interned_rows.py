@@ -1,4 +1,4 @@
-"""Interned rows: rows as they were told, each kept once however many views hold it, and known by number."""
+"""Interned rows: rows as they were sent, each stored once for all views that hold it, by number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SWEEP_MIN = 4_096
 
 
 class Interner:
-    """Small numbers for values that come in groups; equal values of different groups have different numbers."""
+    """Gives values small numbers. Values belong to groups; equal values of different groups have different numbers."""
 
     def __init__(self, groups: int) -> None:
         self._numbers: list[dict[ChannelKey, int]] = [{} for _ in range(groups)]
@@ -30,12 +30,12 @@ class Interner:
         return len(self._values) - len(self._free)
 
     def known(self, group: int, values: Iterable[ChannelKey]) -> list[int]:
-        """Numbers of values; NONE for those that have none."""
+        """Numbers of values; NONE for unknown values."""
         numbers = self._numbers[group]
         return [numbers.get(value, NONE) for value in values]
 
     def take(self, group: int, values: Iterable[ChannelKey | None]) -> list[int]:
-        """Numbers of values, new ones for those that have none; NONE for None."""
+        """Numbers of values; unknown values get new numbers, None gets NONE."""
         numbers = self._numbers[group]
         found = []
         for value in values:
@@ -54,7 +54,7 @@ class Interner:
         return [None if number == NONE else values[number] for number in numbers.tolist()]
 
     def ranks(self, numbers: Numbers) -> Int64Array:
-        """Small numbers in the order of the values, all of one group."""
+        """Ranks of the values of these numbers, which are all of one group."""
         distinct, which = np.unique(numbers, return_inverse=True)
         values: list[Any] = self.values(distinct)
         ranks = np.empty(len(distinct), np.int64)
@@ -63,7 +63,7 @@ class Interner:
         return ranked
 
     def keep(self, used: Numbers) -> None:
-        """Forgets all values but those of these numbers."""
+        """Frees all numbers but these."""
         is_used = np.zeros(len(self._values), np.bool_)
         is_used[used] = True
         for number in np.flatnonzero(~is_used).tolist():
@@ -84,9 +84,9 @@ class Interner:
 
 
 class InternedRows:
-    """Rows by number, and put into the join state: of the relation of their side, with numbers of their keys and join values.
+    """Rows of views by number. New rows are entered into `JoinState`, with numbers of their keys and join values.
 
-    Joined rows are of the relation after the last side. A row that comes again as it was has the number it had.
+    Relation i has the rows of side i; the relation after the last side has whole joined rows. Equal rows have equal numbers.
     """
 
     def __init__(self, space: Space, sides: Sequence[SideRows], state: JoinState) -> None:
@@ -94,7 +94,7 @@ class InternedRows:
         self._whole = len(sides)
         self._edges = len(space.edges)
         self._pieces: list[tuple[int, int]] = []
-        """(side, number among the pieces of the side) of the pieces of a joined row."""
+        """(side, index among the pieces of that side) of each piece of a joined row."""
         taken = [0] * len(sides)
         for side, _ in pieces_of(space):
             self._pieces.append((side, taken[side]))
@@ -103,21 +103,21 @@ class InternedRows:
         self._texts: list[Texts] = []
         self._same: list[Texts] = []
         self._content: list[tuple[Any, ...]] = []
-        """By number: key, join values and texts of the row; empty if the number is free."""
+        """[numbers]: key, join values and texts of the row; empty if the number is free."""
         self._free: list[int] = []
         self._number: dict[tuple[Any, ...], int] = {}
         self._looks: dict[tuple[int, Texts], int] = {}
-        """Side and text to compare by -> number of a row that has them."""
+        """(relation, texts to compare by) -> number of the first row with these."""
 
     def __len__(self) -> int:
         return len(self._texts) - len(self._free)
 
     def known(self, relation: int, rows: pa.RecordBatch, at: Int64Array) -> list[int]:
-        """Numbers of the keys of rows at some places of a payload; NONE for keys that no row held has."""
+        """Numbers of the keys of the rows at `at` of a payload; NONE for keys of no known row."""
         return self._interner.known(relation, self._keys(relation, rows, at))
 
     def number(self, relation: int, rows: pa.RecordBatch, at: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """(numbers of the keys, numbers of the rows) at some places of a payload, of one side or joined."""
+        """(numbers of keys, numbers of rows), both [at], of the rows at `at` of a payload."""
         keys = self._keys(relation, rows, at)
         if relation == self._whole:
             parts = [self.number(side, rows, at)[1].tolist() for side in range(self._whole)]
@@ -129,7 +129,7 @@ class InternedRows:
         return self._number_rows(relation, keys, values, *reader.texts(rows, at))
 
     def render(self, combinations: Numbers) -> list[str]:
-        """Joined rows as text, given the versions of their parts."""
+        """Joined rows as text. combinations: [joined rows, sides], numbers of their parts."""
         if not len(combinations):
             return []
         versions = combinations.T.tolist()
@@ -138,15 +138,15 @@ class InternedRows:
         return ["{" + ", ".join(parts) + "}" for parts in zip(*pieces, strict=True)]
 
     def places(self, combinations: Numbers) -> Int64Array:
-        """Numbers in the order of the keys of joined rows; those with equal keys have equal ones."""
+        """Numbers that sort like the keys of joined rows, [joined rows]; equal for equal keys."""
         return _dense([self._interner.ranks(self._state.keys(versions)) for versions in combinations.T])
 
     def looks(self, combinations: Numbers) -> Int64Array:
-        """Numbers that are equal if what is shown of joined rows is."""
+        """Numbers that are equal exactly if the shown columns of joined rows are, [joined rows]."""
         return _dense([self._state.looks(versions) for versions in combinations.T])
 
     def sweep(self) -> None:
-        """Forgets rows that nobody holds, once there are many of them."""
+        """Frees rows that no view holds, if there are many."""
         if self._state.unused <= max(SWEEP_MIN, len(self) // 2):
             return
         used = np.array([number for number, content in enumerate(self._content) if content], np.int64)
@@ -168,7 +168,7 @@ class InternedRows:
         self._interner.keep(np.concatenate([self._state.keys(held), values[values != NONE]]))
 
     def dump(self, versions: Numbers) -> tuple[dict[str, Any], Numbers]:
-        """Rows by number, those of sides before whole ones, and where among them the versions are."""
+        """(state of these rows for `load`, index of each in it). Rows of sides come before whole joined rows."""
         used = np.unique(versions)
         relations = self._state.relations(used)
         wholes = used[relations == self._whole]
@@ -187,7 +187,7 @@ class InternedRows:
         return state, place[versions]
 
     def load(self, state: dict[str, Any]) -> Int64Array:
-        """Numbers of rows that `dump` gave."""
+        """Restores the rows of a dump. Returns their numbers, in order."""
         relations = state["kinds"]
         keys = [tuple(key) for key in state["keys"]]
         links = [[None if link is None else tuple(link) for link in column] for column in state["links"]]
@@ -207,7 +207,7 @@ class InternedRows:
         return np.concatenate([numbers, self._number_whole(named, parts)[1]])
 
     def _keys(self, relation: int, rows: pa.RecordBatch, at: Int64Array) -> list[ChannelKey]:
-        """A whole row has the keys of all its parts."""
+        """Primary keys of the rows at `at`; that of a whole joined row is the keys of all its parts."""
         if relation < self._whole:
             return self._sides[relation].keys(rows, at)
         parts = zip(*(side.keys(rows, at) for side in self._sides), strict=True)
@@ -273,7 +273,7 @@ def _joined_key(keys: Iterable[ChannelKey]) -> ChannelKey:
 
 
 def _dense(columns: Iterable[Numbers]) -> Int64Array:
-    """Small numbers that compare as rows of these columns do, of which the first counts most."""
+    """Numbers that sort like the rows of these columns, the first column being the most significant."""
     first, *others = columns
     number = first.astype(np.int64)
     for column in others:

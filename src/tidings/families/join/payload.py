@@ -18,14 +18,14 @@ from tidings.model.message import MessageBatch
 
 SIDE = "side"
 PLACED, GONE = 1, 2
-"""Tags of boxes: subscribers in the one are to hold the row, in the other to drop it, in both to hold it."""
+"""Tags of boxes: subscriptions in a PLACED box hold the row, those in GONE boxes only drop it."""
 ALL_SIDES = -1
-"""In the place of a side's number: a whole joined row."""
+"""Number of the side of whole joined rows."""
 
 
 @lru_cache(maxsize=4096)
 def schema_of(space: Space) -> pa.Schema:
-    """The schema of what messages and snapshots carry."""
+    """The schema of payloads of messages and snapshots."""
     fields = [pa.field(SIDE, pa.int8())]
     for number, side in enumerate(space.sides):
         fields.extend(pa.field(f"{number}.{name}", side.table.schema.field(name).type) for name in side.payload)
@@ -33,7 +33,7 @@ def schema_of(space: Space) -> pa.Schema:
 
 
 def project_joined(space: Space, rows: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Joined rows, given by their parts, in the schema of a space."""
+    """Whole joined rows as a payload. rows: [sides], the parts of the joined rows."""
     count = rows[0].num_rows
     columns: list[pa.Array] = [pa.array(np.full(count, ALL_SIDES, np.int8))]
     for side, part in zip(space.sides, rows, strict=True):
@@ -42,7 +42,7 @@ def project_joined(space: Space, rows: Sequence[pa.RecordBatch]) -> pa.RecordBat
 
 
 def project(space: Space, number: int, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of one side, in the schema of a space."""
+    """Rows of one side as a payload of a space."""
     columns: list[pa.Array] = []
     for field in schema_of(space):
         side, _, name = field.name.partition(".")
@@ -56,13 +56,13 @@ def project(space: Space, number: int, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def payload_of(form: Form, messages: MessageBatch, catalog: Catalog) -> pa.RecordBatch:
-    """What messages of a shared semijoin carry, in the schema of one of the forms that share it."""
+    """The payload of messages of a shared semijoin, in the schema of one of the forms that share it."""
     space = space_of(form, catalog)
     return project(space, space.side_of(Form.from_key(messages.form).variant), messages.payload)
 
 
 def keys_of(side: Side, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with nothing but their keys."""
+    """The rows with all columns null except the key."""
     columns = [
         rows.column(name) if name in side.table.key else pa.nulls(rows.num_rows, rows.schema.field(name).type)
         for name in rows.schema.names
@@ -71,7 +71,7 @@ def keys_of(side: Side, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def told_rows(side: Side, changes: TableChanges, told: Int64Array, is_placed: BoolArray) -> pa.RecordBatch:
-    """What messages about some changes carry: the new row where somebody is to hold it, else the key of the old one."""
+    """Payload rows of the changes `told`: the new row if the change is placed, else the key of the old row."""
     after, before = (rows.select(side.payload) for rows in (changes.after, changes.before))
     if is_placed[told].all():
         return after.take(pa.array(told))
@@ -83,7 +83,7 @@ def told_rows(side: Side, changes: TableChanges, told: Int64Array, is_placed: Bo
 
 @dataclass(frozen=True)
 class Codes:
-    """Codes of the columns with a predicate, and which rows can be selected at all: nulls satisfy nothing."""
+    """Codes of the columns with a predicate, and which rows can be selected at all: those without null there."""
 
     codes: Int64Array
     """[rows, columns]"""
@@ -100,7 +100,7 @@ def codes_in(side: Side, rows: pa.RecordBatch, present: BoolArray) -> Codes:
 
 
 def fits(side: Side, codes: Int64Array, coords: Int64Array) -> BoolArray:
-    """Which rows lie within the ends of one point."""
+    """Whether each row satisfies the predicates of one point on the side, [rows]."""
     ends = coords[side.coords]
     fitting = np.ones(len(codes), np.bool_)
     for i in range(codes.shape[1]):

@@ -1,7 +1,7 @@
-"""Plans of joins over shared rows: how combinations are found from each side, and which lists of partners that takes.
+"""Plans of joins over shared rows: the steps that find all combinations of a row, and the lists of partners they need.
 
-A signature is the tables of a join in the order of FROM and the edges between them. Subscriptions of one signature may select
-and show what they like: they share its plans, and lie in one space, whose axes are the columns of all sides.
+A signature is the tables of a join in the order of FROM and the edges between them. Subscriptions of one signature share its
+plans, and a space whose axes are the columns of all sides, whatever they select and show.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from tidings.kernels.rows import I64, NONE
 
 Columns = tuple[int, ...]
 RelationKey = tuple[int, Columns]
-"""A table and the columns its rows are found by."""
+"""(number of the table, columns by whose values its rows are found)."""
 SIGNATURE_AXIS = 0
-"""The axis on which subscriptions of different signatures are apart."""
+"""The axis with the number of the signature, which separates subscriptions of different signatures."""
 
 
 @dataclass(frozen=True)
 class Signature:
-    """Tables by number, and how they are joined: (side, its columns, other side, its columns) per edge."""
+    """Numbers of the tables, and per edge (side, its columns, other side, its columns)."""
 
     tables: tuple[int, ...]
     edges: tuple[tuple[int, Columns, int, Columns], ...]
 
     @cached_property
     def links(self) -> list[list[tuple[int, int, int]]]:
-        """By side: (own column, other side, its column) of every pair of columns that must be equal."""
+        """[sides]: (own column, other side, its column) of every pair of columns that must be equal."""
         found: list[list[tuple[int, int, int]]] = [[] for _ in self.tables]
         for one, left, two, right in self.edges:
             for a, b in zip(left, right, strict=True):
@@ -41,7 +41,7 @@ class Signature:
         return found
 
     def steps(self, first: int) -> list[Step]:
-        """How to find what a row of side `first` is joined with. Sides that depend on it alone come as early as can be."""
+        """Steps to find the combinations of a row of side `first`. Sides joined to `first` alone come as early as possible."""
         visited, steps = [first], []
         while len(visited) < len(self.tables):
             open_sides = [side for side in range(len(self.tables)) if side not in visited]
@@ -56,7 +56,7 @@ class Signature:
         return steps
 
     def relations(self) -> set[RelationKey]:
-        """The lists of partners that its plans read; all rows of each table for first answers."""
+        """The lists of partners that the plans read, and the list of all rows of each table, for snapshots."""
         found: set[RelationKey] = {(table, ()) for table in self.tables}
         for first in range(len(self.tables)):
             found |= {(self.tables[step.side], step.columns) for step in self.steps(first)}
@@ -65,7 +65,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class Step:
-    """A side visited: found by `keys`, looked at again by `checks`, both (own column, other side, its column)."""
+    """Visits a side: its rows are found by `keys`, then tested by `checks`, both (own column, other side, its column)."""
 
     side: int
     keys: tuple[tuple[int, int, int], ...]
@@ -82,7 +82,7 @@ class Step:
 
 
 class Interest:
-    """What the subscriptions of a signature look at: by side, columns with a predicate and columns shown."""
+    """Columns that the subscriptions of a signature need: [sides] with a predicate, and [sides] shown."""
 
     def __init__(self, sides: int) -> None:
         self.tested: list[set[int]] = [set() for _ in range(sides)]
@@ -91,7 +91,7 @@ class Interest:
 
 @dataclass
 class RelationTable:
-    """Relations in use, numbered. Those of a table keep their order, in which others are appended."""
+    """Relations in use, by number. New relations are appended to those of their table."""
 
     tables: int
     numbers: dict[RelationKey, int] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class RelationTable:
         self._build()
 
     def index(self, key: RelationKey) -> int:
-        """Where the relation stands in the arrays."""
+        """Place of the relation in `arrays`."""
         return int(np.flatnonzero(self.arrays.number == self.numbers[key])[0])
 
     def _build(self) -> None:
@@ -126,7 +126,7 @@ def plans_of(
     relations: RelationTable,
     columns: Sequence[int],
 ) -> Plans:
-    """Plans of all signatures by number; None for numbers not in use. columns: how many each table has."""
+    """Plans of all signatures by number (None: not in use). columns: number of columns of each table."""
     sides_max = max((len(signature.tables) for signature in signatures if signature), default=1)
     shape = (len(signatures), sides_max)
     tables, use_of = np.full(shape, NONE, np.int64), np.full(shape, NONE, np.int64)
@@ -184,7 +184,7 @@ def plans_of(
 
 
 def mask_of(columns: set[int]) -> int:
-    """Bit (column & 63) of each, as an int64."""
+    """An int64 with bit (column & 63) of each column set."""
     mask = 0
     for column in columns:
         mask |= 1 << (column & 63)

@@ -1,4 +1,4 @@
-"""Predicates of new subscriptions as their points have them, made into boxes of an index and into tests of first answers."""
+"""Turns the predicates of new points into boxes of the stabbing index, and into tests for their snapshots."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from tidings.model.codes import BoolArray
 from tidings.model.points import PointBatch
 
 TextEnds = tuple[bytes | None, bytes | None, bool, bool]
-"""Exact ends of a range of text, and whether they belong to it."""
+"""(lower end, upper end, whether the lower end is included, whether the upper end is) of a text range."""
 BOXES_MAX = 256
-"""Boxes that one subscription may have."""
+"""Highest number of boxes of one subscription."""
 _DECODER = msgspec.msgpack.Decoder(list[Predicate | None])
 
 
 class Tested(NamedTuple):
-    """A column with a predicate."""
+    """A column with a predicate: = or IN (`is_equal`), or a range."""
 
     side: int
     column: int
@@ -49,10 +49,10 @@ class Tested(NamedTuple):
 
 
 class BoxRows(NamedTuple):
-    """Boxes of some points: of which point, constants of the equalities, ends of the ranges."""
+    """Boxes of some points. point: [boxes], the point of each; equal: constants of equalities; ends: of ranges."""
 
     wide: tuple[int, ...]
-    """Which columns with a list of values have a range instead, from the least to the largest."""
+    """Columns with IN whose boxes have a range from the least to the largest value instead."""
     point: I64
     equal: I64
     equal_text: list[tuple[bytes | None, ...]]
@@ -61,7 +61,7 @@ class BoxRows(NamedTuple):
 
 
 class Predicates:
-    """Predicates of all points of a batch. IN has several values; all other equalities one."""
+    """Predicates of the points of a batch. IN has several values, = has one."""
 
     def __init__(self, tested: Sequence[Tested], points: PointBatch) -> None:
         self._tested = tested
@@ -70,13 +70,13 @@ class Predicates:
         self._ranged = [i for i, one in enumerate(tested) if not one.is_equal]
         n = len(points)
         self.is_possible: BoolArray = np.all(self._coords[:, 0::2] <= self._coords[:, 1::2], axis=1)
-        """Whether any row can satisfy a point's predicates."""
+        """[points]: whether any row can satisfy the predicates."""
         self._counts = np.ones((n, len(self._equal)), np.int64)
-        """[points, equalities]: how many values; `_codes` has them in this order."""
+        """[points, equalities]: number of values. `_codes` has all values in this order."""
         self._codes = self._coords[:, [2 * i for i in self._equal]].reshape(-1)
         self._texts: list[bytes | None] | None = None
         self._text_ends: list[tuple[TextEnds, ...]] = []
-        """Of each point, one per range of text."""
+        """[points]: exact ends of each text range."""
         details = points.details.to_pylist()
         if any(details):
             self._read(details)
@@ -112,17 +112,17 @@ class Predicates:
 
     @cached_property
     def _first_value(self) -> I64:
-        """[points * equalities + 1]: where the values of each equality begin."""
+        """[points * equalities + 1]: start of the values of each equality in `_codes`."""
         return np.append(0, np.cumsum(self._counts.ravel()))
 
     @cached_property
     def is_wide(self) -> BoolArray:
-        """Whether a point has boxes that hold more than it selects."""
+        """[points]: whether the boxes contain more than the point selects, as exact ones would be more than BOXES_MAX."""
         many: BoolArray = np.prod(self._counts.astype(np.float64), axis=1) > BOXES_MAX
         return self.is_possible & many
 
     def boxes(self) -> Iterator[BoxRows]:
-        """One box per combination of values, of points that anything can satisfy; fewer if these are very many."""
+        """One box per combination of values, for points with `is_possible`; at most BOXES_MAX per point (see `is_wide`)."""
         yield self._boxes(np.flatnonzero(self.is_possible & ~self.is_wide), ())
         parts: dict[tuple[int, ...], list[int]] = {}
         for point in np.flatnonzero(self.is_wide).tolist():
@@ -131,7 +131,7 @@ class Predicates:
             yield self._boxes(np.array(members, np.int64), wide)
 
     def _wide(self, point: int) -> tuple[int, ...]:
-        """The columns with the longest lists, so that the others combine to few boxes."""
+        """The IN columns of a wide point that get a range: those with the most values, so that the others make few boxes."""
         wide, boxes = [], 1
         for at in np.argsort(self._counts[point], kind="stable").tolist():
             boxes *= int(self._counts[point, at])
@@ -163,7 +163,7 @@ class Predicates:
         )
 
     def newcomers(self, at: I64, slots: I64, signature: int, sides: int) -> Newcomers:
-        """The points at some places, with these slots, as newcomers whose tests are those of their predicates."""
+        """The points at `at`, whose slots are `slots`, as newcomers: subscriptions with tests for single rows."""
         dims, equalities = len(self._tested), len(self._equal)
         tests = np.full((len(at), dims, TEST_FIELDS), NONE, np.int64)
         tests[:, :, COLUMN] = [one.column for one in self._tested]
@@ -205,7 +205,7 @@ class Predicates:
 
 
 def gathered(parts: Sequence[Newcomers], sides: int) -> Newcomers:
-    """All newcomers of a micro-batch; `sides` is how many a join has at most."""
+    """Joins newcomers into one, sorted by slot. sides: highest number of sides of a join."""
     slots = np.concatenate([np.empty(0, np.int64), *(part.slots for part in parts)])
     is_wide = np.concatenate([np.empty(0, np.int64), *(part.is_wide for part in parts)])
     signature = np.concatenate([np.empty(0, np.int64), *(part.signature for part in parts)])
@@ -238,7 +238,7 @@ def gathered(parts: Sequence[Newcomers], sides: int) -> Newcomers:
 
 
 def _canonical(text: str) -> bytes:
-    """A text as it stands in a line of output."""
+    """A text as JSON, as in the output."""
     return encode_basestring(text).encode()
 
 
@@ -250,5 +250,5 @@ def _ends(predicate: Predicate | None) -> TextEnds:
 
 
 def _bytes(data: bytes) -> U8:
-    """Writable, as kernels are compiled for."""
+    """The bytes as a writable array, as kernels take them."""
     return np.frombuffer(bytearray(data), np.uint8)

@@ -16,18 +16,18 @@ from tidings.families.join.subscription import Predicate, Space
 from tidings.model.codes import BoolArray, Int64Array
 
 _NOTHING = 0
-"""The number of no predicates to look at."""
+"""Number that means: no residual predicates."""
 
 
 class ResidualPredicates:
-    """The residual predicates of subscriptions, by slot and side; equal ones are tested once per row."""
+    """The residual predicates of subscriptions, by slot and side. Equal ones have one number and are tested once per row."""
 
     def __init__(self, space: Space, sides: Sequence[SideRows]) -> None:
         self._sides = sides
         self._first = np.cumsum([0, *(len(side.columns) for side in space.sides)]).tolist()
         self._decoder = msgspec.msgpack.Decoder(list[Predicate | None])
         self._number = np.zeros((0, len(sides)), np.int32)
-        """[slot, side]: number of its predicates on the side."""
+        """[slots, sides]: number of the subscription's predicates on the side."""
         self._numbers: dict[bytes, int] = {}
         self._predicates: dict[int, list[Predicate | None]] = {}
         self._users: Counter[int] = Counter()
@@ -58,7 +58,7 @@ class ResidualPredicates:
         self._number[slots] = _NOTHING
 
     def passing(self, slots: Int64Array, rows: pa.RecordBatch, side: Int64Array, at: Int64Array) -> BoolArray:
-        """Whether row at[i] of a payload, of the side it has there, satisfies what the subscription slots[i] looks at."""
+        """Whether row at[i] of a payload satisfies the residual predicates of slots[i] on the row's side, [slots]."""
         passing = np.ones(len(slots), np.bool_)
         if not self._predicates:
             return passing

@@ -1,4 +1,4 @@
-"""What a joined row shows: columns of all tables in order, those of USING once, names that would clash with their table."""
+"""Columns of a joined row: those of all tables in order, USING columns once. Names that would clash get the table's name."""
 
 from __future__ import annotations
 

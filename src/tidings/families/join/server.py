@@ -1,4 +1,4 @@
-"""What all join servers that know rows have in common: relations, and the subscriptions of one or more forms."""
+"""Base class of the join servers that hold rows: relations, and the subscriptions of one or more forms."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Member:
 
     graph: JoinGraph
     filters: list[Filters]
-    """The neighbours by which each side is filtered."""
+    """[sides]: the neighbours that filter the side."""
 
     @property
     def space(self) -> Space:
@@ -42,9 +42,9 @@ class Member:
 
 
 class Subscribers:
-    """Ids and points of all subscriptions of a server, each in a slot.
+    """Ids and points of all subscriptions of a server, by slot.
 
-    An id may be in several forms at once for a moment, when a subscription becomes another.
+    An id may be in several forms at once, if a subscription is dropped and created with another query at one seq.
     """
 
     def __init__(self) -> None:
@@ -52,14 +52,14 @@ class Subscribers:
         self._ids: list[str] = []
         self._free: list[int] = []
         self._coords = np.empty((0, 0), np.int64)
-        """[slot, axis], as wide as the widest form."""
+        """[slots, axes], as wide as the form with the most axes."""
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, form: str, ids: list[str], coords: Int64Array) -> Int64Array:
-        """Adds points of a form; gives their slots."""
+        """Adds points of a form. Returns their slots."""
         reused = [self._free.pop() for _ in range(min(len(ids), len(self._free)))]
         slots = np.array([*reused, *range(len(self._ids), len(self._ids) + len(ids) - len(reused))], np.int64)
         self._ids.extend([""] * (len(ids) - len(reused)))
@@ -75,7 +75,7 @@ class Subscribers:
         return slots
 
     def remove(self, points: PointBatch) -> Int64Array:
-        """Removes points; gives the slots they had."""
+        """Removes points. Returns the slots they had."""
         of = self._slots[points.form]
         slots = np.array([of.pop(id) for id in points.id.to_pylist()], np.int64)
         self._free.extend(slots.tolist())
@@ -95,12 +95,12 @@ class Subscribers:
         return self._coords[slots, :dims] if len(slots) else np.empty((0, dims), np.int64)
 
     def some(self, form: str, dims: int, count: int) -> Int64Array:
-        """The points of a few of a form, spread over all."""
+        """Coordinates of about `count` points of a form, evenly sampled."""
         slots = self.slots(form)
         return self.coords(slots[:: max(1, len(slots) // count)], dims)
 
     def address(self, messages: MessageBatch, affected: tuple[Int64Array, Int64Array, TagArray]) -> MessageBatch | None:
-        """Messages of a form, one for every point they affect; None if there is none."""
+        """Messages of a form as unicast messages, one for every affected point; None if there is none."""
         message, slot, tags = affected
         points = self.coords(slot, messages.regions.dims)
         return one_each(messages, message, points, [self._ids[at] for at in slot.tolist()], tags)
@@ -111,7 +111,7 @@ class Subscribers:
 
 
 class JoinServer(Server, Remembering):
-    """Rows of all tables of the forms there are, and the points of all subscriptions."""
+    """Holds the rows of all tables of its forms, and the points of all subscriptions."""
 
     memory = Memory.CHANGES
 
@@ -121,7 +121,7 @@ class JoinServer(Server, Remembering):
         self.members: dict[str, Member] = {}
         self.subscribers = Subscribers()
         self._sure_since = NEVER
-        """Clock of the store: of rows that came later it is known to whom they were sent; anybody may hold older ones."""
+        """Clock of the store: it is known who was sent rows that arrived later; any subscription may hold older rows."""
 
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
         for change in self._store.change(changes):
@@ -129,7 +129,7 @@ class JoinServer(Server, Remembering):
                 yield from self._messages(change)
 
     def see(self, changes: TableChanges) -> None:
-        """Takes changes in and sends nothing."""
+        """Applies changes without sending messages."""
         self._store.change(changes)
 
     def create(self, points: PointBatch, tables: Mapping[str, Rows], *, wants_snapshots: bool) -> Created:
@@ -141,7 +141,7 @@ class JoinServer(Server, Remembering):
         self._leave(self.members[points.form], self.subscribers.remove(points))
 
     def admit(self, form: str, tables: Mapping[str, Rows]) -> Member:
-        """The form as a member, made at its first subscription; `tables` have the rows that came before."""
+        """The member of a form, made at its first subscription. tables: current rows."""
         if form not in self.members:
             graph = self._store.graph(space_of(Form.from_key(form), self._catalog), tables)
             self.members[form] = Member(graph, graph.default_filters())
@@ -150,7 +150,7 @@ class JoinServer(Server, Remembering):
 
     @abstractmethod
     def _messages(self, change: RelationChange) -> Iterator[MessageBatch]:
-        """Messages of changes that a relation has taken in."""
+        """Messages for changes that a relation has applied."""
 
     @abstractmethod
     def _welcome(self, member: Member) -> None:
@@ -166,7 +166,7 @@ class JoinServer(Server, Remembering):
 
     @abstractmethod
     def _first_rows(self, member: Member, points: PointBatch) -> Iterator[SnapshotBatch]:
-        """Rows that new subscriptions start with."""
+        """Snapshot rows of new subscriptions."""
 
     def dump(self) -> Any:
         rows = [relation.rows(relation.current()) for relation in self._store.relations.values()]
@@ -180,7 +180,7 @@ class JoinServer(Server, Remembering):
         for known in state["members"]:
             member = self.admit(known["form"], {})
             self.refilter(member, [tuple(some) for some in known["filters"]])
-        # In the order in which the forms asked for relations, as in `dump`.
+        # Relations are in the order in which forms requested them, the same as in `dump`.
         for wanted, rows in zip(list(self._store.relations), state["rows"], strict=True):
             self._store.fill(wanted, rows)
         for known in state["members"]:
@@ -190,11 +190,11 @@ class JoinServer(Server, Remembering):
         self.recover()
 
     def recover(self) -> None:
-        """Assumes that any subscriber may hold any row there is."""
+        """From now on assumes that any subscription may hold any present row."""
         self._store.clock += 1
         self._sure_since = self._store.clock
 
     def refilter(self, member: Member, filters: list[Filters]) -> None:
-        """Gives the sides of a form other filters."""
+        """Replaces the filters of a form. filters: [sides]."""
         member.filters = filters
         self.recover()

@@ -1,9 +1,10 @@
-"""The index of sides: conditions of subscriptions on single sides of their joins, to find who can want a row by itself.
+"""The side index: predicates of subscriptions on single sides of their joins, to find the subscriptions that may select a row.
 
-A box of the index of subscriptions, cut down to the columns of one side, makes a box here, whose owner it is. An equality is
-a range of equality codes, and exact ends of text ranges count as their codes: more boxes may hold a row than want it.
+A box of the main index, restricted to the columns of one side, is a box here, owned by the former. Equalities are ranges of
+equality codes, and ends of text ranges are their codes only, so that more boxes may contain a row than select it.
 
-Most rows have few combinations, and nobody asks. So a side is opened, and its boxes are entered, when it is first asked for.
+Most rows have few combinations and are never looked up here. So boxes of a side are entered only when it is first used: it is
+then open.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from tidings.kernels.stabbing import Boxes, BoxShape, StabbingIndex, ranges_of
 
 
 class SideIndex:
-    """Keeps step with the index of subscriptions in the sides that are open. columns: how many a table has at most."""
+    """Mirrors the main index for the sides that are open. columns: highest number of columns of a table."""
 
     def __init__(self, columns: int) -> None:
         self.axes = 1 + 2 * columns
-        """A signature's side; then code and equality code of each column."""
+        """Number of axes: one for signature and side, then code and equality code of each column."""
         self._index = StabbingIndex(self.axes)
         self._opened: dict[int, set[int]] = {}
-        """By signature."""
+        """Signature -> its open sides."""
         self._entered: dict[int, I64] = {}
-        """By side: the number here of each box of the index of subscriptions, NONE for none."""
+        """Side -> [boxes of the main index]: number of the box here; NONE for none."""
 
     @property
     def boxes(self) -> Boxes:
@@ -39,18 +40,18 @@ class SideIndex:
         return self._index.nbytes + sum(array.nbytes for array in self._entered.values())
 
     def opened(self, signatures: int) -> I64:
-        """By signature: mask of the sides that are open."""
+        """[signatures]: mask of the open sides."""
         masks = np.zeros(signatures, np.int64)
         for signature, sides in self._opened.items():
             masks[signature] = sum(1 << side for side in sides)
         return masks
 
     def open(self, signature: int, side: int) -> None:
-        """From now on boxes of this side are entered; the caller enters those there are."""
+        """Opens a side. The caller must enter the boxes that exist already."""
         self._opened.setdefault(signature, set()).add(side)
 
     def close(self, signature: int) -> None:
-        """Forgets a signature, whose boxes have been removed."""
+        """Closes all sides of a signature, whose boxes must have been removed."""
         self._opened.pop(signature, None)
 
     def sides(self, signature: int) -> set[int]:
@@ -59,7 +60,7 @@ class SideIndex:
     def add(
         self, subscriptions: Boxes, boxes: I64, signature: int, side: int, tested: Sequence[Tested], axes: Sequence[int]
     ) -> None:
-        """Enters boxes of subscriptions of one form on one side. tested, axes: the form's columns with a predicate."""
+        """Enters boxes of one form for one side. tested, axes: the form's columns with a predicate, and their axes."""
         if not len(boxes):
             return
         own = [i for i, one in enumerate(tested) if one.side == side]
@@ -84,7 +85,7 @@ class SideIndex:
         known[boxes] = entered
 
     def remove(self, boxes: I64) -> None:
-        """Boxes that leave the index of subscriptions leave all sides."""
+        """Removes boxes of the main index from all sides."""
         for known in self._entered.values():
             there = boxes[boxes < len(known)]
             entered = known[there]

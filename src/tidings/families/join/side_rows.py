@@ -1,4 +1,4 @@
-"""Rows of one side of a join as its views know them: by key, by what they are joined by, and as text."""
+"""Reads rows of one side of a join out of payloads, for views: keys, join values and texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidings.model.codes import Int64Array
 from tidings.model.render import comparable_rows, render_rows
 
 Texts = tuple[str, ...]
-"""What a row contributes to a joined row: the pieces of `pieces_of` that are of its side."""
+"""Text of the row's part of a joined row: its pieces, as in `pieces_of`."""
 
 
 def pieces_of(space: Space) -> list[tuple[int, list[int]]]:
@@ -31,7 +31,7 @@ class SideRows:
         side = space.sides[number]
         self._number, self._table = number, side.table
         self.edges: list[int] = []
-        """Edges of this side."""
+        """Numbers of the edges of this side."""
         self._joined: list[tuple[str, ...]] = []
         for at, edge in enumerate(space.edges):
             if number in edge.sides:
@@ -45,15 +45,15 @@ class SideRows:
         self._predicated = [column.name for column in side.columns]
 
     def keys(self, rows: pa.RecordBatch, at: Int64Array) -> list[ChannelKey]:
-        """Primary keys of the rows at some places of a payload."""
+        """Primary keys of the rows at `at` of a payload."""
         return channel_keys([self._components(rows, at, name)[0] for name in self._table.key], len(at))
 
     def group(self, rows: pa.RecordBatch, at: Int64Array) -> Int64Array:
-        """Small numbers that rows with equal keys have in common."""
+        """Numbers that are equal exactly if the keys of the rows are, [at]."""
         return group_channels([self._column(rows, at, name) for name in self._table.key], len(at))[0]
 
     def links(self, rows: pa.RecordBatch, at: Int64Array) -> list[list[ChannelKey | None]]:
-        """By edge of this side: what each row is joined by. Null is equal to nothing: None."""
+        """[edges of this side]: join value of each row at `at`; None if it has a null, which equals nothing."""
         found: list[list[ChannelKey | None]] = []
         for names in self._joined:
             columns = [self._components(rows, at, name) for name in names]
@@ -63,7 +63,7 @@ class SideRows:
         return found
 
     def texts(self, rows: pa.RecordBatch, at: Int64Array) -> tuple[list[Texts], list[Texts]]:
-        """What each row contributes to a joined row, and the same to compare by."""
+        """(texts of each row for joined rows, texts to compare by), both [at]."""
         shown, same = [], []
         for piece in self._pieces:
             names, columns = [name for name, _ in piece], [self._column(rows, at, column) for _, column in piece]
@@ -76,7 +76,7 @@ class SideRows:
         return parts, parts if is_same else _transposed(same, len(at))
 
     def values(self, rows: pa.RecordBatch, at: Int64Array) -> list[list[Any]]:
-        """Values of the columns with a predicate, as channels have them; None for null."""
+        """Values of the columns with a predicate, encoded as components of channels; None for null."""
         found = []
         for name in self._predicated:
             column, valid = self._components(rows, at, name)

@@ -1,8 +1,8 @@
-"""Ways to turn changes into join messages; all give the same notifications.
+"""Message strategies of joins. All give the same notifications.
 
-`ref-sj:SKYLINE` sends rows as semijoins: to those who select a row and have a partner for it, and later, when a first
-partner comes, to those who now have one. `auto` does so with merged skylines, and filters tables by several neighbours, or
-by none, where that costs less. The others are in `baselines.py`.
+`ref-sj:SKYLINE` sends rows as semijoins: to the subscriptions that select a row and have a partner for it, and later, when a
+first partner arrives, to those that then have one. `auto` does so with merged skylines, and filters tables by several
+neighbours, or by none, if that costs less. The other strategies are in `baselines.py`.
 """
 
 from __future__ import annotations
@@ -32,4 +32,4 @@ def server_of(catalog: Catalog, strategy: str) -> Server:
 
 
 class FamilySemijoins(SemijoinServer, FamilyServer):
-    """Rows go out once for all forms that want the same of them."""
+    """Semijoins for all forms of the family: forms that need the same rows share messages."""

@@ -1,4 +1,4 @@
-"""Subscriber index: the points of subscriptions by place, and questions about all of them at once."""
+"""Subscriber index: points of subscriptions by coordinates, with queries for many boxes at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidings.model.region import Regions, TagArray
 
 
 class SubscriberIndex:
-    """Points of a space, known by slot, and the ranges they have on the first range column of each side."""
+    """Points of a space by slot, and their ranges on the first range column of each side."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -45,11 +45,11 @@ class SubscriberIndex:
         self._count -= len(slots)
 
     def any(self, lo: Int64Array, hi: Int64Array) -> BoolArray:
-        """Whether a point lies in each of the boxes."""
+        """Whether each of the boxes contains a point, [boxes]. lo, hi: [boxes, dims]."""
         return self._forest.any(np.zeros(len(lo), np.int64), lo, hi)
 
     def few(self, lo: Int64Array, hi: Int64Array, most: int) -> tuple[Int64Array, Int64Array]:
-        """(how many points lie in each of the boxes, their slots [box, most]); the number is most + 1 where there are more."""
+        """(number of points in each of the boxes, most + 1 if there are more; their slots, [boxes, most])."""
         counts, slots = self._forest.some(np.zeros(len(lo), np.int64), lo, hi, most)
         return counts, slots.astype(np.int64)
 
@@ -61,7 +61,7 @@ class SubscriberIndex:
         return ends, slots.astype(np.int64)
 
     def affected(self, regions: Regions) -> tuple[Int64Array, Int64Array, TagArray]:
-        """(message, slot, tags) of all points in the regions."""
+        """(message, slot, tags), all [pairs], of all points in the regions."""
         nowhere = np.zeros(len(regions), np.int64)
         starts, slots, tags = self._forest.stab(nowhere, regions.lo, regions.hi, regions.tags, regions.starts)
         return np.repeat(np.arange(len(regions)), np.diff(starts)), slots.astype(np.int64), tags
@@ -70,15 +70,15 @@ class SubscriberIndex:
         return self._coords[slots]
 
     def marks(self, side: int) -> Int64Array:
-        """Few numbers such that every range on the side contains one of them."""
+        """A few numbers such that every range on the side contains one of them."""
         return self._piercing[side].anchors()
 
     def any_within(self, side: int, lo_from: Int64Array, at: Int64Array, hi_to: Int64Array) -> BoolArray:
-        """Whether a range on the side contains `at` and lies within the gap."""
+        """Whether a range on the side contains at[i] and lies within lo_from[i] .. hi_to[i], [at]."""
         return self._contained[side].any_within(lo_from, at, hi_to)
 
     def _ranges(self, coords: Int64Array) -> list[tuple[int, tuple[Int64Array, Int64Array]]]:
-        """Per side that has a range column, those ranges that are not empty."""
+        """(side, (lower ends, upper ends) of the ranges that are not empty) for each side with a range column."""
         found = []
         for side, first in enumerate(self._first):
             if first is not None:

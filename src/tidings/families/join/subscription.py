@@ -1,7 +1,7 @@
-"""Join subscriptions as points: the ends of every predicate on every table, in one space for all tables of the query.
+"""Join subscriptions as points: coordinates are the ends of every predicate, in one space for all tables of the query.
 
-A row of one table says nothing of the columns of the others, so a message about it cannot name a channel made of columns
-of several tables. Equalities are therefore ranges of one value here, and a region leaves the ends of other tables open.
+A row of one table does not determine the columns of other tables, so a message about it cannot name a channel of columns of
+several tables. So equalities are ranges of one value here, and the region of a message is open along other tables' axes.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Side:
     first: int
     """Coordinate of the first lower end."""
     pinned: tuple[int, ...]
-    """Which of the columns are pinned by = or IN."""
+    """Indexes in `columns` of those with = or IN."""
     payload: tuple[str, ...]
-    """Columns a message about a row of this table carries: shown, joined by, with a predicate, and the key."""
+    """Columns in a message about a row of this table: those shown, joined, with a predicate, and the key."""
 
     @property
     def ranged(self) -> tuple[int, ...]:
-        """Which of the columns have a range."""
+        """Indexes in `columns` of those with a range."""
         return tuple(i for i in range(len(self.columns)) if i not in self.pinned)
 
     @property
@@ -52,12 +52,12 @@ class Side:
 
     @property
     def selection(self) -> Selection:
-        """What sides of several spaces have in common if the same rows can be selected by them."""
+        """Key: sides of several spaces have equal ones if they are of the same table with predicates on the same columns."""
         return self.table.name, tuple(column.name for column in self.columns), self.pinned
 
     @property
     def rows(self) -> Wanted:
-        """What they have in common if messages about a row are the same as well."""
+        """Key: as `selection`, and messages about a row have the same columns as well."""
         return *self.selection, self.payload
 
 
@@ -77,9 +77,9 @@ class Space:
     sides: tuple[Side, ...]
     edges: tuple[Edge, ...]
     shown: tuple[tuple[int, str], ...]
-    """(side, column) of every column of a joined row."""
+    """(side, column) of every shown column of a joined row."""
     names: tuple[str, ...]
-    """Its name."""
+    """Name of every shown column."""
     dims: int
 
     @cached_property
@@ -93,7 +93,7 @@ class Space:
 
     @property
     def join_columns(self) -> dict[tuple[int, int], tuple[tuple[str, ...], tuple[str, ...]]]:
-        """Pairs of sides that are joined, and by which columns of the one and the other, of all edges between them."""
+        """(side, other side) -> (columns, other columns) of all edges between them."""
         found: dict[tuple[int, int], tuple[tuple[str, ...], tuple[str, ...]]] = {}
         for edge in self.edges:
             (one, two), (left, right) = edge.sides, edge.columns
@@ -108,7 +108,7 @@ class Space:
 
 
 class Predicate(msgspec.Struct, array_like=True, frozen=True):
-    """What a point does not say of a predicate: the values of IN, the exact ends of a range of text."""
+    """The part of a predicate that coordinates do not express: the values of IN, the exact ends of a text range."""
 
     values: list[str | int] | None = None
     lo: str | None = None
@@ -190,7 +190,7 @@ def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
 
 @lru_cache(maxsize=4096)
 def _form(shape: Shape, catalog: Catalog) -> tuple[Form, tuple[tuple[ColumnType, bool, int], ...]]:
-    """The form, and where its coordinates come from: a column's type, whether it is pinned, its place among such columns."""
+    """The form, and for each column with a predicate its type, whether it is pinned, and its index among the constants."""
     sources = []
     for ref in predicates_of(shape):
         is_pinned = ref in shape.equalities
@@ -200,13 +200,13 @@ def _form(shape: Shape, catalog: Catalog) -> tuple[Form, tuple[tuple[ColumnType,
 
 
 def center_of(shape: Shape) -> str:
-    """The table that most others are joined to: forms with the same are likely to send rows of the same tables."""
+    """The table that most others are joined to. Forms with the same center probably send rows of the same tables."""
     counts = Counter(table for edge in shape.joins for table in (edge.left, edge.right))
     return min(shape.tables, key=lambda table: (-counts[table], table))
 
 
 def common_columns(shape: Shape) -> dict[str, tuple[str, ...]]:
-    """Per table a column that is equal in all rows of a joined row; nothing where the joins have none in common."""
+    """Table -> one column, such that these columns are equal in every joined row; empty if there is no such choice."""
     equal: dict[ColumnRef, set[ColumnRef]] = {}
     for edge in shape.joins:
         for left, right in zip(edge.left_columns, edge.right_columns, strict=True):

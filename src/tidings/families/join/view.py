@@ -1,8 +1,8 @@
-"""Join views: each subscription holds rows of every table and is told how their join changes.
+"""Join views: each subscription holds rows of every table, and its notifications say how their join changes.
 
-Messages may bring rows that find no partner, and rows that satisfy the predicates only nearly (regions compare text by its
-first bytes): a view tests them again, and tells only what changes in the joined rows. Views whose answers change in the
-same way share one line.
+Messages may have rows without partners, and rows that do not satisfy the predicates exactly (regions compare only the first
+bytes of text). A view tests rows again and notifies changes of joined rows only. Views whose answers change in the same way
+share one line.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class JoinViews(RememberingViews):
             self._clear()
 
     def snapshots(self, first: FirstRows) -> list[str]:
-        """Views that hold rows already, as after a gap, start anew."""
+        """Fills the views with their snapshot rows, in place of any rows they hold. Returns the tails of their lines."""
         if first.rows is None:
             self._state.fill(first.slot, first.starts, [])
         else:
@@ -68,7 +68,7 @@ class JoinViews(RememberingViews):
         return FirstRows(first.slot, first.seq, starts, None).tails(shown)
 
     def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
-        """What counts is the join before and after all messages of a seq, in whatever order they come."""
+        """Applies deliveries. Notifies how each join differs before and after all messages of a seq, whatever their order."""
         is_placed = (pairs.tags & PLACED) != 0
         name, version = self._number(messages, pairs, is_placed)
         side = _sides_of(messages.payload)
@@ -89,7 +89,7 @@ class JoinViews(RememberingViews):
         return told.told()
 
     def _tails(self, changed: ChangedJoins, found: JoinDeltas) -> list[str]:
-        """The line's tail of each kind of difference."""
+        """The tail of a line for each distinct difference."""
         texts = self._rows.render(changed.combinations)
         inserts, insert_at = _rendered(insert_change, texts, found.new[found.old == NONE])
         deletes, delete_at = _rendered(delete_change, texts, found.old[found.new == NONE])
@@ -106,7 +106,7 @@ class JoinViews(RememberingViews):
         return [change_tail(seq, ", ".join(changes[start:stop])) for seq, (start, stop) in parts]
 
     def _number(self, messages: MessageBatch, pairs: Pairs, is_placed: BoolArray) -> tuple[Int64Array, Int64Array]:
-        """Name and version of the row of each message; those dropped by all who hear of them need no version."""
+        """(number of the key, number of the row) of each message; the latter is NONE for rows that all receivers drop."""
         rows, side = messages.payload, _sides_of(messages.payload)
         name, version = np.full((2, len(messages)), NONE, np.int64)
         is_reached, is_wanted = np.zeros((2, len(messages)), np.bool_)
@@ -123,9 +123,9 @@ class JoinViews(RememberingViews):
         return name, version
 
     def _number_first(self, first: FirstRows, rows: pa.RecordBatch) -> tuple[Int64Array, BoolArray]:
-        """InternedRows of first rows, and whether their views want them.
+        """(numbers of snapshot rows, whether they satisfy the predicates of their view), both [rows].
 
-        A row is the same for all who come after the same seq: it is read once for them.
+        A row of several views created after the same seq is rendered once.
         """
         side = _sides_of(rows)
         _, moment = np.unique(first.seq, return_inverse=True)
@@ -146,7 +146,7 @@ class JoinViews(RememberingViews):
         return versions, self._checks.passing(slot, rows, side, example)
 
     def _kinds(self) -> Iterator[tuple[int, int]]:
-        """(kind of item, number in payloads) of the rows of each side, and of whole joined rows."""
+        """(number of the relation, number of the side in payloads) of each side, and of whole joined rows."""
         yield from ((number, number) for number in range(len(self._sides)))
         yield len(self._sides), ALL_SIDES
 
@@ -161,7 +161,7 @@ class JoinViews(RememberingViews):
 
 
 class _Lines:
-    """Notifications gathered in portions."""
+    """Collects notifications in parts."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[Int64Array, Int64Array, Int64Array]] = [(np.empty(0, np.int64),) * 3]
@@ -177,17 +177,17 @@ class _Lines:
 
 
 def _rendered(change: Callable[[str], str], texts: list[str], chosen: Numbers) -> tuple[list[str], Int64Array]:
-    """The changes of some texts, each made once, and where among them each text's is."""
+    """(changes of the chosen texts, each rendered once; index among them of each text, [texts + 1])."""
     is_chosen = np.zeros(len(texts) + 1, np.bool_)
     is_chosen[chosen] = True
     return [change(texts[at]) for at in np.flatnonzero(is_chosen).tolist()], np.cumsum(is_chosen) - 1
 
 
 def _groups(moment: Int64Array, pairs: Pairs) -> tuple[Int64Array, Int64Array]:
-    """Deliveries, which come in the order of their messages, in groups of a moment and a slot: (order, starts)."""
+    """(order, starts) of the deliveries grouped by moment and slot. moment: [deliveries], number of the seq."""
     group = moment * (int(pairs.slot.max(initial=0)) + 1) + pairs.slot
     order = np.arange(len(group))
-    # A message reaches nobody twice, so only moments with several need sorting.
+    # A message reaches a slot at most once, so only moments with several messages need sorting.
     is_several = np.zeros(int(moment.max(initial=0)) + 1, np.bool_)
     is_several[moment[1:][(np.diff(pairs.message) != 0) & (np.diff(moment) == 0)]] = True
     several = np.flatnonzero(is_several[moment])
@@ -201,13 +201,13 @@ def _sides_of(rows: pa.RecordBatch) -> Int64Array:
 
 
 def _numbered(values: Int64Array) -> Int64Array:
-    """Small numbers that equal values have in common."""
+    """Small numbers that are equal exactly if the values are, [values]."""
     numbers: Int64Array = np.asarray(pa.array(values).dictionary_encode().indices).astype(np.int64)
     return numbers
 
 
 def _sorted_in_parts(texts: list[str], starts: Int64Array, found: Numbers) -> list[str]:
-    """texts[found[i]], those of each part sorted; the distinct ones are sorted once for all parts."""
+    """texts[found[i]] for all i, sorted within each part of `starts`. Distinct texts are sorted once for all parts."""
     order = np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)
     rank = np.empty(len(texts), np.int64)
     rank[order] = np.arange(len(texts))

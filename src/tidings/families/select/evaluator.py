@@ -1,7 +1,7 @@
 """Evaluates all select subscriptions over shared rows: one index of boxes for all tables, one compiled pass per micro-batch.
 
-A subscription is a box for each channel of each of its disjuncts. Axes of the index are, table after table, the columns, one
-that boxes without equalities are bound to, and one for each column that boxes are bound to which want it null.
+A subscription has a box for each channel of each of its disjuncts. Every table has these axes in the index: one per column; one
+that boxes without equalities are bound to; and per column a second one, which boxes with IS NULL are bound to.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _details = msgspec.msgpack.Decoder(Details)
 
 
 class _Layout(NamedTuple):
-    """Where the boxes of a form lie."""
+    """Axes of the boxes of a form. table: number of the table; watch: mask of the columns whose changes concern a box."""
 
     table: int
     shape: BoxShape
     is_text: tuple[bool, ...]
-    """Of the equality columns."""
+    """[equality columns]: whether the column is TEXT."""
     text_ranges: tuple[int, ...]
     """Places of text columns among the ranges."""
     watch: int
@@ -70,7 +70,7 @@ class SelectEvaluator(Evaluator):
     name = "select"
     remembers = False
     scan_cells_max: ClassVar[int] = 20_000_000
-    """Up to so many (box, row) pairs at one moment, new boxes are compared with all rows: an index is slower."""
+    """New boxes are compared with all rows while there are at most this many (box, row) pairs; an index is faster beyond."""
 
     def __init__(self, catalog: Catalog, store: Store) -> None:
         super().__init__(catalog, store)
@@ -160,8 +160,8 @@ class SelectEvaluator(Evaluator):
         null_axes = tuple(len(axis_of) + 1 + axis_of[column.name] for column in space.nulls)
         texts = tuple(i for i, column in enumerate(space.ranges) if column.type.is_lossy)
         watch = 0
-        # Of several disjuncts one may hold a row before and after, another only after. So a box must be found with every
-        # change of what any of them compares, or the subscription would be told of a row that it has already.
+        # One disjunct may contain the row before and after a change, another only after. So a box must be found with
+        # every change of a column that any disjunct compares; else a row already in the answer would be inserted.
         for name in (*space.projection, *space.compared):
             watch |= 1 << (axis_of[name] & 63)
         return _Layout(
@@ -175,7 +175,7 @@ class SelectEvaluator(Evaluator):
         )
 
     def _make_room(self) -> Matching:
-        """Lengthens what the kernel found too short; it goes on at the event where it stopped."""
+        """Lengthens the arrays that the kernel found too short. The kernel then resumes at the event where it stopped."""
         m = self._matching
         counts = m.counts
         told, tails, changes = counts[TOLD : CHANGES + 1].tolist()
@@ -201,7 +201,10 @@ def _longer(array: I64, size: int) -> I64:
 
 
 def _constants(points: PointBatch, layout: _Layout) -> tuple[I64, list[tuple[bytes | None, ...]]]:
-    """Equality codes of the points, and the texts of their TEXT constants; other axes that boxes are bound to have code 0."""
+    """Constants of the points on the axes that boxes are bound to: (equality codes, [points, axes]; texts of TEXT constants).
+
+    Axes that are not of an equality column have code 0.
+    """
     n = len(points)
     equal = np.zeros((n, len(layout.shape.equal_axes)), np.int64)
     columns: list[list[bytes | None]] = []
@@ -218,7 +221,7 @@ def _constants(points: PointBatch, layout: _Layout) -> tuple[I64, list[tuple[byt
 
 
 def _coded_texts(column: pa.Array) -> tuple[I64, list[bytes | None]]:
-    """Equality codes of texts, and how each is written in a line; distinct ones are encoded once."""
+    """(equality codes, [texts]; each text as JSON). Distinct texts are encoded once."""
     encoded = column.dictionary_encode()
     distinct = [encode_basestring(text).encode() for text in encoded.dictionary.to_pylist()]
     stops = np.cumsum(np.fromiter(map(len, distinct), np.int64, len(distinct)))

@@ -1,4 +1,4 @@
-"""Which rows a new select subscription starts with."""
+"""Finds the snapshot rows of new select subscriptions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidings.model.points import PointBatch
 from tidings.model.types import ColumnType
 
 _SCAN_CELLS_MAX = 20_000_000
-"""Up to so many (subscription, row) pairs a scan beats building an index of the rows."""
+"""Up to this many (subscription, row) pairs, a scan is faster than building an index of the rows."""
 
 _details = msgspec.msgpack.Decoder(Details)
 
@@ -27,7 +27,7 @@ _details = msgspec.msgpack.Decoder(Details)
 def find_rows(
     space: TableSpace, points: PointBatch, predicates: Sequence[Predicate], rows: Rows
 ) -> tuple[Int64Array, Int64Array]:
-    """(index of the point, position of the row) for every current row in the answer of a new point, each once."""
+    """(index of the point, position of the row), both [pairs], of every current row in the answer of a new point, each once."""
     found = []
     if len(rows):
         for _, batch, of in spread(space, points, predicates):
@@ -40,7 +40,7 @@ def find_rows(
 
 
 def _find_rows(space: Space, points: PointBatch, rows: Rows) -> tuple[Int64Array, Int64Array]:
-    """The same for points of one shape."""
+    """As `find_rows`, for points of one shape."""
     reachable = np.flatnonzero(on_some_channel(points))
     if len(reachable) == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -73,7 +73,7 @@ def _scan(space: Space, points: PointBatch, point: int, rows: Rows) -> Int64Arra
 
 
 def _search(space: Space, points: PointBatch, reachable: Int64Array, rows: Rows) -> tuple[Int64Array, Int64Array]:
-    """Many new points at once: index the rows as points and ask for each subscription's box."""
+    """As `_find_rows`, for many points: indexes the rows as points and queries it with the box of each subscription."""
     from tidings.kernels.point_index import PointIndex
 
     mask = rows.alive.copy()

@@ -1,4 +1,4 @@
-"""Who among the select subscriptions on a table is told of messages: `SelectEvaluator` over the rows that messages carry."""
+"""Matches messages with the select subscriptions on a table, by a `SelectEvaluator` over the rows that messages carry."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from tidings.model.points import PointBatch
 
 @dataclass(frozen=True)
 class Found(Pairs):
-    """Who is told what: slot[i] is told of message[i] number tail[i] of what the evaluator has found."""
+    """Pairs that get a notification, and for each the number of its tail in `evaluated`, from which `Matcher.tails` renders."""
 
     tail: Int64Array
     events: Events
     evaluated: Evaluated
     payload: pa.RecordBatch
-    """Of the messages."""
+    """Payload of the messages."""
 
 
 class Matcher:
-    """All select subscriptions on a table that are known in one place, by slot; one compiled call matches many messages."""
+    """The select subscriptions on a table at one gateway, by slot. One compiled call matches a batch of messages."""
 
     def __init__(self, space: TableSpace) -> None:
         self.space = space
@@ -42,9 +42,9 @@ class Matcher:
         self._lives = new_lives(64)
         self._projections = ProjectionTable()
         self._constrained: set[int] = set()
-        """Columns that somebody constrains, or did."""
+        """Columns with a predicate of a present or past subscription."""
         self._columns: list[tuple[int, ...]] = []
-        """By projection, the columns it shows."""
+        """[projections]: columns that the projection shows."""
 
     @property
     def nbytes(self) -> int:
@@ -71,15 +71,15 @@ class Matcher:
         self._evaluator.remove(slots)
 
     def shown(self, slots: Int64Array) -> tuple[Int64Array, list[tuple[int, ...]]]:
-        """(number of what each shows, columns of all that is shown by number)."""
+        """(number of the projection of each slot, [slots]; the columns of each projection, by number)."""
         return self._lives[slots, PROJECTION], self._columns
 
     def match(
         self, seq: Int64Array, payload: pa.RecordBatch, tags: Int64Array, hears: tuple[Int64Array, ...] = ()
     ) -> Found:
-        """Who is told of messages. tags: which rows there are, OLD, NEW or both.
+        """Pairs of messages and slots that get a notification. tags: [messages], whether OLD, NEW or both rows exist.
 
-        hears: slots that do not hear all of the messages, and the seq that each was born after and died at.
+        hears: (slots, born, died) of subscriptions that hear only messages with born < seq <= died; others hear all.
         """
         count, lives = len(seq), self._lives
         is_sorted = bool((seq[1:] >= seq[:-1]).all())
@@ -108,7 +108,7 @@ class Matcher:
         return Found(order[evaluated.event], evaluated.slot, bits[tail], tail, events, evaluated, payload)
 
     def tails(self, found: Found) -> tuple[Int64Array, list[str]]:
-        """(number of what each of the found is told, the tails of their lines by number)."""
+        """(number of each pair's tail, [pairs]; the tails by number), for pairs that `match` found."""
         used, tail = np.unique(found.tail, return_inverse=True)
         if not len(used):
             return found.tail, []
@@ -118,7 +118,7 @@ class Matcher:
         changes = changes.reshape(len(used), 2).astype(np.int64)
         if versions[0] == NONE:
             versions, changes = versions[1:], changes - 1
-        # What is told of a change is one change of one row.
+        # A select notification has exactly one change of one row.
         tails[:, 2], tails[:, 3] = np.arange(len(used)), np.arange(1, len(used) + 1)
         columns = {i for number in np.unique(tails[:, 1]).tolist() for i in self._columns[number]}
         rows = self._rows.shown(found.payload, versions, sorted(columns))
@@ -137,7 +137,7 @@ class Matcher:
 
 
 def kept(found: Found, is_kept: BoolArray) -> Found:
-    """Those of the found that are kept."""
+    """The pairs with `is_kept`, [pairs]."""
     return replace(
         found,
         message=found.message[is_kept],

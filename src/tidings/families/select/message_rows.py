@@ -1,7 +1,7 @@
-"""The rows that messages carry, as versions that compiled loops read (`tidings.kernels.rows`): the old ones, then the new.
+"""The rows that messages carry, as versions that kernels read (`tidings.kernels.rows`): all old rows, then all new rows.
 
-Most of a micro-batch's messages may concern nobody here. So rows first get only what is needed to decide that: codes, and
-texts of the columns that codes do not say all of. Those that somebody is told of are made again, as output shows them.
+Most messages may match no subscription of a gateway. So `take` makes rows with only what matching needs: codes, and texts of
+the columns whose codes are lossy. `shown` makes the rows that are in notifications again, with the texts of the output.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _KINDS = {ColumnType.TEXT: TEXT, ColumnType.BINARY: BINARY, ColumnType.POINT: BI
 
 
 class MessageRows:
-    """Old and new rows of n messages of one table: versions 0 to n, and n to 2n. It is a `Store` of one table."""
+    """A `Store` of one table with the rows of n messages: versions 0 to n - 1 are old rows, n to 2n - 1 new rows."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -60,7 +60,7 @@ class MessageRows:
         return 0
 
     def current(self, table: int) -> I64:
-        """No row of a message is current."""
+        """Returns no versions: rows of messages are not current."""
         return np.empty(0, np.int64)
 
     def pack(self, versions: I64) -> Any:
@@ -70,9 +70,9 @@ class MessageRows:
         raise NotImplementedError("rows of messages are not kept")
 
     def take(self, payload: pa.RecordBatch, constrained: Collection[int]) -> None:
-        """Makes the rows that a payload carries, with what is needed to find out whom they concern.
+        """Makes the versions of a payload, with what matching needs. constrained: numbers of columns with a predicate.
 
-        Of texts that nobody constrains this is whether the two rows of a message differ: their equality codes say no more.
+        Equality codes of other TEXT and BINARY columns only say whether the two rows of a message differ there.
         """
         count, layout, kinds = payload.num_rows, self._layout[0], self._kinds.copy()
         words = np.zeros((2 * count, int(layout[WIDTH])), np.int64)
@@ -100,7 +100,7 @@ class MessageRows:
         self.rows = self._with_texts(words, texts)._replace(kinds=kinds)
 
     def shown(self, payload: pa.RecordBatch, versions: Int64Array, columns: Sequence[int]) -> Rows:
-        """Some of the versions made again, numbered as they come here, with the texts that output shows of some columns."""
+        """Rows whose version i is versions[i] of the payload, with the texts of `columns` as the output shows them."""
         chosen = pa.array(versions)
         texts = {}
         for i in columns:
@@ -109,7 +109,7 @@ class MessageRows:
         return self._with_texts(np.zeros((len(versions), int(self._layout[0, WIDTH])), np.int64), texts)
 
     def _with_texts(self, words: I64, texts: dict[int, pa.Array]) -> Rows:
-        """Records with the texts of some columns; of others they are empty."""
+        """Rows from records [versions, words] and the texts of some columns; the texts of other columns are empty."""
         data = np.zeros(1, np.uint8)
         if texts and len(words):
             joined = pc.binary_join_element_wise(*texts.values(), pa.scalar(b"", pa.large_binary()))
@@ -142,17 +142,17 @@ class MessageRows:
 
 
 def _bits(values: pa.Array, column: int) -> I64:
-    """The valid bits of a column."""
+    """The valid bit of the column, shifted to its place in the mask, [rows]."""
     return np.asarray(values.is_valid()).astype(np.int64) << np.int64(column & 63)
 
 
 def _both(payload: pa.RecordBatch, name: str) -> pa.Array:
-    """A column of the old rows and of the new ones."""
+    """A column of the old rows, then of the new rows."""
     return pa.concat_arrays([payload.column(f"old.{name}"), payload.column(f"new.{name}")])
 
 
 def _comparable_texts(type: ColumnType, values: pa.Array) -> pa.Array:
-    """Texts that are equal where values are; of TEXT as predicates have them."""
+    """Texts that are equal exactly if the values are; TEXT as JSON, like the constants of predicates."""
     if type is ColumnType.TEXT:
         return json_texts(values.fill_null("") if values.null_count else values).cast(pa.large_binary())
     if type is ColumnType.BINARY:
@@ -168,7 +168,7 @@ def _hashes(texts: pa.Array) -> I64:
 
 
 def _buffers(texts: pa.Array) -> tuple[I64, U8]:
-    """Offsets of texts, from 0 on, and their bytes, as kernels take them: writable, and never empty."""
+    """(offsets of the texts, from 0 on; their bytes), as arrays for kernels, which want them writable and not empty."""
     _, offsets_buffer, data_buffer = texts.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int64, len(texts) + 1, texts.offset * 8)
     start, stop = int(offsets[0]), int(offsets[-1])

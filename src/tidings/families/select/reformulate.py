@@ -1,8 +1,8 @@
-"""A change becomes one message: the row before and after, and the region of everyone whose answer it may alter.
+"""A change becomes one message: the row before and after, and the region of all points whose answers it may alter.
 
-A row with value v in a column concerns the points with lo <= v <= hi; one with null only those that are open there. Over all
-columns that somebody constrains this is one box. So an update concerns the union of the new row's box (tag NEW) and the old
-row's (tag OLD): a point in both may see an update, in one only an insert or a delete.
+A row with value v in a column is selected by points with lo <= v <= hi; a row with null there only by points that are open
+along the column. Over all columns with a predicate this is one box. So the region of an update is the union of the new row's
+box (tag NEW) and the old row's box (tag OLD): a point in both may see an update, in one only an insert or a delete.
 
         hi |        :::NEW::::
            |   ::::OLD:::
@@ -30,13 +30,16 @@ BOTH = OLD | NEW
 def reformulate(
     space: TableSpace, changes: TableChanges, constrained: Sequence[int], shown: Sequence[int]
 ) -> MessageBatch | None:
-    """Messages for those changes of a batch that alter a column which somebody constrains or shows."""
+    """Messages for the changes that alter a constrained or shown column; None if there are none.
+
+    constrained, shown: numbers of the columns that some subscription has a predicate on, or shows.
+    """
     carried = [space.columns[i].name for i in sorted({*constrained, *shown})]
     told = ~(changes.had & changes.has & same_rows(changes, carried))
     at = np.flatnonzero(told)
     if not len(at):
         return None
-    # Columns that the region is along come first: a message refers to their values (`network/wire`).
+    # Columns of the region's axes come first, so that encoded boxes can refer to their values (`network/wire`).
     first = {space.columns[i].name: None for i in constrained}
     return MessageBatch(
         space.key,
@@ -50,7 +53,7 @@ def reformulate(
 
 
 def same_rows(changes: TableChanges, columns: Sequence[str]) -> BoolArray:
-    """Whether old and new row agree in the columns. Two nulls agree."""
+    """Whether the old and the new row are equal in these columns, [changes]. Null equals null."""
     same = np.ones(len(changes), np.bool_)
     for name in columns:
         a, b = changes.before.column(name), changes.after.column(name)
@@ -68,7 +71,7 @@ def _equal_lists(a: pa.Array, b: pa.Array) -> pa.Array:
 
 
 def _regions(space: TableSpace, changes: TableChanges, constrained: Sequence[int], at: Int64Array) -> Regions:
-    """Per change one box for both rows if they lie in the same place, else the new row's and the old row's."""
+    """One region per change at `at`: one box if both rows have the same, else the new row's box and the old row's."""
     new_lo, new_hi = _boxes(space, changes.after, constrained, at)
     old_lo, old_hi = _boxes(space, changes.before, constrained, at)
     has, had = changes.has[at], changes.had[at]
@@ -88,7 +91,7 @@ def _regions(space: TableSpace, changes: TableChanges, constrained: Sequence[int
 def _boxes(
     space: TableSpace, rows: pa.RecordBatch, constrained: Sequence[int], at: Int64Array
 ) -> tuple[Int64Array, Int64Array]:
-    """Boxes of the points whose ranges hold the rows: two arrays (n, 2 * columns)."""
+    """(lower ends, upper ends), both [n, 2 * columns], of the boxes of points that select the n rows at `at`."""
     lo = np.full((len(at), 2 * len(constrained)), CODE_MIN, np.int64)
     hi = np.full_like(lo, CODE_MAX)
     for i, number in enumerate(constrained):

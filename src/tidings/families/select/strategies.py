@@ -1,8 +1,8 @@
-"""Ways to turn changes into select messages: `region` (the good one), `unicast`, `scan` (the obvious ones).
+"""Message strategies of select: `region` (the default), and `unicast` and `scan` as baselines.
 
-All give the same notifications. `region` sends a change once, to everyone in a region, and looks at no points; `whole` is
-another name for it, as long as `region` leaves nothing out that receivers have from earlier messages.
-`unicast` finds the affected subscriptions with an index, `scan` by comparing with every point, and both send to each one.
+All give the same notifications. `region` sends one message per change, to a region, without looking at points; `whole` is
+another name for it as long as messages of `region` are complete by themselves. `unicast` finds the affected subscriptions
+with an index, `scan` by comparing with every point, and both send a message to each.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tidings.model.space import ParameterSpace, places
 
 
 class RegionServer(Server, Remembering):
-    """One message per change, whoever and however many it concerns."""
+    """One message per change to a region, independent of the number of subscriptions."""
 
     memory = Memory.NOTHING
 
@@ -39,12 +39,12 @@ class RegionServer(Server, Remembering):
         self.space = space
         self._constrained = np.zeros(len(space.columns), np.int64)
         self._shown = np.zeros(len(space.columns), np.int64)
-        """By column: how many subscriptions constrain it, and how many show it."""
+        """`_constrained`, `_shown`: [columns], number of subscriptions with a predicate on the column, and that show it."""
 
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
         constrained, shown = (np.flatnonzero(part).tolist() for part in (self._constrained, self._shown))
         if not shown:
-            # Everyone shows something: there is nobody.
+            # Every subscription shows a column, so there are no subscriptions.
             return []
         messages = reformulate(self.space, changes, constrained, shown)
         return [] if messages is None else [messages]
@@ -80,7 +80,7 @@ class RegionServer(Server, Remembering):
             self._constrained[list(used)] += sign * count
 
     def _shown_rows(self, predicates: list[Predicate], owner: Int64Array, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of answers, with nulls where their subscriptions do not show a column."""
+        """Rows of snapshots, null in the columns that their subscription does not show. owner: [rows], into `predicates`."""
         columns = []
         for i, column in enumerate(rows.columns):
             shows = np.array([i in predicate.shown for predicate in predicates], np.bool_)[owner]
@@ -90,7 +90,7 @@ class RegionServer(Server, Remembering):
 
 
 class ScanServer(RegionServer):
-    """Addresses everyone whose point lies in a change's region, found by looking at every point."""
+    """Unicast messages to all points in a change's region, found by a scan of all points."""
 
     memory = Memory.POINTS
 
@@ -129,7 +129,7 @@ class ScanServer(RegionServer):
 
 
 class UnicastServer(ScanServer):
-    """The same, found by an index."""
+    """Unicast messages to all points in a change's region, found with an index."""
 
     def __init__(self, space: TableSpace) -> None:
         super().__init__(space)

@@ -1,9 +1,10 @@
-"""Select subscriptions at the door, a form for each shape: ends of ranges are coordinates, equality constants the channel.
+"""Select subscriptions as the door places them: a form for each shape; ends of ranges are coordinates, equalities the channel.
 
 A form with range columns a, b has the space (lo a, hi a, lo b, hi b). A query with IN lies on several channels. Codes of text
 are lossy, so points of forms with text ranges have the exact ends in `details`.
 
-A query of several disjuncts lies where each of them does, in forms that also name the columns of all the others.
+A query of several disjuncts has the points of each disjunct. The form of a disjunct also names the columns that other disjuncts
+compare.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from tidings.model.space import ParameterSpace, range_axes
 from tidings.sql.constants import Constants, Interval
 from tidings.sql.shape import Shape
 
-_new = tuple.__new__  # half the time of calling Placement
+_new = tuple.__new__  # Takes half the time of calling Placement.
 
 DISJUNCT = "or"
-"""Begins the variant of a disjunct's form; behind it are all columns that the query compares, as JSON."""
+"""Prefix of the variant of a disjunct's form. All columns that the query compares follow, as JSON."""
 CHANNELS_MAX = 1_000
 
 
@@ -42,10 +43,10 @@ class Space:
     ranges: tuple[Column, ...]
     projection: tuple[str, ...]
     is_lossy: bool
-    """True where a box of codes may hold rows that the values then exclude."""
+    """Whether codes are lossy: a box of codes may contain rows that the exact values exclude."""
     nulls: tuple[Column, ...] = ()
     compared: tuple[str, ...] = ()
-    """Of a disjunct: columns that any disjunct of the query compares."""
+    """If this is the form of a disjunct: the columns that any disjunct of the query compares."""
 
     @property
     def dims(self) -> int:
@@ -53,7 +54,7 @@ class Space:
 
 
 class TextRange(msgspec.Struct, array_like=True, frozen=True):
-    """The exact ends of a text range, for verifying ties."""
+    """The exact ends of a text range, to compare with values whose code equals that of an end."""
 
     lo: str | None
     hi: str | None
@@ -67,10 +68,10 @@ class TextRange(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Details(msgspec.Struct, array_like=True, frozen=True):
-    """What a point with text ranges does not say."""
+    """What the coordinates of a point with text ranges do not express."""
 
     texts: list[TextRange | None]
-    """Per range; None where codes say all."""
+    """[ranges]; None if the codes of the range are exact."""
 
 
 @lru_cache(maxsize=4096)

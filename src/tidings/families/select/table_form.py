@@ -1,11 +1,11 @@
 """The form that message strategies use: all select subscriptions on a table lie in one space, whatever they constrain or show.
 
-Axes are `lo t.c`, `hi t.c` for the columns that predicates may look at. A subscription has one point: the smallest box that
-holds all it may want, open where it does not constrain. So it lies in exactly one zone and hears a change once. What it wants
-exactly is its `Predicate`, which travels as the point's details.
+Axes are `lo t.c`, `hi t.c` for all comparable columns. A subscription has one point: the smallest box that contains all rows it
+may select, open along columns without a predicate. So it lies in exactly one zone and gets a message once. Its exact
+condition is a `Predicate`, encoded in the details of the point.
 
-At the door there is a form for each shape (`subscription`): `gathered` turns points of these into points of the table's
-form, `spread` turns predicates back into points of shapes, as `SelectEvaluator` takes them.
+The door has a form for each shape (`subscription`): `gathered` turns points of these forms into points of the table's form,
+`spread` turns predicates back into points of shapes, as `SelectEvaluator` takes them.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ TABLE = "table"
 
 
 class Disjunct(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A conjunction: columns, by number, that equal a component of one of the channels, and columns within ranges."""
+    """A conjunction of equalities and ranges. Columns are given by number."""
 
     equalities: tuple[int, ...]
     ranges: tuple[int, ...]
     channels: tuple[tuple[str | int | None, ...], ...]
-    """Combinations of constants; one of nulls, where nothing can match."""
+    """Combinations of constants for the equality columns; one of nulls if nothing can match."""
     ends: tuple[int, ...]
-    """lo, hi, lo, hi .. of the ranges, as codes."""
+    """Codes of the ends of the ranges: lo, hi, lo, hi, .."""
     texts: bytes
-    """Exact ends of text ranges, as details of a shape's point have them."""
+    """Exact ends of text ranges, encoded as `subscription.Details`."""
 
 
 class Predicate(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What a subscription wants exactly: rows that satisfy any of the disjuncts, with the columns shown."""
+    """The exact condition of a subscription (a row must satisfy any of the disjuncts), and the columns it shows."""
 
     shown: tuple[int, ...]
     disjuncts: tuple[Disjunct, ...]
@@ -63,19 +63,19 @@ def predicates_of(details: pa.Array) -> list[Predicate]:
 
 @dataclass(frozen=True)
 class TableSpace:
-    """The space of a table's select subscriptions. Columns are known by their numbers in the table."""
+    """The space of all select subscriptions on a table. Columns are given by their numbers in the table."""
 
     key: str
     table: Table
 
     @cached_property
     def comparable(self) -> tuple[int, ...]:
-        """Columns with axes."""
+        """Numbers of the columns that have axes."""
         return tuple(i for i, column in enumerate(self.table.columns) if column.type.is_comparable)
 
     @cached_property
     def catalog(self) -> Catalog:
-        """A catalog with nothing but the table."""
+        """A catalog with this table only."""
         return Catalog((self.table,))
 
     @property
@@ -105,7 +105,7 @@ def table_spec(form: Form, catalog: Catalog) -> FormSpec:
 
 
 def gathered(points: PointBatch, catalog: Catalog) -> PointBatch:
-    """Points of a shape's form as points of the table's: those of one subscription, on several channels, become one."""
+    """Points of a shape's form as points of the table's form. Several points of one subscription become one."""
     shape = space_of(Form.from_key(points.form), catalog)
     space = table_space(shape.table)
     names = shape.table.column_names
@@ -153,7 +153,7 @@ def gathered(points: PointBatch, catalog: Catalog) -> PointBatch:
 def spread(
     space: TableSpace, points: PointBatch, predicates: Sequence[Predicate]
 ) -> Iterator[tuple[tuple[int, ...], PointBatch, Int64Array]]:
-    """Predicates as points of shapes: (columns shown, points of one shape, which of the subscriptions each is of)."""
+    """Predicates as points of shapes: (columns shown, points of one shape, index of each one's subscription)."""
     groups: dict[tuple[tuple[int, ...], ...], list[tuple[int, Disjunct]]] = {}
     for at, predicate in enumerate(predicates):
         for disjunct in predicate.disjuncts:

@@ -1,4 +1,4 @@
-"""Select views: from messages to the lines subscribers are told. Views hold no rows: messages carry them, before and after."""
+"""Select views: turn messages into notification lines. Views hold no rows, since messages carry the row before and after."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SelectViews(Views, Matching):
         return Told(messages.seq[pairs.message], pairs.slot, tail, tails)
 
     def _found(self, messages: MessageBatch, pairs: Pairs) -> Found:
-        """Which of the pairs, of messages that each name their subscription, are told something: a change is matched once."""
+        """The pairs of unicast messages that get a notification. Messages about the same change are matched once."""
         _, first, group = np.unique(messages.seq, return_index=True, return_inverse=True)
         tags = np.zeros(len(first), np.int64)
         np.bitwise_or.at(tags, group, messages.regions.tags.astype(np.int64))

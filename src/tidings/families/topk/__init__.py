@@ -1,4 +1,4 @@
-"""Top-k: the k first rows within a range."""
+"""Top-k subscriptions: the first k rows within ranges, by a ranking column."""
 
 from tidings.families.topk.family import TopkFamily
 

@@ -1,7 +1,8 @@
-"""Top-k subscriptions over shared rows: each subscription has a list of its first rows, which changes keep up to date.
+"""Evaluates all top-k subscriptions over shared rows: each subscription has a list of its first rows, updated by every change.
 
-Subscriptions that rank a table in the same way share a `RankedTable`. There a change asks the stabbing index once whose held
-rows it concerns: a box has the ranges of a subscription and, as one more axis, the rank up to which rows matter to it.
+Subscriptions that rank a table by the same column and direction share a `RankedTable`. A change looks up its old and new row
+there, in a stabbing index, to find the lists it may alter: a box has the ranges of a subscription and, on one more axis, the
+rank up to which rows matter to it.
 """
 
 from __future__ import annotations
@@ -80,26 +81,29 @@ from tidings.model.points import PointBatch
 from tidings.model.types import ColumnType
 
 _ROOM_FIRST = 64
-"""Rows, hits and lines of output that there is room for at first."""
+"""Initial length of arrays of rows, hits and output."""
 _ROOM_KEPT = 1 << 16
-"""Lines of output that there is room for after a micro-batch that took more."""
+"""Output arrays that a micro-batch has made longer than this are replaced by arrays of this length."""
 
 
 class _Channels(NamedTuple):
-    """Distinct values of equality columns, and which of them each point has."""
+    """Distinct channels of some points. group: [points], the channel of each; hashes: [channels]; texts: of TEXT values."""
 
     group: I64
     codes: I64
     """[channels, columns]: equality codes."""
     hashes: I64
     spans: I64
-    """[channels, columns, 2]: where the canonical text of a TEXT value is in `text`, else NONE."""
+    """[channels, columns, 2]: start and end of a TEXT value in `text`, as JSON; NONE for other types."""
     text: U8
     texts: list[tuple[bytes | None, ...]]
 
 
 class RankedTable:
-    """One (table, rank column, direction): its rows in order, the lists of those who ask for the first, and their boxes."""
+    """Rows of one table in the order of one (rank column, direction), and the lists and boxes of the subscriptions to it.
+
+    A plan is the record of a form; an order is a sorted index of the rows for one set of equality columns.
+    """
 
     def __init__(self, store: Store, space: Space) -> None:
         names = space.table.column_names
@@ -147,7 +151,7 @@ class RankedTable:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no form uses it."""
+        """Whether no form uses this ranked table."""
         return not self._orders
 
     @property
@@ -156,7 +160,7 @@ class RankedTable:
         return self._index.nbytes + sum(int(array.nbytes) for array in arrays) - self._ranking.bytes.nbytes
 
     def open_plan(self, space: Space) -> int:
-        """Number of a new form's plan."""
+        """Makes the plan of a new form. Returns its number."""
         plans = self._ranking.plans
         free = np.flatnonzero(plans[MEMBERS::PLAN_FIELDS] == 0)
         plan = PLAN_FIELDS * int(free[0]) if len(free) else len(plans)
@@ -177,7 +181,7 @@ class RankedTable:
         return plan
 
     def close_plan(self, plan: int) -> None:
-        """Frees a plan whose form has no subscriptions any more."""
+        """Frees a plan without subscriptions, and its order if no other plan uses it."""
         order = int(self._ranking.plans[plan + ORDER])
         self._ranking.orders[order + USERS] -= 1
         if self._ranking.orders[order + USERS] == 0:
@@ -185,10 +189,10 @@ class RankedTable:
             self._orders = {columns: number for columns, number in self._orders.items() if number != order}
 
     def add(self, plan: int, space: Space, points: PointBatch, slots: I64) -> I64:
-        """Makes lists for new subscriptions, filled with the current rows; returns their numbers."""
+        """Makes lists for new subscriptions, filled from the current rows. Returns their numbers. slots: [points]."""
         homes, of = slots[points.home], np.cumsum(points.home) - 1
         ends = np.ascontiguousarray(points.coords[:, : 2 * len(space.ranges)])
-        # A null channel or an empty range matches nothing: such a list has no box and no rows, ever.
+        # A null channel or an empty range matches nothing: such a list never has a box or rows.
         can_match = np.asarray((ends[:, ::2] <= ends[:, 1::2]).all(axis=1))
         for column in points.channel:
             can_match &= np.asarray(column.is_valid())
@@ -230,7 +234,7 @@ class RankedTable:
         return numbers
 
     def remove(self, numbers: I64) -> list[int]:
-        """Frees lists; returns the plans that have none any more."""
+        """Frees lists. Returns the plans that have none left."""
         plans = np.unique(self._ranking.lists[numbers + PLAN])
         ids = np.empty(top_lists.count_channels(self._handles(), numbers), np.int64)
         top_lists.close_lists(self._handles(), numbers, ids)
@@ -241,7 +245,10 @@ class RankedTable:
     def evaluate(
         self, events: Events, lives: Lives, projections: Projections, own: int, ranking_of: I64, list_of: I64
     ) -> Told:
-        """Applies the events; returns what to tell the subscriptions of this ranked table, which is number `own`."""
+        """Applies the events. Returns the notifications of this ranked table, which has number `own`.
+
+        ranking_of, list_of: [slots], number of the ranked table and of the list of each subscription.
+        """
         progress = self._work.progress
         progress[TAIL_BASE] += progress[TAILS]
         progress[:TAIL_BASE] = 0
@@ -265,7 +272,7 @@ class RankedTable:
         return result
 
     def _handles(self) -> I64:
-        """Addresses of the arrays of the ranking and of rows; these tuples are replaced when one of their arrays is."""
+        """Addresses of the arrays of ranking and rows, cached: whenever an array is replaced, its named tuple is too."""
         rows = self._store.rows
         if self._ranking is not self._used[0] or rows is not self._used[1]:
             table = (rows.kinds[self.table], rows.keys[self.table], rows.layout[self.table])
@@ -306,7 +313,7 @@ class RankedTable:
             self._reserve_words(wanted)
 
     def _place_of(self, column: int) -> int:
-        """Where in blocks the codes of a range column are."""
+        """Place of the codes of a range column in blocks; the column is added if it is not stored yet."""
         stored = self._ranking.stored
         found = np.flatnonzero(stored == column)
         if len(found):
@@ -318,7 +325,7 @@ class RankedTable:
         return len(stored)
 
     def _order(self, columns: tuple[int, ...]) -> int:
-        """Number of the order of rows for these equality columns, built if there is none."""
+        """Number of the order for these equality columns, built if there is none."""
         found = self._orders.get(columns)
         if found is not None:
             return found
@@ -345,7 +352,7 @@ class RankedTable:
         return order
 
     def _fill(self, plan: int, numbers: I64) -> I64:
-        """Fills new lists; returns the highest rank that matters to each."""
+        """Fills new lists. Returns the highest rank that matters to each, [lists]."""
         highs = np.empty(len(numbers), np.int64)
         held_max = min(int(self._ranking.plans[plan + CAPACITY]), len(self._ranking.current))
         done = top_lists.fill_lists(self._handles(), numbers, 0, highs)
@@ -355,7 +362,7 @@ class RankedTable:
         return highs
 
     def _constant_words(self, plan: int, channels: _Channels, count: int) -> int:
-        """Upper bound of the words that new lists take: extents are up to twice as large as what is in them."""
+        """Upper bound of the memory of `count` new lists, in words. Extents are at most twice as large as their contents."""
         equals = int(channels.codes.shape[1])
         texts = ((channels.spans[..., 1] - channels.spans[..., 0] + 7) >> 3).sum(axis=1)
         words = int(texts[channels.group].sum()) + len(channels.group) * (CHANNEL_FIELDS + 3 * equals)
@@ -374,7 +381,7 @@ class RankedTable:
         return numbers * LIST_FIELDS
 
     def _cover_versions(self) -> None:
-        """Makes room for all versions of rows there are."""
+        """Makes `row_of` as long as there are versions."""
         versions = len(self._store.rows.alive)
         if versions > len(self._ranking.row_of):
             self._ranking = self._ranking._replace(row_of=_grown(self._ranking.row_of, versions))
@@ -399,7 +406,7 @@ class RankedTable:
 
 
 class TopkEvaluator(Evaluator):
-    """All top-k subscriptions of a replica, but those that want the net effect of a micro-batch alone."""
+    """All top-k subscriptions of a replica, except those with option `net`."""
 
     name = "topk"
 
@@ -408,14 +415,14 @@ class TopkEvaluator(Evaluator):
         self._ranked: list[RankedTable | None] = []
         self._numbers: dict[tuple[str, str, bool], int] = {}
         self._plans: dict[str, tuple[int, int]] = {}
-        """Form -> number of its ranked table, and plan there."""
+        """Form -> (number of its ranked table, its plan there)."""
         self._tables = np.empty(0, np.int64)
-        """[ranked tables]: table of each, NONE if the number is free."""
+        """[ranked tables]: number of the table; NONE if there is no ranked table with this number."""
         self._places: I64 = np.full((2, 0), NONE, np.int64)
-        """[2, slots]: number of the ranked table, and list there; NONE for subscriptions of others."""
+        """[2, slots]: number of the ranked table, and of the list there; NONE for subscriptions of other families."""
 
     def add(self, points: PointBatch, slots: I64, lives: Lives) -> None:
-        """Makes a list for each subscription, filled with the current rows and kept from now on; the CREATE event tells it."""
+        """Makes a list for each subscription, filled from the current rows. The snapshot is sent at its CREATE event."""
         if len(points) == 0:
             return
         space = space_of(Form.from_key(points.form), self.catalog)
@@ -465,7 +472,7 @@ class TopkEvaluator(Evaluator):
         return self._places.nbytes + sum(ranked.nbytes for ranked in self._ranked if ranked is not None)
 
     def _plan(self, form: str, space: Space) -> tuple[int, int]:
-        """The ranked table that a form belongs to, and its plan there."""
+        """(number of the ranked table of a form, its plan there), both made if there are none."""
         found = self._plans.get(form)
         if found is None:
             key = (space.table.name, space.rank.name, space.descending)
@@ -497,7 +504,7 @@ _NOTHING_TOLD = Told(
 
 
 def _capacity(k: int) -> int:
-    """Rows that a list for the first k may hold: some to spare, and as many as its memory has room for."""
+    """Rows that a list for the first k may hold: k and some spare ones, rounded up to fill its memory."""
     return int(extent_words(k + max(2, k // 4)))
 
 
@@ -509,7 +516,7 @@ def _mask(columns: list[int]) -> np.int64:
 
 
 def _grown(array: Any, wanted: int, multiple: int = 1) -> Any:
-    """A copy with room for so many entries, or more: a multiple of some number."""
+    """A copy with at least `wanted` entries, growing by half or more; its length is a multiple of `multiple`."""
     room = -(-max(wanted, len(array) + len(array) // 2, 8) // multiple) * multiple
     grown = np.zeros((room, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
@@ -521,7 +528,7 @@ def _hit_arrays(room: int) -> tuple[I64, I64]:
 
 
 def _told_arrays(room: int) -> tuple[I64, I64, I64, I64]:
-    """Room for told, tails, their keys and changes."""
+    """Empty arrays (told, tails, keys of tails, changes) for `room` entries."""
     shapes = ((3, room), (room, 4), (room, TAIL_KEY), (room, 2))
     told, tails, keys, changes = (np.zeros(shape, np.int64) for shape in shapes)
     return told, tails, keys, changes
@@ -550,7 +557,7 @@ def _channels(space: Space, points: PointBatch) -> _Channels:
 
 
 def _joined(parts: list[Told]) -> Told:
-    """What several ranked tables tell, as one."""
+    """The notifications of several ranked tables as one `Told`."""
     parts = [part for part in parts if len(part.event)]
     if len(parts) < 2:
         return parts[0] if parts else _NOTHING_TOLD

@@ -25,18 +25,18 @@ _EPS_MIN = 0.01
 
 
 class Strategy(NamedTuple):
-    """A strategy by name, which may carry how far tiles are rounded: `dense:0.25`."""
+    """A strategy, parsed from its name. eps: parameter of `dense:EPS` and `sparse:EPS`, which limits the number of tiles."""
 
     kind: str
     eps: float | None
 
     def groups(self, k: int) -> int | None:
-        """Most tiles of a row that rises; None: as many as it takes."""
+        """Highest number of tiles of a row that rises; None if there is no limit."""
         return None if self.eps is None else min(k, ceil(1 / self.eps))
 
     @classmethod
     def named(cls, name: str) -> Strategy | None:
-        """The strategy of a name; None if there is none."""
+        """The strategy with this name; None if there is none."""
         kind, colon, number = name.partition(":")
         if not colon:
             return cls(kind, None) if kind in TopkFamily.strategies else None
@@ -50,7 +50,7 @@ class Strategy(NamedTuple):
 class TopkFamily(Family, Evaluating, Netting, Objecting, Parametric):
     name = "topk"
     strategies = ("dense", "sparse", "dense:0.5", "sparse:0.5", "unicast", "relax")
-    """Those with a number stand for all from `dense:0.01` to `dense:1`."""
+    """`dense:0.5` and `sparse:0.5` stand for all parameters from 0.01 to 1."""
     reference = TopkReference()
     explanation = TopkExplanation()
 

@@ -1,6 +1,6 @@
-"""What a top-k server knows: all rows of its shard in a top-k index, a set for every channel.
+"""State of a top-k server: all rows of its shard in a top-k index, with one set of entries per channel.
 
-Channels without subscriptions are kept as well: the next subscription may be on any of them.
+Channels without subscriptions have sets too, since the next subscription may be on any channel.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ABSENT = -1
 
 
 class TopkIndex(Protocol):
-    """What ranks entries and says who must be sent what: a `RangeTopkIndex`, or with several ranges a `BoxTopkIndex`."""
+    """Ranks entries and finds the regions to send them to: a `RangeTopkIndex`, or a `BoxTopkIndex` for several ranges."""
 
     def new_set(self) -> int: ...
     def change(
@@ -49,22 +49,22 @@ class TopkIndex(Protocol):
 
 @dataclass(frozen=True)
 class RowSends:
-    """What a batch of changes has to send: sends of entries, each with the change it belongs to and the row to be sent."""
+    """Output of a batch of changes: sends of entries, and for each send (all arrays [sends]) its change, set and row."""
 
     sends: Sends
     change: Int64Array
-    """Place of the change of each send."""
+    """Place of the change that causes the send."""
     set: Int64Array
-    """Set whose space each send's boxes are in."""
+    """Set (channel) in whose space the boxes of the send are."""
     row: Int64Array
-    """Position in the log of each send's row."""
+    """Position in the log of the row to send."""
 
 
 class RankedRows:
-    """Rows as entries of a top-k index; the log has their contents."""
+    """Rows as entries of a top-k index; their values are in a log."""
 
     def __init__(self, space: Space, index: TopkIndex | None = None) -> None:
-        """`index`: a `RangeTopkIndex` if it is None, which is for no more than one range."""
+        """index: None for a `RangeTopkIndex`, which serves at most one range."""
         self.space = space
         self.index: TopkIndex = RangeTopkIndex(space.k) if index is None else index
         looked_at = [column.name for column in (*space.equalities, *space.ranges)]
@@ -81,30 +81,27 @@ class RankedRows:
         self.is_filled = False
 
     def fill(self, rows: Rows) -> None:
-        """Takes in the rows that were there before the server."""
+        """Enters the rows from before the server was made."""
         self.is_filled = True
         current = rows.rows()
         if current.num_rows:
             self._enter(current, np.ones(current.num_rows, np.bool_))
 
     def change(self, changes: TableChanges) -> RowSends:
-        """Applies changes; a deleted row is known by its old image."""
-        # Before, not after: what is sent is yet to be read from the log.
+        """Applies changes. Returns what to send."""
+        # Before the changes, not after: the caller still reads the rows to send from the log.
         self._sweep()
         return self._enter(changes.known_rows(), changes.has)
 
     def best(self, channels: Sequence[ChannelKey], los: Int64Array, his: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """(index of the point, position of the row) of the first k rows of every point.
-
-        los, his: [points, ranges].
-        """
+        """(index of the point, position of the row) of the first k rows of every point. los, his: [points, ranges]."""
         sets = np.array([self._sets.get(key, ABSENT) for key in channels], np.int64)
         at = np.flatnonzero(sets != ABSENT)
         starts, entries = self.index.best(sets[at], los[at], his[at])
         return np.repeat(at, np.diff(starts)), self._row_of[entries]
 
     def first_rows(self, points: PointBatch) -> list[SnapshotBatch]:
-        """The first k rows of every new point, as snapshots."""
+        """The first k rows of every new point: none or one batch."""
         keys = channel_keys(points.channel, len(points))
         owner, row = self.best(keys, points.coords[:, 0::2], points.coords[:, 1::2])
         if len(owner) == 0:
@@ -113,17 +110,17 @@ class RankedRows:
         return [SnapshotBatch(self.space.key, points.after[owner], points.id.take(pa.array(owner)), payload)]
 
     def sets_of(self, channels: Iterable[ChannelKey]) -> Int64Array:
-        """The set of each channel, made if there is none; ABSENT for a channel with a null, where nobody is."""
+        """The set of each channel, [channels], made if there is none; ABSENT for a channel with a null."""
         return np.array([self._set(key) for key in channels], np.int64)
 
     def placed(self, points: PointBatch) -> tuple[Int64Array, Int64Array]:
-        """(sets, coordinates) of the points, without those on no channel."""
+        """(sets, coordinates) of the points that are on a channel."""
         reachable = points.take(on_some_channel(points))
         group, keys = group_channels(reachable.channel, len(reachable))
         return self.sets_of(keys)[group], reachable.coords
 
     def channels(self, sets: Int64Array) -> tuple[pa.Array, ...]:
-        """The channel of each set, in columns."""
+        """The channel of each set, one array per component."""
         columns = channel_columns(self.space.channel_types, self._sets)
         return tuple(column.take(pa.array(sets)) for column in columns)
 
@@ -137,7 +134,7 @@ class RankedRows:
             self._enter(state["rows"], np.ones(state["rows"].num_rows, np.bool_))
 
     def _enter(self, rows: pa.RecordBatch, is_there: BoolArray) -> RowSends:
-        """Puts rows, as they are after changes, into the log and the index; those not there leave the index."""
+        """Enters rows, as they are after changes, into log and index; rows not `is_there` (deleted) leave the index."""
         first = len(self.log)
         self.log.append(rows.select(self.log.names))
         keys = self._keys(rows)
@@ -154,7 +151,7 @@ class RankedRows:
         change = place[of]
         row = self._rows_at(entry, first, sends.entry, change)
         self._set_of[entry], self._row_of[entry] = new_set, first + np.arange(len(entry))
-        # A row may go and come back in one batch: what counts is the last word.
+        # A row may be deleted and inserted again in one batch: its last change counts.
         for key, is_last_there in dict(zip(keys, is_there.tolist(), strict=True)).items():
             if not is_last_there:
                 self._free.append(self._entries.pop(key))
@@ -169,13 +166,13 @@ class RankedRows:
         ties: Int64Array,
         is_present: BoolArray,
     ) -> tuple[Sends, Int64Array, Int64Array]:
-        """Changes entries of the index; what there is to send, and for each send the place of its change, and the set."""
+        """Changes entries of the index. Returns the sends and, both [sends], the change and the set of each."""
         sends = self.index.change(sets, entries, xs, ys, ties, is_present)
         of = np.repeat(np.arange(len(sets)), np.diff(sends.send_starts))
         return sends, of, sets[of]
 
     def _before(self, entry: Int64Array, new_set: Int64Array) -> Int64Array:
-        """The set of each row before its change, several changes to one row included."""
+        """The set of each row before its change, [changes]; the batch may have several changes of one row."""
         order = np.argsort(entry, kind="stable")
         is_again = np.zeros(len(entry), np.bool_)
         is_again[1:] = entry[order][1:] == entry[order][:-1]
@@ -184,7 +181,7 @@ class RankedRows:
         return before
 
     def _rows_at(self, entry: Int64Array, first: int, sent: Int64Array, change: Int64Array) -> Int64Array:
-        """Position of each sent entry's row as it is after the change it is sent for."""
+        """Position in the log of each sent entry's row, as of the change that it is sent for, [sends]."""
         width = len(entry) + 1
         known = np.sort(entry * width + np.arange(len(entry)))
         at = np.searchsorted(known, sent * width + change, "right") - 1
@@ -214,7 +211,7 @@ class RankedRows:
         return entry
 
     def _set(self, channel: ChannelKey) -> int:
-        """The set of a channel; a row with a null there is on none."""
+        """The set of a channel, made if there is none; ABSENT if a component is null."""
         if None in channel:
             return ABSENT
         number = self._sets.get(channel)
@@ -236,14 +233,14 @@ class RankedRows:
         return columns
 
     def _xs_of(self, rows: pa.RecordBatch) -> tuple[Int64Array, BoolArray]:
-        """Codes of the range columns, [rows, ranges], and where none is null; without a range all rows are at one place."""
+        """(codes of the range columns, [rows, ranges]; whether none is null, [rows]). One code 0 if there is no range."""
         xs = np.zeros((rows.num_rows, max(1, len(self.space.ranges))), np.int64)
         valid = np.ones(rows.num_rows, np.bool_)
         for i, column in enumerate(self.space.ranges):
             xs[:, i], is_valid = self._codes(column, rows)
             valid &= is_valid
         if len(self.space.ranges) == 1:
-            # In the plane the ends of the axis stand for "no limit"; a number as large as that counts as its neighbour.
+            # The ends of the axis mean "no limit": a value with such a code gets the neighbouring code.
             xs = np.clip(xs, CODE_MIN + 1, CODE_MAX - 1)
         return xs, valid
 
@@ -251,7 +248,7 @@ class RankedRows:
         return codes_of(column.type, rows.column(column.name))
 
     def _ties_of(self, keys: list[ChannelKey]) -> Int64Array:
-        """Numbers in the order of the keys: the key itself where it is one number."""
+        """Numbers that sort like the primary keys, [keys]: the key itself if it is one number, else order labels."""
         if self._has_number_keys:
             return np.array([key[0] for key in keys], np.int64)
         if self._ties.add(keys):
@@ -262,7 +259,7 @@ class RankedRows:
 
 
 def _moves(before: Int64Array, after: Int64Array) -> tuple[Int64Array, Int64Array, BoolArray]:
-    """(place of the change, set, whether the entry is then present): a row that changes its set leaves one and enters one."""
+    """(place of the change, set, whether the entry is in it afterwards). A row that moves leaves one set and enters another."""
     leaves = (before != ABSENT) & (before != after)
     enters = after != ABSENT
     place = np.concatenate([np.flatnonzero(leaves), np.flatnonzero(enters)])

@@ -13,7 +13,7 @@ _STEP = 2**31
 
 
 class OrderLabels:
-    """A number for every value added, in the order of the values. All are renumbered when there is no number between two.
+    """Gives every value a number (label) such that labels sort like values. All are renumbered when a gap is used up.
 
     After Dietz and Sleator, "Two algorithms for maintaining order in a list" (1987), without their bounds.
     """
@@ -24,7 +24,7 @@ class OrderLabels:
         self._label_of: dict[Any, int] = {}
 
     def add(self, values: Iterable[Any]) -> bool:
-        """Adds values; returns whether numbers given before have changed."""
+        """Adds values. Returns whether labels given before have changed."""
         fresh = sorted({value for value in values if value not in self._label_of})
         if not fresh:
             return False
@@ -44,11 +44,11 @@ class OrderLabels:
         return np.array([self._label_of[value] for value in values], np.int64)
 
     def _between(self, at: Int64Array, count: int) -> Int64Array | None:
-        """Numbers for new values that go before the known ones at these places; None if there is no room somewhere."""
+        """Labels for `count` new values that go before the known ones at these places; None if a gap is used up."""
         known = self._labels
         first = known[0] if len(known) else 0
         last = known[-1] if len(known) else -_STEP
-        # The n-th of several new values in one gap.
+        # Several new values may be in one gap: each one's rank among these.
         starts = np.searchsorted(at, at)
         rank, size = np.arange(count) - starts + 1, np.searchsorted(at, at, "right") - starts
         below = np.where(at > 0, known[np.maximum(at - 1, 0)] if len(known) else 0, first - (size + 1) * _STEP)

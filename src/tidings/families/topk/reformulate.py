@@ -1,8 +1,8 @@
-"""Sends of a top-k index become messages: a row, and the tiles of the plane where it now matters.
+"""Sends of a top-k index become messages: a row, and the tiles (boxes) of the plane of ranges where it now matters.
 
-r |      :::::            Everyone whose range holds the row and fewer than k better ones lies in a staircase with
+r |      :::::            The ranges that contain the row and fewer than k better rows lie in a staircase with
   |   ::::::::            its corner at (x, x): at most k tiles. When a row falls, each row that takes its place
-  |  :::::::::x           somewhere is sent to the tiles where it does.
+  |  :::::::::x           for some ranges is sent to the tiles of those ranges.
   +--------------- l
 """
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 
 def messages_of(space: Space, ranked: RankedRows, seq: Int64Array, batch: RowSends, regions: Regions) -> MessageBatch:
-    """Messages in the order in which views must apply them; `seq` is that of each change."""
+    """One message per send, in the order in which views must apply them. seq: [changes]."""
     rows = ranked.log.take(batch.row).select(list(space.payload))
     return MessageBatch(space.key, seq[batch.change], ranked.channels(batch.set), regions, rows)
 
 
 def tiles_of(batch: RowSends) -> Regions:
-    """Where each send matters, and nowhere else."""
+    """The exact region of each send: its tiles."""
     sends = batch.sends
     return Regions(sends.box_lo, sends.box_hi, np.repeat(_tags_of(batch), np.diff(sends.box_starts)), sends.box_starts)
 
 
 def quadrants_of(space: Space, ranked: RankedRows, batch: RowSends) -> Regions:
-    """All ranges that hold the row sent."""
+    """For each send the region of all ranges that contain its row."""
     sends = batch.sends
     count = len(batch.row)
     lo, hi = np.full((count, 2), CODE_MIN), np.full((count, 2), CODE_MAX)
     if space.range is not None:
         codes, _ = codes_of(space.range.type, ranked.log.take(batch.row).column(space.range.name))
-        # A row that has gone may be at another place by now; the tiles it is sent to all begin at its old one.
+        # A row that left may have another value by now; its tiles all begin at the old value.
         lo[:, 1] = hi[:, 0] = np.where(sends.is_gone, sends.hi_min[sends.box_starts[:-1]], codes)
     return Regions(lo, hi, _tags_of(batch), np.arange(count + 1))
 

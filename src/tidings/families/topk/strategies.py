@@ -1,12 +1,11 @@
-"""Ways to turn changes into top-k messages; all give the same notifications.
+"""Message strategies of top-k. All give the same notifications.
 
-`dense` sends a row to the tiles of the plane where it matters, whoever is there. `sparse` knows the points, and sends only
-to tiles with somebody in them, fewer and smaller ones. `dense:EPS` and `sparse:EPS` make do with about 1 / EPS tiles where
-there would be k, and reach some who have no use for the row. `unicast` finds the points in the dense tiles and sends to
-each; `relax` sends a row to everyone whose range holds it.
+`dense` sends a row to the tiles of the plane where it matters, without looking at points. `sparse` knows the points: its tiles
+are fewer and smaller, and none is empty. `dense:EPS` and `sparse:EPS` merge up to k tiles into about 1 / EPS, which contain
+some subscriptions that do not need the row. `unicast` sends a message to each point in the dense tiles; `relax` sends a row
+to all ranges that contain it.
 
-Forms that want only the net effect of each micro-batch, and those with several ranges, are served in one way each, whatever
-the strategy.
+Forms with option `net`, and forms with several ranges, have one server each, whatever the strategy.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ from tidings.model.region import Regions
 
 
 class DenseServer(Server, Remembering):
-    """At most k tiles for a row that rises, and some for each row that takes the place of one that falls."""
+    """`dense`: at most k tiles for a row that rises, and some for each row that takes the place of one that falls."""
 
     memory = Memory.CHANGES
     at_a_time = 8_192
-    """Changes handled at a time; their messages are several times as many, and memory for larger arrays is slow to get."""
+    """Changes handled at a time. They have several times as many messages, and larger arrays are slow to allocate."""
 
     def __init__(self, space: Space, ranked: RankedRows | None = None) -> None:
         self.space = space
@@ -79,14 +78,14 @@ class DenseServer(Server, Remembering):
 
 
 class RoundedServer(DenseServer):
-    """No more tiles than there are groups, where there would be k: some are larger than they need to be."""
+    """`dense:EPS`: at most `groups` tiles for a row that rises; some are larger than necessary."""
 
     def __init__(self, space: Space, groups: int) -> None:
         super().__init__(space, RankedRows(space, RangeTopkIndex(space.k, groups)))
 
 
 class SparseServer(DenseServer):
-    """Tiles drawn around the points in them; none where nobody is."""
+    """`sparse`: tiles are bounding boxes of the points in them; there are no empty tiles."""
 
     def __init__(self, space: Space, groups: int | None = None) -> None:
         self._index = _SparseIndex(space.k, groups)
@@ -116,7 +115,7 @@ class SparseServer(DenseServer):
 
 
 class _SparseIndex(RangeTopkIndex):
-    """A range top-k index that sends only to the points there are."""
+    """A range top-k index whose tiles are around `points`."""
 
     def __init__(self, k: int, groups: int | None) -> None:
         super().__init__(k, groups)
@@ -136,7 +135,7 @@ class _SparseIndex(RangeTopkIndex):
 
 
 class UnicastServer(DenseServer):
-    """One message per send and affected subscription."""
+    """`unicast`: one message per send and affected subscription."""
 
     def __init__(self, space: Space) -> None:
         super().__init__(space)
@@ -165,14 +164,14 @@ class UnicastServer(DenseServer):
 
 
 class RelaxServer(DenseServer):
-    """Every row that is sent goes to all whose ranges hold it; views let go what they have no use for."""
+    """`relax`: a row is sent to all ranges that contain it; views discard rows that they do not need."""
 
     def _regions(self, batch: RowSends) -> Regions:
         return quadrants_of(self.space, self.ranked, batch)
 
 
 class _NetRows(RankedRows):
-    """Rows of an index that is given a whole batch at once."""
+    """Ranked rows whose index applies a whole batch at once and sends its net effect."""
 
     def __init__(self, space: Space) -> None:
         self._net = NetRangeTopkIndex(space.k)
@@ -192,10 +191,10 @@ class _NetRows(RankedRows):
 
 
 class NetServer(DenseServer):
-    """As few tiles as the net effect of a batch needs.
+    """Serves option `net`: sends only the net effect of a batch.
 
-    A row that changes ten times is sent once, a row that overtakes another and falls back not at all. What is sent carries
-    the seq of the last change, after which all views are what their queries say.
+    A row that changes ten times is sent once, a row that overtakes another and falls back not at all. All messages have the
+    seq of the batch's last change; views are correct after that seq.
     """
 
     at_a_time = SEQ_MAX
@@ -205,11 +204,12 @@ class NetServer(DenseServer):
 
 
 class SeveralRangesServer(Server, Remembering):
-    """For ranges of several columns: a message for the changed row, one for those who lose it, one for each row in its place.
+    """Serves ranges of several columns.
 
-    With one range, the rows beside a row tell where it matters; with several there are no such neighbours. So a change is
-    looked up among the points: those whose ranges hold the row, old or new, where it is no worse than their k-th. Messages
-    go to a few boxes around these. Others in the boxes get the row as well, for their ranges hold it too, and let it go.
+    With one range, the neighbours of a row determine where it matters; with several ranges there are no such neighbours. So the
+    old and the new row are looked up among the points: those whose ranges contain the row, where it is no worse than their k-th
+    row. Messages (the changed row, its deletion, each row that takes its place) go to a few boxes around these points. Other
+    points in the boxes get the row as well; their views discard it.
     """
 
     memory = Memory.CHANGES

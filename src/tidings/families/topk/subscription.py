@@ -1,8 +1,8 @@
-"""Top-k subscriptions as points: the two ends of every range, on the channel of the equality constants.
+"""Top-k subscriptions as points: coordinates are the two ends of every range, the channel has the equality constants.
 
-The plane of a form with one range has l to the right and r upwards; several ranges make a space of (l_1, r_1, l_2, r_2 ..).
-k, the ranking column and its direction belong to the form. Without a range all subscriptions are one point of a plane that
-holds everything.
+The plane of a form with one range has axes l (right) and r (up); several ranges make a space (l_1, r_1, l_2, r_2, ..). k, the
+ranking column and its direction belong to the form. Without a range all subscriptions are at the same point of a plane: the
+range that contains everything.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
 
 SEVERAL_CHANNELS, NET = "in", "net"
-"""Distinctions between forms, joined by commas in `Form.variant`."""
+"""Parts of `Form.variant`, joined by commas: the form has several channels; it has option `net`."""
 CHANNELS_MAX = 1_000
 DIMS = 2
-"""Of the plane of one range."""
+"""Number of axes of the plane of one range."""
 RANGES_MAX = 8
 
 
@@ -50,7 +50,7 @@ class Space:
 
     @property
     def range(self) -> Column | None:
-        """The one range of a form that has no more than one."""
+        """The range column of a form with one range; None if there is none."""
         return self.ranges[0] if self.ranges else None
 
     @property
@@ -59,7 +59,7 @@ class Space:
 
     @property
     def payload(self) -> tuple[str, ...]:
-        """Columns a message carries: what is shown, and what views must look at to rank rows."""
+        """Columns of a message: those shown, and those that views need to rank rows."""
         looked_at = [self.rank.name, *self.table.key]
         if self.has_several_channels:
             looked_at.extend(column.name for column in self.equalities)
@@ -88,10 +88,10 @@ def space_of(form: Form, catalog: Catalog) -> Space:
 def spec_of(form: Form, catalog: Catalog) -> FormSpec:
     space = space_of(form, catalog)
     table = space.table.name
-    # Without a range there is still the plane.
+    # A form without a range has the plane too.
     axes = range_axes(table, (column.name for column in space.ranges)) or (f"lo {table}", f"hi {table}")
     channel = tuple((f"{table}.{column.name}", channel_type(column.type)) for column in space.equalities)
-    # A subscription on several channels shows the first rows of all of them.
+    # A subscription shows the first rows of all its channels together, so all its points must be in one zone.
     uncut = frozenset((CHANNEL, *axes) if space.has_several_channels else ())
     pinned = tuple(column.name for column in space.equalities)
     return FormSpec(
@@ -107,7 +107,7 @@ def has_several_channels(form: Form) -> bool:
 
 
 def net(form: Form) -> Form | None:
-    """The form for those who want only the net effect of a batch; there is none for several ranges."""
+    """The same form with option `net`; None if it has several ranges."""
     if len(form.shape.ranges) > 1:
         return None
     return Form(form.family, form.shape, ",".join(filter(None, (form.variant, NET))))

@@ -1,8 +1,8 @@
-"""Top-k views: the rows a subscription holds, in order, and what changes in them.
+"""Top-k views: the first rows of each subscription in order, and how messages change them.
 
-A message says that a row is now so, or gone. A view that holds it overwrites or removes it; one that does not takes it in
-and lets its last row go. A subscription on several channels holds k rows of each, and shows the first k of all. A view is a
-list of numbers of rows; views whose answers change in the same way share one line.
+A message has the new values of a row, or says that it is gone. A view that holds the row overwrites or removes it; a view that
+does not inserts it and drops its last row. A subscription on several channels has a list of k rows for each, and shows the
+first k of all. A view is a list of numbers of rows; views whose answers change in the same way share one line.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class TopkViews(RememberingViews):
         self._lists = ViewLists(self._space.k)
         self._rows = ViewRows(self._space, self._lists)
         self._list = np.empty(0, np.int32)
-        """Slot -> list."""
+        """[slots]: number of the list."""
         self._slot = np.empty(0, np.int32)
-        """List -> slot."""
+        """[lists]: slot."""
         self._channel = np.empty(0, np.int32)
-        """With IN: list -> channel."""
+        """[lists]: number of the channel; used only if subscriptions have several channels (IN)."""
         self._channels: dict[ChannelKey, int] = {}
 
     def create(self, slots: Int64Array, points: PointBatch) -> None:
@@ -62,7 +62,7 @@ class TopkViews(RememberingViews):
             self._clear()
 
     def snapshots(self, first: FirstRows) -> list[str]:
-        """Replaces whatever the views hold by their first rows."""
+        """Fills the views with their snapshot rows, in place of any rows they hold. Returns the tails of their lines."""
         homes = self._list[first.slot].astype(np.int64)
         numbers = np.empty(0, np.int64) if first.rows is None else self._number_first(first, first.rows)
         if self._space.has_several_channels:
@@ -78,7 +78,7 @@ class TopkViews(RememberingViews):
         return FirstRows(first.slot, first.seq, starts, None).tails(texts)
 
     def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
-        """Applies deliveries in the order of their messages; compares each answer before and after all messages of a seq."""
+        """Applies deliveries in the order of messages. Notifies how each answer differs before and after all of a seq."""
         is_next = np.diff(pairs.message, prepend=NONE) != 0
         reached, send = pairs.message[is_next], np.cumsum(is_next) - 1
         is_gone = (pairs.tags & GONE) != 0
@@ -98,7 +98,7 @@ class TopkViews(RememberingViews):
         return Told(found.batch[found.kind], self._slot[found.home].astype(np.int64), found.kind, tails)
 
     def _tails(self, found: Differences) -> list[str]:
-        """The line's tail of each kind of difference."""
+        """The tail of a line for each distinct difference."""
         texts = self._rows.texts
         changes = [
             insert_change(texts[new])
@@ -112,7 +112,7 @@ class TopkViews(RememberingViews):
         return [change_tail(seq, ", ".join(changes[start:stop])) for seq, (start, stop) in parts]
 
     def _number_first(self, first: FirstRows, rows: pa.RecordBatch) -> Int64Array:
-        """Numbers of first rows. Views created after the same seq get the same row, which is read once."""
+        """Numbers of snapshot rows, [rows]. A row of several views created after the same seq is rendered once."""
         names = self._space.table.key
         group, _ = group_channels([rows.column(name) for name in names], rows.num_rows)
         _, moment = np.unique(first.seq, return_inverse=True)
@@ -127,7 +127,7 @@ class TopkViews(RememberingViews):
         return numbers
 
     def _places(self, homes: Int64Array, first: FirstRows, rows: pa.RecordBatch) -> Int64Array:
-        """With IN: the place of each first row's list, that of its subscription on its channel, among all lists of these."""
+        """The place of each snapshot row's list among all lists of the subscriptions `homes` (which have several channels)."""
         starts, members = self._lists.members(homes)
         columns = [channel_column(column.type, rows.column(column.name))[0] for column in self._space.equalities]
         group, keys = group_channels(columns, rows.num_rows)
@@ -157,6 +157,6 @@ class TopkViews(RememberingViews):
 
 
 def _covering(values: Any, places: Int64Array) -> Any:
-    """The values in an array that has all these places."""
+    """The array, longer if it does not have all these places."""
     top = int(places.max(initial=-1)) + 1
     return np.resize(values, max(top, len(values) * 3 // 2)) if top > len(values) else values

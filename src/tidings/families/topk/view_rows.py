@@ -1,4 +1,4 @@
-"""Rows as they were sent, each kept once however many views hold it. Views and their lists know them by number."""
+"""Rows as they were sent, each stored once for all views that hold it. Lists of views refer to rows by number."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tidings.model.codes import Int64Array, codes_of
 from tidings.model.render import comparable_rows, render_rows
 
 Key = int | ChannelKey
-"""A primary key; its code where it is one column of a type whose codes are exact."""
+"""A primary key: its code if it is one column of a type with exact codes, else all its components."""
 SWEEP_MIN = 4_096
 _HELD_PER_NEW = 64
-"""A sweep looks at all held rows: there is one after a new row for each so many of them."""
+"""A sweep reads all places of lists, so there must be a new row for every this many places since the last sweep."""
 
 
 class ViewRows:
-    """Rendered rows by number, as items of view lists: with rank, tie and look.
+    """Rendered rows by number, as items of view lists, each with rank, tie and look.
 
-    A row that is sent again as it last was keeps its number. Rows look alike if their shown columns are equal.
+    A row that is sent again unchanged keeps its number. Rows have equal looks if their shown columns are equal.
     """
 
     def __init__(self, space: Space, lists: ViewLists) -> None:
@@ -36,13 +36,13 @@ class ViewRows:
         self._labels = OrderLabels()
         self.texts: list[str] = []
         self._same: list[str] = []
-        """Texts for comparisons, where zero has no sign."""
+        """[numbers]: text to compare by; -0.0 equals 0.0 there."""
         self._keys: list[Key] = []
         self._ranks: list[int] = []
         self._free: list[int] = []
         self._latest: dict[Key, int] = {}
         self._looks: dict[str, int] = {}
-        """Text to compare by -> number of a row that has it."""
+        """Text to compare by -> its look: the number of the first row with this text."""
         self._new_count = self._held_count = self._room_max = 0
 
     def __len__(self) -> int:
@@ -54,7 +54,7 @@ class ViewRows:
         return self._plain_keys(columns, rows.num_rows)
 
     def ties(self, keys: Sequence[Key]) -> Int64Array:
-        """Ties: numbers that compare like the keys."""
+        """Numbers that sort like the keys, [keys]; they order rows of equal rank."""
         if self._has_number_keys:
             return np.array(keys, np.int64)
         if self._labels.add(keys):
@@ -62,7 +62,7 @@ class ViewRows:
         return self._labels.of(keys)
 
     def number(self, rows: pa.RecordBatch, keys: Sequence[Key], ties: Int64Array) -> Int64Array:
-        """Numbers of the rows of a payload; new ones are in no list yet."""
+        """Numbers of the rows of a payload, [rows]. New rows are in no list yet."""
         names = self._space.projection
         columns = [rows.column(name) for name in names]
         texts = render_rows(names, columns, rows.num_rows)
@@ -71,7 +71,7 @@ class ViewRows:
         return self._number(keys, ties, ranks, texts, comparable_rows(names, columns, texts))
 
     def sweep(self) -> None:
-        """Forgets rows that are in no list; only if many rows came, or many lists went, since the last time."""
+        """Frees rows that are in no list, if many rows were added or many lists closed since the last time."""
         room = self._lists.room
         self._room_max = max(self._room_max, room)
         has_grown = self._new_count > max(SWEEP_MIN, self._held_count, room // _HELD_PER_NEW)
@@ -110,7 +110,7 @@ class ViewRows:
         }
 
     def load(self, state: dict[str, Any]) -> Int64Array:
-        """Numbers of rows that `dump` gave."""
+        """Restores the rows of a dump. Returns their numbers, in order."""
         texts = state["texts"].to_pylist()
         same = [a if b is None else b for a, b in zip(texts, state["same"].to_pylist(), strict=True)]
         keys = self._plain_keys(state["keys"], len(texts))
@@ -136,7 +136,7 @@ class ViewRows:
         return numbers
 
     def _take(self, key: Key, rank: int, text: str, same: str) -> int:
-        """Stores a new row; returns its number."""
+        """Stores a new row. Returns its number."""
         if self._free:
             number = self._free.pop()
             self._keys[number], self._ranks[number], self.texts[number], self._same[number] = key, rank, text, same
@@ -154,5 +154,5 @@ class ViewRows:
         return np.flatnonzero(is_used)
 
     def _label(self, numbers: Int64Array) -> None:
-        """Writes the present ties of rows to the lists."""
+        """Writes the current ties of these rows to the lists."""
         self._lists.retie(numbers, self._labels.of(self._keys[number] for number in numbers.tolist()))

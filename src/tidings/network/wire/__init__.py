@@ -1,4 +1,4 @@
-"""The wire format: messages as bytes, wherever they go. layout.py says what stands where; encode and decode do it."""
+"""The wire format: messages as bytes, the same on Spark, in logs and on a network. Specified in layout.py."""
 
 from tidings.network.wire.decode import decode
 from tidings.network.wire.encode import encode, encode_parts

@@ -1,4 +1,4 @@
-"""Bytes to messages, as layout.py says; whatever bytes there are, they are a batch or a `WireError`."""
+"""Decodes messages (format: layout.py). Any bytes give either a batch or a `WireError`."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from tidings.network.wire.layout import (
 from tidings.network.wire.repeats import repeatable, restored
 
 _SIZE_BITS = 42
-"""More than sizes and counts can have: together they are as many bytes."""
+"""Sizes and counts of this many bits or more are refused: they would exceed any real batch."""
 
 
 def decode(blob: bytes, numbered: Mapping[int, Description] | None = None) -> MessageBatch:
-    """The messages that were encoded; `numbered` has the descriptions that are known by number."""
+    """The encoded messages. numbered: number -> description, for batches that name theirs by number."""
     reader = _Reader(blob)
     version = reader.byte()
     if version != VERSION:
@@ -72,12 +72,12 @@ def decode(blob: bytes, numbered: Mapping[int, Description] | None = None) -> Me
 
 
 class _Reader:
-    """Takes parts of a blob from its start on."""
+    """Reads a blob from its start on. All methods advance, and raise WireError if bytes are missing."""
 
     def __init__(self, blob: bytes) -> None:
         self._buffer = pa.py_buffer(blob)
         self._data = np.frombuffer(self._buffer, np.uint8)
-        # Read-only whatever it is made of, so that kernels are compiled for one kind.
+        # Always read-only, so that kernels are compiled for one kind of array.
         self._data.flags.writeable = False
         self._blob = blob
         self._at = 0
@@ -87,7 +87,7 @@ class _Reader:
         return len(self._blob) - self._at
 
     def take(self, length: int) -> int:
-        """Where so many bytes start, which are now taken."""
+        """Advances by `length` bytes. Returns the place of the first."""
         if not 0 <= length <= self.left:
             raise WireError(f"messages end at byte {len(self._blob)}, in the middle of something")
         self._at += length
@@ -97,7 +97,7 @@ class _Reader:
         return self._blob[self.take(1)]
 
     def size(self) -> int:
-        """A varint that counts what must still come, or something as small."""
+        """Reads a varint that is a size or count, below 2 ** _SIZE_BITS or so."""
         found = shift = 0
         while True:
             byte = self.byte()
@@ -113,14 +113,14 @@ class _Reader:
         return bytes(self._blob[start : start + length])
 
     def slice(self, length: int) -> pa.Buffer:
-        """The bytes where they are."""
+        """The next bytes, without a copy."""
         return self._buffer.slice(self.take(length), length)
 
     def text(self) -> str:
         return self.bytes(self.size()).decode()
 
     def numbers(self, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
-        """An array of its own: kernels want aligned memory."""
+        """Reads an array. Copies it, as kernels want aligned memory."""
         size = count * np.dtype(dtype).itemsize
         start = self.take(size)
         return self._data[start : start + size].view(dtype).copy()
@@ -138,7 +138,7 @@ class _Reader:
         return found
 
     def sizes(self, count: int) -> Int64Array:
-        """Varints that count what must still come."""
+        """Reads varints that are sizes or counts, together below 2 ** _SIZE_BITS."""
         found = self.varints(count)
         if count and (int(found.max()) >= 1 << _SIZE_BITS or int(found.sum()) >= 1 << _SIZE_BITS):
             raise WireError(f"a size of {found.max()}, which cannot be")
@@ -180,12 +180,12 @@ def _no_columns(count: int) -> pa.RecordBatch:
 
 
 def _column(reader: _Reader, type: pa.DataType, count: int, valid: BoolArray | None) -> pa.Array:
-    """A column of so many values; those that are not `valid` are null."""
+    """Reads a column of `count` values. valid: [count], False for null; None if there are no nulls."""
     there = count if valid is None else int(valid.sum())
     bitmap = None if valid is None or there == count else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
     def spread(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The values where they belong; nulls are 0."""
+        """The values at their places among nulls, which are 0."""
         if bitmap is None:
             return values
         found = np.zeros((count, *values.shape[1:]), values.dtype)
@@ -239,7 +239,7 @@ def _regions(reader: _Reader, flags: int, starts: Int64Array, dims: int, payload
 
 
 def _literals(reader: _Reader, index: Any) -> Int64Array:
-    """The literals, and a 0 behind them."""
+    """Reads the literals, followed by a 0. index: type of indices into the book, or None."""
     from tidings.network.wire.kernels.book import read_book
 
     if index is None:

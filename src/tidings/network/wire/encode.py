@@ -1,4 +1,4 @@
-"""Messages to bytes, as layout.py says."""
+"""Encodes messages (format: layout.py)."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from tidings.network.wire.layout import (
 from tidings.network.wire.repeats import repeatable, repeated
 
 PART_BOXES = 2**19
-"""Some megabytes, and enough to share a book of ends."""
+"""Boxes of a part by default: some megabytes, and enough messages to profit from a book of ends."""
 _SAMPLE = 1_024
-"""Messages that are looked at to see whether a batch has stairs."""
+"""Messages sampled to decide whether encoding with STAIRS is shorter."""
 
 
 def encode(messages: MessageBatch, at: Int64Array | None = None, *, number: int = 0) -> bytes:
-    """These messages, or those at some places. With a number given to their description it is sent instead of that."""
-    # Imported here and not above, as below: kernels take long to load, and not all who know of messages send some.
+    """Encodes all messages, or those at `at`. number: sent in place of the description, if not 0."""
+    # Imported here, as below: kernels take long to load, and not every process that imports this module encodes.
     from tidings.kernels.arguments import as_argument
     from tidings.network.wire.kernels.varints import write_varints
 
@@ -79,7 +79,7 @@ def encode(messages: MessageBatch, at: Int64Array | None = None, *, number: int 
 
 
 def encode_parts(messages: MessageBatch, at: Int64Array | None = None, boxes_max: int = PART_BOXES) -> Iterator[bytes]:
-    """The same in parts with at most so many boxes, or of one seq: its messages stay together, to keep their order."""
+    """As `encode`, in parts of at most `boxes_max` boxes. Messages of one seq stay in one part, which may then be larger."""
     at = np.arange(len(messages)) if at is None else at
     ends = np.cumsum(np.diff(messages.regions.starts)[at])
     if not len(at) or ends[-1] <= boxes_max:
@@ -98,13 +98,13 @@ def encode_parts(messages: MessageBatch, at: Int64Array | None = None, boxes_max
 
 
 def columns_of(messages: MessageBatch) -> list[pa.Array]:
-    """All columns of values, in the order in which they are sent."""
+    """All columns in the order of the format: channel, payload, target."""
     target = [] if messages.target is None else [messages.target]
     return [*messages.channel, *messages.payload.columns, *target]
 
 
 def integers(column: pa.Array) -> Int64Array:
-    """The values of a column of whole numbers; a null's means nothing."""
+    """The values of a column of whole numbers, as int64. The value of a null is undefined."""
     if column.null_count:
         column = pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], 0, column.offset)
     if not pa.types.is_integer(column.type):
@@ -113,7 +113,7 @@ def integers(column: pa.Array) -> Int64Array:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """The parts of a column: the bytes of its values that are not null."""
+    """Encodes the values of a column that are not null, as parts to be joined."""
     from tidings.kernels.arguments import as_argument
     from tidings.network.wire.kernels.varints import write_varints
 
@@ -132,7 +132,7 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def _boxes(regions: Regions, at: Int64Array, counts: Int64Array, payload: pa.RecordBatch) -> tuple[int, Sequence[Any]]:
-    """Flags and parts of the boxes of the regions at some places; the payload has only the rows that go with these."""
+    """(flags, encoded parts) of the boxes of the regions at `at`. counts: their numbers of boxes; payload: their rows."""
     from tidings.kernels.arguments import as_argument
     from tidings.network.wire.kernels.ends import count_ends, write_ends
 
@@ -152,7 +152,7 @@ def _boxes(regions: Regions, at: Int64Array, counts: Int64Array, payload: pa.Rec
 
 
 def _tags(regions: Regions, at: Int64Array, counts: Int64Array) -> TagArray:
-    """Tags of the boxes of the regions at some places; only one where all boxes have the same."""
+    """Tags of the boxes of the regions at `at`; a single one if all boxes have the same."""
     tags, total = regions.tags, int(counts.sum())
     may_be_one = total > 1 and regions.dims > 0
     if may_be_one and (tags == tags[0]).all():
@@ -162,7 +162,7 @@ def _tags(regions: Regions, at: Int64Array, counts: Int64Array) -> TagArray:
 
 
 def _literals(literals: Int64Array) -> tuple[int, list[Any]]:
-    """(which of INDEX_TYPES, parts): with a book, where that is shorter."""
+    """(index in INDEX_TYPES, encoded parts) of the literals: with a book if that is shorter."""
     from tidings.network.wire.kernels.book import write_book
 
     book, index = write_book(literals)

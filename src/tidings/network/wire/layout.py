@@ -74,21 +74,21 @@ NOT_NULLABLE = 128
 """Added to the type of a payload column that is declared without nulls."""
 
 REFERRED_MAX = 256
-"""Payload columns that ends may refer to: their number has one byte."""
+"""Only this many payload columns can be referred to: a reference has one byte."""
 _CODED = {
     type.arrow: type
     for type in (ColumnType.BIGINT, ColumnType.INT, ColumnType.DOUBLE, ColumnType.DATE, ColumnType.TIMESTAMP)
 }
-"""Types whose values ends may refer to: all that ranges are about, but for text, whose codes are only its first bytes."""
+"""Types whose values ends may refer to: all comparable types with exact codes."""
 
 
 class WireError(TidingsError):
-    """Bytes that are no batch of messages in this version of the format, or messages that it has no bytes for."""
+    """Bytes are no batch of messages in this version of the format, or messages cannot be encoded in it."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """What the messages of a batch have in common. Both ends of a link may give it a number, and send that instead."""
+    """What the messages of a batch have in common. Both ends of a link may agree on a number, to be sent instead."""
 
     form: str
     to: tuple[str, ...]
@@ -122,7 +122,7 @@ class Description:
 
 
 def varint(number: int) -> bytes:
-    """A number from 0 on."""
+    """Encodes a number that is not negative."""
     parts = bytearray()
     while number >= 128:
         parts.append(number & 127 | 128)
@@ -147,7 +147,7 @@ def bytes_of_bits(bits: int) -> int:
 
 
 def is_whole(type: pa.DataType) -> bool:
-    """True where values are kept as whole numbers."""
+    """Whether values of the type are encoded as whole numbers."""
     return bool(pa.types.is_integer(type) or pa.types.is_date(type) or pa.types.is_timestamp(type))
 
 
@@ -156,12 +156,12 @@ def is_text(type: pa.DataType) -> bool:
 
 
 def doubles_each(type: pa.DataType) -> int:
-    """How many doubles a value has, of a type that is made of them."""
+    """Number of doubles in a value of the type, which consists of doubles."""
     return int(type.list_size) if pa.types.is_fixed_size_list(type) else 1
 
 
 def zigzag(numbers: Int64Array) -> npt.NDArray[np.uint64]:
-    """Numbers without a sign, small where those with one lie near 0."""
+    """Unsigned numbers, small if the signed ones are near 0."""
     return (numbers << 1 ^ numbers >> 63).view(np.uint64)
 
 
@@ -178,7 +178,7 @@ def coded_columns(payload: pa.RecordBatch) -> Iterator[tuple[int, ColumnType, pa
 
 
 def known_codes(payload: pa.RecordBatch) -> tuple[Int64Array, npt.NDArray[np.uint8]]:
-    """Codes of the values that ends may refer to, (columns, rows), and the numbers of these columns.
+    """(codes of the values that ends may refer to, [columns, rows]; numbers of these columns).
 
     A null has the lowest code, to which no end refers.
     """

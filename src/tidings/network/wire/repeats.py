@@ -1,6 +1,6 @@
-"""Texts and binaries that a message has twice, as the old and the new row of an update do: they are sent once.
+"""Texts and binaries that are in a message twice, as in the old and the new row of an update, are sent once.
 
-Which columns may repeat which follows from their names, so it needs no words on the wire: `new.note` may repeat `old.note`.
+Which columns may repeat which follows from their names and is not sent: `new.note` may repeat `old.note`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidings.model.codes import BoolArray
 from tidings.network.wire.layout import is_text
 
 REPEATED_BYTES_MIN = 16
-"""Shorter values are sent again: to say that they are the same would spare little."""
+"""Shorter values are sent twice: a repeat mark would save little."""
 
 
 @lru_cache(maxsize=1024)
@@ -47,7 +47,7 @@ def repeated(payload: pa.RecordBatch) -> BoolArray:
 
 
 def restored(columns: Sequence[pa.Array], pairs: Sequence[tuple[int, int]], repeats: BoolArray) -> list[pa.Array]:
-    """Columns of a payload with the values that were not sent again."""
+    """The columns of a payload with repeated values filled in. repeats: [messages, pairs]."""
     whole = list(columns)
     for i, (earlier, later) in enumerate(pairs):
         if repeats[:, i].any():

@@ -1,4 +1,4 @@
-"""The number of bytes of messages, each sent alone, without making them: for estimates, benches and `--stats`."""
+"""Encoded sizes of messages, each sent alone, without encoding them: for estimates, benches and `--stats`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tidings.network.wire.repeats import repeatable, repeated
 
 
 def wire_sizes(messages: MessageBatch, number: int = 1) -> Int64Array:
-    """Size in bytes of every message of the batch, if it goes alone: that of `encode(messages, [i], number=number)`.
+    """Encoded size in bytes of every message, [messages]: that of `encode(messages, [i], number=number)`.
 
-    Descriptions that nobody has numbered count as one of the first 127.
+    A description without a number counts as one byte, as if it had one of the first 127.
     """
     sizes = 2 + len(varint(number)) + _varint_sizes(messages.seq)
     sizes += _values_sizes(columns_of(messages), len(messages)) - _spared_sizes(messages.payload)
@@ -28,12 +28,12 @@ def wire_sizes(messages: MessageBatch, number: int = 1) -> Int64Array:
 
 
 def wire_size(messages: MessageBatch, number: int = 1) -> int:
-    """Size in bytes of all of them."""
+    """Sum of `wire_sizes`."""
     return int(wire_sizes(messages, number).sum())
 
 
 def _boxes_sizes(regions: Regions, payload: pa.RecordBatch) -> Int64Array:
-    """Bytes of the box count and the boxes of every message."""
+    """Encoded bytes of the box count and the boxes of every message, [messages]."""
     from tidings.kernels.arguments import as_argument
     from tidings.network.wire.kernels.ends import count_ends
 
@@ -47,7 +47,7 @@ def _boxes_sizes(regions: Regions, payload: pa.RecordBatch) -> Int64Array:
 
 
 def _tags_differ(regions: Regions) -> BoolArray:
-    """Which regions have boxes of different tags; of those without boxes it means nothing."""
+    """Whether each region has boxes of different tags, [regions]; undefined for regions without boxes."""
     tags = regions.tags
     steps = np.zeros(max(1, len(tags)), np.int64)
     np.cumsum(tags[1:] != tags[:-1], out=steps[1:])
@@ -57,7 +57,7 @@ def _tags_differ(regions: Regions) -> BoolArray:
 
 
 def _varint_sizes(numbers: npt.NDArray[np.int64 | np.uint64]) -> Int64Array:
-    """Bytes of every number, none of which is negative."""
+    """Encoded bytes of numbers that are not negative."""
     from tidings.kernels.arguments import as_argument
     from tidings.network.wire.kernels.varints import varint_lengths
 
@@ -66,7 +66,7 @@ def _varint_sizes(numbers: npt.NDArray[np.int64 | np.uint64]) -> Int64Array:
 
 
 def _values_sizes(columns: Sequence[pa.Array], length: int) -> Int64Array:
-    """Bytes of the nulls and values of every message."""
+    """Encoded bytes of the nulls and values of every message, [messages]."""
     sizes, has_null = np.zeros(length, np.int64), np.zeros(length, np.bool_)
     for column in columns:
         each = _value_sizes(column)
@@ -79,7 +79,7 @@ def _values_sizes(columns: Sequence[pa.Array], length: int) -> Int64Array:
 
 
 def _spared_sizes(payload: pa.RecordBatch) -> Int64Array:
-    """Bytes of values that are not sent again, less those that say which."""
+    """Bytes saved by repeats in every message, [messages]: those of the values, less those of the marks."""
     repeats, pairs = repeated(payload), repeatable(payload.schema)
     spared = np.zeros(payload.num_rows, np.int64)
     for i, (_, later) in enumerate(pairs):
@@ -88,7 +88,7 @@ def _spared_sizes(payload: pa.RecordBatch) -> Int64Array:
 
 
 def _value_sizes(column: pa.Array) -> Int64Array | int:
-    """Bytes of every value, or of each; a null's mean nothing."""
+    """Encoded bytes of every value, as one number if all have the same; undefined for nulls."""
     if is_whole(column.type):
         return _varint_sizes(zigzag(integers(column)))
     if is_text(column.type):

@@ -1,8 +1,8 @@
-"""A replica: lines of changes and events of subscriptions in, finished notification lines out.
+"""A replica: lines of changes and subscription events in, finished notification lines out.
 
-It keeps the current rows of all tables once and evaluates every subscription of its share over them, a micro-batch at a time
-and all of its events in order, with one compiled call per family. Subscriptions may be spread over many replicas; every one
-of them sees all changes.
+A replica holds the current rows of all tables and evaluates its subscriptions over them. A micro-batch is one list of events
+in sequence order, and costs one compiled call per family. Subscriptions may be spread over many replicas; every replica sees
+all changes.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from tidings.pipeline.replica.subscriptions import Subscriptions
 
 _NOTHING = np.empty(0, np.int64)
 _HELD_MAX = 256
-"""Batches of points of one form that are kept apart."""
+"""With more batches than this, the points of a form are joined into one batch and dropped subscriptions are left out."""
 
 
 @dataclass
 class _Due:
-    """Events of subscriptions whose time has come."""
+    """Subscription events of one micro-batch. after, kind, slot: [events], in order; created: slots, dropped: slots."""
 
     after: I64
     kind: I64
@@ -51,10 +51,10 @@ _NOTHING_DUE = _Due(_NOTHING, _NOTHING, _NOTHING, _NOTHING, [])
 
 
 class Replica:
-    """Rows of all tables, and the subscriptions of one share."""
+    """Rows of all tables, and a share of the subscriptions."""
 
     def __init__(self, catalog: Catalog, *, keeps_points: bool = False) -> None:
-        """`keeps_points`: for those who want a dump."""
+        """keeps_points: required for `dump`."""
         self.catalog = catalog
         self._keeps_points = keeps_points
         self.store = RowStore(catalog)
@@ -67,7 +67,7 @@ class Replica:
         self._pending: dict[str, PointBatch] = {}
         self._next_due = SEQ_MAX + 1
         self._held: dict[str, list[tuple[PointBatch, I64, I64]]] = {}
-        """Form -> points, their slots and serials, of living subscriptions and of some that have gone."""
+        """Form -> (points, slots, serials) in batches. Some subscriptions may have been dropped since (see `_living`)."""
         self.changes = 0
         self.notifications: Counter[str] = Counter()
 
@@ -79,13 +79,17 @@ class Replica:
     def apply(
         self, lines: Sequence[bytes], first_position: int, points: Iterable[PointBatch] = (), *, is_end: bool = False
     ) -> tuple[Lines, list[Quarantined]]:
-        """One micro-batch: its lines, and the subscription events that came with it. At the end nobody waits any longer."""
+        """Handles a micro-batch. Returns its notification lines and the refused records.
+
+        first_position: position of the first line in the source. is_end: the input is over, so that subscription events
+        which wait for a later seq happen now.
+        """
         return self._run(lines, first_position, points, is_end=is_end, is_told=True)
 
     def replay(
         self, lines: Sequence[bytes], first_position: int, points: Iterable[PointBatch] = (), *, is_end: bool = False
     ) -> None:
-        """Repeats a micro-batch for its effect on state alone."""
+        """Repeats a micro-batch when state is restored from a log: as `apply`, but without notifications."""
         self._run(lines, first_position, points, is_end=is_end, is_told=False)
 
     def _run(
@@ -109,7 +113,7 @@ class Replica:
         return written, batch.refused
 
     def dump(self) -> bytes:
-        """Rows, subscriptions, and what families hold beyond both."""
+        """State for `load`: rows, pending events, points of living subscriptions, and what evaluators hold beyond these."""
         living = [self._living(held) for held in self._held.values()]
         state = {
             "store": self.store.dump(),
@@ -152,7 +156,7 @@ class Replica:
                 self._hold(*self._living(held))
 
     def _living(self, held: list[tuple[PointBatch, I64, I64]]) -> tuple[PointBatch, I64]:
-        """Points and slots of a form's living subscriptions."""
+        """Points and their slots of the living subscriptions in `held`."""
         known = self.subscriptions
         slots = np.concatenate([part[1] for part in held])
         serials = np.concatenate([part[2] for part in held])
@@ -161,7 +165,7 @@ class Replica:
         return points.take(is_living), slots[is_living]
 
     def messages(self) -> Counter[str]:
-        """Changes that families have looked at: each is one message to all of a family's subscriptions on its table."""
+        """Family -> changes of the tables that it reads; each counts as one message to all subscriptions on the table."""
         return self._traffic(0)
 
     def message_bytes(self) -> Counter[str]:
@@ -175,7 +179,7 @@ class Replica:
         return Counter({name: int(self.store.traffic[list(used), field].sum()) for name, used in tables.items()})
 
     def _wait(self, batch: PointBatch) -> None:
-        # An event for a moment that is over happens now.
+        # An event whose `after` has passed already happens now.
         passed = self.store.passed
         if len(batch) == 0:
             return
@@ -188,7 +192,7 @@ class Replica:
         self._next_due = min(self._next_due, int(batch.after[0]))
 
     def _due(self, up_to: int) -> _Due:
-        """Takes the events whose time has come from those pending; new subscriptions get slots and are added."""
+        """Removes events with `after` up to `up_to` from the pending ones. New subscriptions get slots and are added."""
         if self._next_due > up_to:
             return _NOTHING_DUE
         due: list[PointBatch] = []
@@ -204,7 +208,7 @@ class Replica:
         return self._enter(due)
 
     def _enter(self, due: list[PointBatch]) -> _Due:
-        """Gives slots to those who come, finds those who go, and tells the families of the former."""
+        """Gives slots to new subscriptions, looks up those of dropped ones, and adds the new points to the evaluators."""
         homes = [np.flatnonzero(points.home) for points in due]
         after = np.concatenate([_NOTHING, *(points.after[at] for points, at in zip(due, homes, strict=True))])
         order = np.concatenate([_NOTHING, *(points.order[at] for points, at in zip(due, homes, strict=True))])
@@ -227,7 +231,8 @@ class Replica:
                 if has_drops:
                     moment, members = begun.get(id, (-1, []))
                     if moment == moments[i]:
-                        # A life that begins and ends at one moment while another follows: nobody hears of it.
+                        # Created, dropped and created again at one seq: the first life is left out, as a
+                        # subscription must not have two snapshots at one seq.
                         is_void[members] = True
                         dropped = [gone for gone in dropped if gone != slots[members[0]]]
                         self.subscriptions.leave([int(slots[members[0]])])
@@ -252,7 +257,7 @@ class Replica:
         return _Due(after[kept], kind, slots[kept], slots[np.flatnonzero(created)], dropped)
 
     def _begin(self, new: Sequence[tuple[str, list[int], list[str]]]) -> None:
-        """Enters new subscriptions: (form they are at home in, slots, ids)."""
+        """Enters new subscriptions, given as (form of the home point, slots, ids)."""
         slots, ids, families, projections = [], [], [], []
         for form, own, names in new:
             family, projection = self._form(form)
@@ -265,7 +270,10 @@ class Replica:
     def _add(
         self, due: Sequence[PointBatch], homes: Sequence[I64], ids: list[str], slots: I64, created: BoolArray
     ) -> None:
-        """Gives families the points of new subscriptions. ids, slots, created: of all home rows, batch after batch."""
+        """Adds the points of new subscriptions to the evaluators.
+
+        homes: per batch of `due` the places of its home rows. ids, slots, created: of all home rows, batch after batch.
+        """
         lives = self.subscriptions.lives
         firsts = np.cumsum([0, *map(len, homes)])
         known: dict[tuple[str, int], int] = {}
@@ -287,7 +295,7 @@ class Replica:
                 self._evaluator(points.form).add(batch, at, lives)
 
     def _form(self, form_key: str) -> tuple[int, int]:
-        """Number of a form's family, and of what it shows."""
+        """(number of the form's family, number of its projection)."""
         known = self._forms.get(form_key)
         if known is None:
             family, spec = family_of(form_key)[0], spec_of(form_key, self.catalog)
@@ -357,6 +365,6 @@ class Replica:
 
 
 def _follow_homes(points: PointBatch) -> bool:
-    """Whether every point stands behind the home of its subscription: not where that is in another form."""
+    """Whether every point stands behind the home point of its subscription; False if a home point is in another form."""
     is_other = ~points.home[1:] & (points.order[1:] != points.order[:-1])
     return bool(points.home[0]) and not is_other.any()

@@ -1,7 +1,7 @@
 """The rows of all tables in one process: records in, versions of rows and the events of a micro-batch out.
 
-The work is done by the kernels in `tidings.kernels.rows`; this owns their arrays, lets them grow, and reads what they leave:
-records whose text is not plain, and the reasons for which records are refused.
+Kernels in `tidings.kernels.rows` do the work. `RowStore` owns and grows their arrays, parses records that are too unusual for
+the kernels, and finds the reason why a record is refused.
 """
 
 from __future__ import annotations
@@ -86,18 +86,18 @@ _RETAINED_MIN = 1024
 
 
 class Batch:
-    """A micro-batch on its way into the store: its usable records in order, and what was refused so far."""
+    """A micro-batch on its way into the store: its usable records in order, and the records refused so far."""
 
     def __init__(self, lines: Sequence[bytes], first_position: int) -> None:
         self.lines = lines
         self.first_position = first_position
         self.at: I64 | None = None
-        """Which line each record is; None: record i is line i."""
+        """[records]: index of the record's line in `lines`; None: record i is line i."""
         self.numbers = np.zeros((RECORD_FIELDS, len(lines)), np.int64)
-        """[RECORD_FIELDS, records]."""
+        """[RECORD_FIELDS, records]: status, seq, op, version, outcome, old and new version."""
         self.refused: list[Quarantined] = []
         self.events: Events | None = None
-        """The events, once they are known."""
+        """The accepted changes and subscription events in order; None until they have been applied."""
 
 
 class RowStore:
@@ -123,7 +123,7 @@ class RowStore:
         self._retained_kept = 0
         self._batch: I64 | None = None
         self.traffic = np.zeros((len(catalog.tables), 2), np.int64)
-        """[tables, 2]: changes, and bytes of their values."""
+        """[tables, 2]: accepted changes, and bytes of their values."""
         self.rows = self._arrays()
 
     @property
@@ -144,14 +144,15 @@ class RowStore:
         return int(self._layout[table, LIVE])
 
     def current(self, table: int) -> I64:
-        """Versions of the table's current rows, but for those of a micro-batch that is under way."""
+        """Versions of the table's current rows as before the micro-batch that is being applied, if there is one."""
         room = np.empty(self.count(table) + 1, np.int64)
         return room[: current_versions(self.rows, table, room)]
 
     def take(self, lines: Sequence[bytes], first_position: int, due: int) -> Batch:
-        """Reads a micro-batch and decides which records are in order. Events of subscriptions are due at seq `due`.
+        """Reads a micro-batch and decides which records are in order. due: lowest `after` of the pending subscription events.
 
-        If the batch stays below that, it is applied at once, which gives its events; else `apply` does that.
+        If all records are below `due` and plainly written, the batch is applied at once and has `events`; else the caller
+        must call `apply`.
         """
         batch = Batch(lines, first_position)
         count, numbers = len(lines), batch.numbers
@@ -181,7 +182,10 @@ class RowStore:
         return batch
 
     def apply(self, batch: Batch, after: I64, kind: I64, slot: I64, lives: Lives) -> None:
-        """Applies a micro-batch together with events of subscriptions, in order; their lives learn of these."""
+        """Applies a micro-batch merged with subscription events (after, kind, slot: [events]) and sets `batch.events`.
+
+        `lives` gets the seqs at which subscriptions begin and end.
+        """
         _, seq, op, version, outcome, old, new = batch.numbers
         apply_records(self.rows, self.keys, op, version, outcome, old, new)
         out = np.empty((6, len(seq) + len(after)), np.int64)
@@ -197,7 +201,7 @@ class RowStore:
             batch.refused.sort(key=lambda entry: entry.position)
 
     def settle(self) -> None:
-        """The end of a micro-batch: versions that are neither current nor pinned are freed."""
+        """Ends a micro-batch: frees versions that are neither current nor pinned."""
         if self._batch is None:
             return
         _, _, _, version, _, old, new = self._batch
@@ -217,7 +221,7 @@ class RowStore:
             self.rows = self._arrays()
 
     def insert_lines(self) -> list[bytes]:
-        """All current rows as records of inserts, numbered from 1: no more than the numbers that have passed."""
+        """All current rows as insert records with seqs from 1 on; their number is never above `passed`."""
         lines: list[bytes] = []
         for number, table in enumerate(self.catalog.tables):
             headers = [encode_basestring(name).encode() + b": " for name in table.column_names]
@@ -237,7 +241,7 @@ class RowStore:
         return lines
 
     def put(self, table: int, texts: Sequence[bytes | None], codes: Sequence[int]) -> int:
-        """A new version with these values: texts as output shows them (None: null), codes as `code_of` gives them."""
+        """Makes a version from values and returns it. texts: as in the output, None for null; codes: as from `code_of`."""
         data = b"".join(text or b"" for text in texts)
         cells = np.zeros((self._kinds.shape[1], 4), np.int64)
         end = 0
@@ -253,7 +257,7 @@ class RowStore:
         return int(version)
 
     def pack(self, versions: I64) -> Any:
-        """These versions, as something `tidings.model.blob.pack` takes."""
+        """The values of these versions, for `unpack`, as something `tidings.model.blob.pack` takes."""
         tables = self._pages[1][versions >> PAGE_BITS]
         order = np.argsort(tables, kind="stable")
         parts: dict[str, Any] = {"order": order}
@@ -262,7 +266,7 @@ class RowStore:
         return parts
 
     def unpack(self, state: Any) -> I64:
-        """Versions that `pack` was given, made anew; none of them is current."""
+        """Makes new versions with the values that `pack` was given, in the same order. None of them is current."""
         made = [
             self._unpack_table(int(number), part)
             for number, part in sorted(
@@ -279,12 +283,12 @@ class RowStore:
         return versions
 
     def dump(self) -> Any:
-        """All current rows."""
+        """All current rows and `passed`, for `load`."""
         current = [self.current(number) for number in range(len(self.catalog.tables))]
         return {"rows": self.pack(np.concatenate([np.empty(0, np.int64), *current])), "passed": self.passed}
 
     def load(self, state: Any) -> None:
-        """Takes the rows of a dump; the store is empty before."""
+        """Restores a dump into an empty store."""
         versions = self.unpack(state["rows"])
         self._retained = np.empty(0, np.int64)
         self._reserve_keys(len(versions))
@@ -342,7 +346,7 @@ class RowStore:
         )
 
     def _grow_pages(self, more: int) -> None:
-        """Makes room for more pages, at least twice as many as there are."""
+        """Makes room for `more` further pages; arrays that must grow at least double."""
         pages = max(2 * len(self._pages[0]), int(self.keys.counts[PAGES]) + more)
         if len(self._pages[0]) < int(self.keys.counts[PAGES]) + more:
             self._pages = tuple(_longer(array, pages) for array in self._pages)
@@ -371,7 +375,7 @@ class RowStore:
         reindex(self.rows, old, self.keys)
 
     def _read_odd(self, batch: Batch) -> None:
-        """Reads what the kernel has left alone, or refuses it with a reason; the batch has no other records then."""
+        """Parses the lines that the kernel could not read, or refuses them. Lines without a record then leave the batch."""
         status, seq, op, version, *_ = batch.numbers
         for at in np.flatnonzero(status != READ).tolist():
             record = self._ingest.read(batch.lines[at], batch.first_position + at, batch.refused)
@@ -383,7 +387,7 @@ class RowStore:
         batch.numbers = np.ascontiguousarray(batch.numbers[:, batch.at])
 
     def _refusals(self, batch: Batch) -> Iterator[Quarantined]:
-        """Records that contradict the order or the rows."""
+        """Quarantine entries of the records whose outcome is not ACCEPTED: out of order, or in contradiction to the rows."""
         for i in np.flatnonzero(batch.numbers[OUTCOME] != ACCEPTED).tolist():
             at = i if batch.at is None else int(batch.at[i])
             line, seq = batch.lines[at], int(batch.numbers[SEQ, i])
@@ -428,7 +432,7 @@ class RowStore:
 
 
 def _cells(table: Table, values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
-    """Texts and codes of a row's values."""
+    """(texts, codes) of a row's values, as `RowStore.put` takes them."""
     texts: list[bytes | None] = []
     codes = []
     for column, value in zip(table.columns, values, strict=True):
@@ -448,6 +452,6 @@ def _longer(array: Any, size: int) -> Any:
 
 
 def _bytes_of(data: bytes | bytearray) -> U8:
-    """Bytes as kernels take them: writable, and never empty."""
+    """The bytes as an array for kernels, which want it writable and not empty."""
     writable = data if isinstance(data, bytearray) else bytearray(data)
     return np.frombuffer(writable or bytearray(1), np.uint8)

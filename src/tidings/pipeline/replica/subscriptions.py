@@ -1,4 +1,4 @@
-"""The subscriptions of a replica by slot: ids and their order, lives, what each shows. Slots are reused."""
+"""The subscriptions of a replica by slot: ids and their sort order, lives, projections. Slots are reused."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ _GAP = 2**31
 _LABEL_MAX = 2**61
 _BLOCK = 512
 _MERGE_SHARE = 64
-"""New ids are entered one by one as long as there are so many known ones for each."""
+"""New ids are inserted one by one if there are at least this many known ids for each; else all ids are sorted again."""
 
 
 class IdOrder:
-    """Numbers that sort like ids. An id keeps its number until there is no room between two neighbours.
+    """Order maintenance: gives each id a number (label) such that labels sort like ids.
 
-    Ids are kept in sorted blocks, so that entering one moves no more than a block's worth of others.
+    A new id gets a label midway between those of its neighbours; when there is none left, all ids are labelled anew. Ids are
+    kept in sorted blocks of at most 2 * _BLOCK, so that an insertion moves no more than one block.
     """
 
     def __init__(self) -> None:
@@ -35,7 +36,7 @@ class IdOrder:
         return len(self._label_of)
 
     def add(self, ids: Sequence[str]) -> bool:
-        """Takes in ids; True if numbers given before have changed."""
+        """Adds ids. Returns True if labels of ids that were there before may have changed."""
         fresh = [id for id in dict.fromkeys(ids) if id not in self._label_of]
         if len(fresh) * _MERGE_SHARE > len(self):
             self._replace(sorted([*self._label_of, *fresh]))
@@ -49,7 +50,7 @@ class IdOrder:
         return self._label_of[id]
 
     def keep(self, ids: Sequence[str]) -> None:
-        """Forgets all but these; their numbers may change."""
+        """Forgets all ids but these. Labels may change."""
         self._replace(sorted(ids))
 
     def _replace(self, ids: list[str]) -> None:
@@ -82,18 +83,18 @@ class IdOrder:
 
 
 class Subscriptions:
-    """All that is known of subscriptions but their queries. Arrays are by slot and replaced when they grow."""
+    """Ids, lives and projections of subscriptions (evaluators hold the queries). Arrays are replaced when they grow."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
-        """By slot; empty where the slot is free."""
+        """[slots]: the subscription's id; empty text where the slot is free."""
         self.slots: dict[str, int] = {}
-        """Slots of living subscriptions."""
+        """Id -> slot of every living subscription."""
         self._free: list[int] = []
         self._order = IdOrder()
         self.lives = new_lives(0)
         self.serial = np.empty(0, np.int64)
-        """A number of its own for every life."""
+        """[slots]: number of the subscription's life, never used twice."""
         self._lives_so_far = 0
         self.id_text: U8 = np.zeros(1024, np.uint8)
         self._text_end = 0
@@ -107,11 +108,11 @@ class Subscriptions:
         return self.lives.nbytes + self.serial.nbytes + self.id_text.nbytes + sum(2 * len(id) + 200 for id in self.ids)
 
     def is_taken(self, slots: I64) -> BoolArray:
-        """Which of the slots have a subscription."""
+        """Whether each of the slots has a subscription, [slots]."""
         return np.array([self.ids[slot] != "" for slot in slots.tolist()], np.bool_)
 
     def take(self, count: int) -> list[int]:
-        """Free slots."""
+        """Returns `count` free slots, which count as in use from now on."""
         reused = [self._free.pop() for _ in range(min(count, len(self._free)))]
         fresh = count - len(reused)
         first = len(self.ids)
@@ -123,7 +124,7 @@ class Subscriptions:
         return [*reused, *range(first, first + fresh)]
 
     def enter(self, slots: Sequence[int], ids: Sequence[str], family: Sequence[int], projection: Sequence[int]) -> None:
-        """New subscriptions, which are created by the coming micro-batch."""
+        """Enters subscriptions that the coming micro-batch creates. All arguments: [subscriptions]."""
         at = np.array(slots, np.int64)
         lives = self.lives
         lives[at, SINCE], lives[at, UNTIL] = FOREVER, FOREVER
@@ -153,7 +154,7 @@ class Subscriptions:
     def restore(
         self, slots: Sequence[int], ids: Sequence[str], family: Sequence[int], projection: Sequence[int]
     ) -> None:
-        """Subscriptions of a dump, in the slots they had; nobody is there yet."""
+        """Enters the subscriptions of a dump in the slots they had. Called on an empty object."""
         self.take(max(slots, default=-1) + 1)
         self.enter(slots, ids, family, projection)
         self.begin(np.array(slots, np.int64))
@@ -161,11 +162,11 @@ class Subscriptions:
         self._free = sorted({*range(len(self.ids))} - {*slots}, reverse=True)
 
     def begin(self, created: I64) -> None:
-        """The micro-batch that created them is over."""
+        """Ends the micro-batch that created these slots: from now on the subscriptions hear every change."""
         self.lives[created, SINCE] = NONE
 
     def leave(self, slots: Sequence[int]) -> None:
-        """Frees slots of those that were dropped."""
+        """Frees the slots of dropped subscriptions."""
         for slot in slots:
             self.ids[slot] = ""
             self._text_dead += int(self.lives[slot, ID_STOP] - self.lives[slot, ID_START])

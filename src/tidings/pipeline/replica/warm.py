@@ -1,4 +1,4 @@
-"""Compiles all that replicas use, by letting one live through a small market: every family, comings and goings, a restart."""
+"""Compiles or loads all kernels of replicas by running one on a few records: every family, creations, drops and a restart."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def warm_join() -> None:
 
 
 def warm_index() -> None:
-    """What several families use beside the rows."""
+    """Compiles the kernels that several families share beside those of the rows: stabbing index, merging of lines."""
     index = StabbingIndex(1)
     one = np.zeros(1, np.int64)
     index.remove(index.add(BoxShape((0,), (), ()), one, one.reshape(1, 1), [(None,)], one.reshape(1, 1)[:, :0], one))
@@ -62,17 +62,17 @@ def warm_index() -> None:
 
 
 STEPS = (warm_select, warm_index, warm_join, warm_topk, warm_drift)
-"""Independent of each other: for processes side by side. Those that take longest come first."""
+"""Independent of each other, so that processes may run them in parallel. The slowest come first."""
 
 
 def warm() -> None:
-    """Takes a minute or two where nothing has been compiled yet, else the time to load it."""
+    """Runs all steps. Takes a minute or two if nothing has been compiled yet, else the time to load machine code."""
     for step in STEPS:
         step()
 
 
 def _live(queries: Sequence[str]) -> None:
-    """A replica with subscriptions that come and go, changes, and a restart."""
+    """Runs a replica with these queries: creations, drops, all records of _ROWS, and a restart."""
     catalog = parse_catalog(_CATALOG)
     door = Door(catalog)
     for after in (0, 2):

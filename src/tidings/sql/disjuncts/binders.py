@@ -37,7 +37,7 @@ def set_binder(type: ColumnType, condition: Condition, slots: Slots) -> SetBinde
 
 
 def _together(condition: AllOf | AnyOf, comparison: str) -> list[Condition]:
-    """The parts, with all predicates of the comparison as one."""
+    """The parts of the condition, with all predicates of this comparison joined into one."""
     alike = [part for part in condition.parts if isinstance(part, Predicate) and part.comparison == comparison]
     if len(alike) < 2:
         return list(condition.parts)
@@ -66,7 +66,7 @@ def _predicate_binder(type: ColumnType, predicate: Predicate, slots: Slots) -> S
 
 
 def _complement_binder(type: ColumnType, predicate: Predicate, slots: Slots) -> SetBinder:
-    """Everything but some values: the intervals between neighbours."""
+    """Binder of all values but some: the intervals between neighbouring ones."""
     if type is ColumnType.BOOLEAN:
         left = {False, True} - {operand.boolean for operand in predicate.operands}
         return lambda literals: ValueSet(tuple(sorted(left)))

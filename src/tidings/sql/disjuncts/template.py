@@ -1,7 +1,7 @@
-"""The template of a statement with OR, `<>` and the like: how many disjuncts it has depends on its constants.
+"""The template of a statement with OR, `<>` and the like. Its number of disjuncts depends on its constants.
 
-For each subscription every column of every term becomes a set of values. Terms that nothing satisfies go, terms that differ
-in one column are united, terms within others go; what is left is taken apart into conjunctions.
+For each subscription every column of every term becomes a set of values. Terms that nothing satisfies are removed, terms that
+differ in one column are united, terms contained in others are removed; the rest is split into conjunctions.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tidings.sql.shape import ColumnRef, Shape
 Term = dict[ColumnRef, ValueSet]
 
 _SHAPES_MAX = 1_000
-# Lets binders that read no literal take the first one in any case.
+# So that binders which read no literal can always be given the first one.
 _NONE = ("",)
 
 
 class TooManyDisjuncts(LiteralError):
-    """With these constants the condition comes to more than DISJUNCTS_MAX conjunctions."""
+    """The condition has more than DISJUNCTS_MAX conjunctions with these constants."""
 
 
 class _Columns(NamedTuple):
@@ -45,7 +45,7 @@ _Conjunction = tuple[_Columns, tuple[tuple[Any, ...], ...], tuple[Interval, ...]
 
 
 class DisjunctTemplate:
-    """What `tidings.sql.template.Template` is, for conditions that are no plain conjunction."""
+    """As `tidings.sql.template.Template`, for conditions that are no plain conjunction."""
 
     __slots__ = ("_columns", "_movement", "_shapes", "_terms", "literal_count", "shape")
 
@@ -81,11 +81,11 @@ class DisjunctTemplate:
         return shape, constants[0] if len(constants) == 1 else Constants(disjuncts=constants)
 
     def _bound(self, term: list[tuple[ColumnRef, SetBinder]], literals: Literals) -> Term | None:
-        """The sets of a term's columns, without those that may be anything; None where nothing satisfies one."""
+        """The value sets of a term's columns, without columns that allow everything; None if a set is empty."""
         bound: Term = {}
         is_possible = True
         for ref, bind in term:
-            found = bind(literals)  # all of them: a literal that does not fit is refused wherever it stands
+            found = bind(literals)  # Always bound: a literal that does not fit is refused anywhere.
             is_possible &= found != NOTHING
             if found != EVERYTHING:
                 bound[ref] = found
@@ -160,7 +160,7 @@ def _choices(found: ValueSet) -> list[Any]:
 
 
 def _order(conjunction: _Conjunction) -> tuple[Any, ...]:
-    """Makes the order of disjuncts that of their meaning, however they were written."""
+    """Sort key of disjuncts, which makes their order independent of how the condition is written."""
     columns, values, intervals = conjunction
     ends = [
         (each.lo_code, each.hi_code, str(each.lo), str(each.hi), each.lo_closed, each.hi_closed) for each in intervals

@@ -1,7 +1,7 @@
 """A condition multiplied out: a list of terms, joined by OR, each with one condition for each of its columns, joined by AND.
 
-What is said about a single column is kept as it is, however much AND and OR is in it (`value_sets` make one set of it), so
-only conditions of different columns multiply.
+Conditions on a single column are kept whole, with any AND and OR in them (`value_sets` make one set of them), so that only
+conditions on different columns multiply.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Term = dict[ColumnRef, Condition]
 
 
 class TooMany(Exception):
-    """The condition comes to more disjuncts than are allowed."""
+    """The condition has more disjuncts than are allowed."""
 
 
 def multiplied_out(condition: Condition) -> list[Term]:
-    """The terms of a condition; TooMany where there are more than DISJUNCTS_MAX."""
+    """The terms of a condition. Raises TooMany if there are more than DISJUNCTS_MAX."""
     refs = {predicate.ref for predicate in predicates_of(condition)}
     if len(refs) == 1:
         return [{refs.pop(): condition}]
@@ -50,7 +50,7 @@ def _joined(one: Term, other: Term) -> Term:
 
 
 def _gathered(terms: Iterable[Term]) -> list[Term]:
-    """Terms joined by OR, those of one and the same single column as one."""
+    """Terms joined by OR; terms that have only the same single column are joined into one."""
     single: Term = {}
     others: list[Term] = []
     for term in terms:

@@ -1,4 +1,4 @@
-"""What a column may be: some values, some intervals, or null. Closed under union and intersection, exactly.
+"""Sets of values of a column: single values, intervals, and null. Union and intersection are exact.
 
 Values that were written with = or IN stay apart from intervals: they become channels, intervals become coordinates.
 """
@@ -23,7 +23,7 @@ class ValueSet(NamedTuple):
 
     @property
     def alternatives(self) -> int:
-        """How many conjunctions it takes: one for all values, one for each interval, one for null."""
+        """Number of conjunctions that the set needs: one for all values, one for each interval, one for null."""
         return bool(self.values) + len(self.intervals) + self.has_null
 
 
@@ -57,7 +57,7 @@ def intersection(type: ColumnType, a: ValueSet, b: ValueSet) -> ValueSet:
 
 
 def is_subset(type: ColumnType, a: ValueSet, b: ValueSet) -> bool:
-    """True where all that a allows b allows; may be False where intervals are alike and differ in how they are written."""
+    """Whether b contains a. May be False for equal intervals that are written differently."""
     return intersection(type, a, b) == a
 
 
@@ -78,7 +78,7 @@ def _is_in(type: ColumnType, value: Any, intervals: tuple[Interval, ...]) -> boo
 
 
 def _overlaps(type: ColumnType, a: tuple[Interval, ...], b: tuple[Interval, ...]) -> tuple[Interval, ...]:
-    """Both lists are walked side by side: the interval that ends first has met all it can."""
+    """The intersections of two ascending lists of intervals, by walking both side by side."""
     found: list[Interval] = []
     i = j = 0
     while i < len(a) and j < len(b):

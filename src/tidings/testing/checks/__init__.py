@@ -1,4 +1,4 @@
-"""The checks of the contract suite, one promise a file. Each takes a `Case` and raises AssertionError where it is broken."""
+"""The checks of the contract suite, one promise per file. Each takes a `Case` and raises AssertionError if it is broken."""
 
 from tidings.testing.checks.affected import check_only_affected_are_told
 from tidings.testing.checks.agreement import check_batches_do_not_matter, check_strategies_agree
@@ -16,11 +16,11 @@ ENGINE_CHECKS = (
     check_strategies_agree,
     check_batches_do_not_matter,
 )
-"""Checks of the lines alone, which any engine can be put to."""
+"""Checks of notification lines only, which can be run on any engine."""
 STAGE_CHECKS = (check_replicas, check_restart, check_sharding)
-"""Lines stay the same however the stages of the pipeline are spread and restarted."""
+"""Checks that lines do not depend on how stages are sharded and restarted."""
 MESSAGE_CHECKS = (check_regions, check_wire)
-"""Whom messages reach, and their bytes."""
+"""Checks of which points messages reach, and of their encoding."""
 CHECKS = (*ENGINE_CHECKS, *STAGE_CHECKS, *MESSAGE_CHECKS)
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Only the affected are told: there is a notification exactly where the answer, as a multiset of shown rows, changed."""
+"""Only affected subscriptions are notified: exactly if the answer, as a multiset of shown rows, has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agreement: neither the strategy nor the cut into micro-batches may show in the lines."""
+"""Agreement: lines depend neither on the strategy nor on the sizes of micro-batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A case: one workload for one family, and everything a check may want to run it with."""
+"""A case: one workload for one family, and how to run and judge it."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tidings.testing.oracle import Expected, recompute
 from tidings.testing.workload import Record, Workload, random_sizes
 
 Bound = Callable[[Statement, Catalog, str, Record | None, Record | None], bool]
-"""Whether a change of a table's row, from the old one to the new one, may reach a query's points though its answer stays."""
+"""(query, catalog, table, old row, new row) -> whether the change may reach points of the query without altering its answer."""
 
 
 def _is_exact(shape: Shape, catalog: Catalog) -> bool:
-    """Regions are exact where codes are: for every type but text."""
+    """Whether regions of the shape are exact: codes of all range columns are, as for every type but text."""
     return not any(catalog.table(ref.table).column(ref.column).type.is_lossy for ref in shape.ranges)
 
 
 @dataclass
 class Case:
-    """`rng` decides all that is random in a check: micro-batches, crashes, numbers of shards.
+    """Input of a check. rng: source of everything random in it: micro-batches, crashes, numbers of shards.
 
-    The suite's is hypothesis' own, which shrinks together with the workload: towards few large micro-batches, the first
-    strategy, no crashes and one shard.
+    The suite uses hypothesis' own `rng`, which shrinks together with the workload: towards few large micro-batches, the
+    first strategy, no crashes and one shard.
     """
 
     family: Family
@@ -42,7 +42,7 @@ class Case:
     has_exact_regions: Callable[[Shape, Catalog], bool] = _is_exact
     may_hear_twice: bool = False
     may_reach: Bound = lambda *_: True
-    """For points whose regions are not exact."""
+    """Applies to points whose regions are not exact."""
 
     def sizes(self) -> list[int]:
         return random_sizes(len(self.workload.changes), self.rng)
@@ -69,16 +69,16 @@ class Case:
         return other
 
     def strategy(self, name: str | None = None) -> dict[str, str]:
-        """Options that choose the strategy; without a name, one of those that make messages, at random."""
+        """Options that choose the strategy `name`, or a random message strategy."""
         return {self.family.name: name or self.rng.choice(self.family.strategies)}
 
     def some_strategies(self) -> list[str]:
-        """The first strategy, and of the others three at random: families may have a dozen, and each is run on the workload."""
+        """The first strategy and three random others, since families may have a dozen and each is run on the workload."""
         first, *others = self.family.strategies
         return [first, *self.rng.sample(others, min(3, len(others)))]
 
     def any_strategy(self) -> dict[str, str]:
-        """Options that choose any strategy at random, more often than not that of shared rows."""
+        """Options that choose a random strategy: `shared` in half of the cases, else a message strategy."""
         return self.strategy(SHARED if self.rng.random() < 0.5 else None)
 
     def lines(self, strategy: dict[str, str], sizes: list[int] | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Exact: a subscriber who applies what it is told to what it holds has the recomputed answer after every seq."""
+"""Exact: a subscriber that applies its notifications to the rows it holds has the recomputed answer after every seq."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Place = tuple[int, str, bool]
 
 
 def check_exact(case: Case) -> None:
-    """Plays the lines against the oracle, seq by seq, and checks the form of every line on the way."""
+    """Compares the lines with the oracle, seq by seq, and checks the format of every line."""
     lines = case.lines(case.any_strategy(), case.sizes())
     told = [_parsed(line) for line in lines]
     places = [_place(record) for record in told]

@@ -1,8 +1,7 @@
-"""Regions: a message reaches every point whose answer it alters; where codes are exact, it reaches no other.
+"""Regions: a message reaches every point whose answer its change alters. If codes are exact, it reaches no other point; else
+only points that `Case.may_reach` allows.
 
-Where regions are not exact, it reaches no others but those that `Case.may_reach` allows.
-
-A point stands for its subscription restricted to one channel, so a query with IN is judged channel by channel.
+A point stands for its subscription restricted to one channel, so a query with IN is checked channel by channel.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tidings.testing.workload import Record
 
 Reached = tuple[int, str, ChannelKey]
 Coords = dict[tuple[str, ChannelKey], list[tuple[int, list[int]]]]
-"""(id, channel) -> (born after, coordinates) of each life."""
+"""(id, channel) -> (created after, coordinates) of each life."""
 
 
 @dataclass
@@ -42,7 +41,7 @@ class _Point:
 
 
 class _Altered(Recomputation):
-    """A recomputation that also keeps the answer of every live point, and notes whom each change alters."""
+    """A recomputation that also keeps the answer of every live point, and records which points each change alters."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case.workload.catalog)
@@ -51,7 +50,7 @@ class _Altered(Recomputation):
         self.points_at: dict[int, list[_Point]] = {}
         self.altered: set[Reached] = set()
         self.unconcerned: set[Reached] = set()
-        """Points that a change must not reach, as it does not alter their answers."""
+        """(seq, id, channel) of the points that the change must not reach."""
 
     def register(self, record: Record) -> None:
         was_live = record["id"] in self.live
@@ -94,7 +93,7 @@ class _Altered(Recomputation):
             for values in product(*constants.equalities)
         ]
         if len(parts) != len(channels):
-            # The family has one point for all.
+            # The family has one point for all channels.
             parts = [constants] * len(channels)
         for channel, narrowed in zip(channels, parts, strict=True):
             own = self.follow(Followed(Statement(statement.shape, narrowed, statement.sql, self.catalog)))
@@ -103,7 +102,7 @@ class _Altered(Recomputation):
 
 
 def _says_all(shape: Shape, catalog: Catalog) -> bool:
-    """Whether the one point of a subscription to a table says all: every change is shown, and no code is lossy."""
+    """Whether the one point of a subscription expresses its whole query: all columns are shown, and no equality is on text."""
     equal = (catalog.table(ref.table).column(ref.column).type for ref in shape.equalities)
     return shape.projection is None and not any(type.is_lossy for type in equal)
 
@@ -124,7 +123,7 @@ def check_regions(case: Case) -> None:
 
 
 def _coords(steps: list[BatchResult]) -> Coords:
-    """Where points were placed: the server may have had a say in it."""
+    """Final coordinates of all points, which the server may have chosen."""
     placed: Coords = {}
     for points in PointBatch.by_form(points for step in steps for points in step.points):
         born = points.take(points.event == np.int8(Event.CREATE))

@@ -1,4 +1,4 @@
-"""Replicas: however subscriptions are spread over them, and whenever one is made again from its dump, lines stay the same."""
+"""Replicas: lines depend neither on how subscriptions are spread over replicas nor on restarts of replicas from dumps."""
 
 from __future__ import annotations
 

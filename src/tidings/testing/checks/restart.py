@@ -1,4 +1,4 @@
-"""Restart: objects made again from blob and log, at any moment and in any stage, carry on as if nothing had happened."""
+"""Restart: lines do not change if objects of any stage are restored from blob and log at any time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sharding: however many shards and zones share the work, the lines are those of one."""
+"""Sharding: lines do not depend on the number of shards and zones."""
 
 from __future__ import annotations
 

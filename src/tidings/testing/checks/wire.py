@@ -1,4 +1,4 @@
-"""Wire: messages come back from their bytes as they were, and are as long as they are said to be without making these."""
+"""Wire: decoding returns the encoded messages, and `wire_sizes` returns their encoded sizes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _are_same(one: MessageBatch, other: MessageBatch) -> bool:
 
 
 def _named(batch: MessageBatch) -> list[Any]:
-    """All but numbers; doubles by their bits, so that one that is not a number equals itself."""
+    """All fields of a batch but its arrays of numbers. Doubles as their bits, so that NaN equals NaN."""
     columns = [*batch.channel, *batch.payload.columns]
     bits = [column.view(pa.int64()) if pa.types.is_float64(column.type) else column for column in columns]
     return [batch.form, batch.to, batch.axes, batch.payload.schema, batch.target, *bits]

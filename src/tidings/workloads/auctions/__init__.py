@@ -1,8 +1,8 @@
 """The auctions workload: people sell and bid, auctions open and close, and others follow what they may want.
 
-Everything changes in all three tables, and few things change alone: a bid moves its auction's price, an auction that closes
-takes its bids with it, somebody who leaves takes their auctions. Some auctions are far more popular than others, up to a
-bound. Subscriptions are selections, IN lists, joins of two and three tables and the first k rows.
+All three tables change, mostly together: a bid raises the price of its auction, closing an auction deletes its bids, and
+deleting a person closes their auctions. Popularity of auctions is skewed, up to a bound. Subscriptions are selections, IN
+lists, joins of two and three tables, and top-k.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def auctions(
 ) -> Workload:
     """The whole workload: `rows` bids, half as many auctions and a quarter as many people at the start.
 
-    With churn a tenth of the subscriptions comes later and a tenth goes, each after a change of its own.
+    With churn a tenth of the subscriptions is created later and a tenth is dropped, each after a change of its own.
     """
     start = Start.make(seed, rows or max(_ROWS_MIN, min(_ROWS_MAX, changes // 5)))
     asked = queries(start, seed)

@@ -1,7 +1,7 @@
-"""Changes of the auctions workload, made one by one from what is there: every update and delete finds its row.
+"""Changes of the auctions workload, made one by one from the current rows: every update and delete finds its row.
 
-An auction's popularity is its place among the open ones; the most popular have at most `BIDS_MAX` bids, then they close.
-Half of what opens was there before: its id comes back, with a price as at its beginning.
+An auction's popularity is its place among the open ones; an auction with `BIDS_MAX` bids is closed. Half of the opened auctions
+were open before: their ids return, with the opening price.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tidings.workloads.auctions.start import (
 )
 
 BIDS_MAX = 150
-"""Bids of one auction."""
+"""Highest number of bids of one auction."""
 _RAISE = 0.03
-"""By what share of the price a bid is higher, at most."""
+"""Highest raise of a bid, as a share of the price."""
 _COMES_BACK = 0.5
 _UPSERTED = 0.03
 
@@ -53,7 +53,7 @@ class Pool:
 
 
 class House:
-    """All that is there now. `changes` gives lines without end."""
+    """The current people, auctions and bids. `changes` yields lines without end."""
 
     def __init__(self, start: Start, seed: int) -> None:
         self._start = start
@@ -62,7 +62,7 @@ class House:
         self._people: dict[int, Person] = {}
         self._auctions: dict[int, Auction] = {}
         self._bids: dict[int, tuple[int, int, float]] = {}
-        """Auction, bidder and amount."""
+        """Bid -> (auction, bidder, amount)."""
         self._people_pool, self._open, self._bid_pool = Pool(), Pool(), Pool()
         self._bids_of: dict[int, list[int]] = {}
         self._sales_of: dict[int, set[int]] = {}
@@ -155,7 +155,7 @@ class House:
         yield from self._close_auction(self._any_auction())
 
     def _close_auction(self, id: int) -> Iterator[bytes]:
-        """The auction and its bids, in either order; never the last auction, so that there is always one to bid on."""
+        """Deletes the auction and its bids, in either order. Keeps the last auction, so that there is always one to bid on."""
         if len(self._open) == 1:
             return
         bids = self._bids_of.pop(id)
@@ -168,7 +168,7 @@ class House:
             yield self._drop_auction(id)
 
     def _revise_person(self) -> Iterator[bytes]:
-        """Somebody is rated, or moves."""
+        """Changes a person's rating or place."""
         rng, id = self._rng, self._any_person()
         person = self._people[id]
         if rng.random() < 0.8:
@@ -186,7 +186,7 @@ class House:
         yield self._put_person(id, new_person(self._rng), "insert")
 
     def _leave(self) -> Iterator[bytes]:
-        """Somebody leaves, and their auctions close; bids of theirs stand."""
+        """Deletes a person and closes their auctions; their bids stay."""
         if len(self._people_pool) == 1:
             return
         id = self._any_person()
@@ -198,7 +198,7 @@ class House:
         yield self._line("people", "delete", f'"id": {id}')
 
     def _any_auction(self) -> int:
-        """A popular auction, or any where that one is full."""
+        """A popular auction, or any auction if that one has BIDS_MAX bids."""
         id = self._open.ids[popular(self._rng, len(self._open))]
         return id if len(self._bids_of[id]) < BIDS_MAX else self._rng.choice(self._open.ids)
 
@@ -206,7 +206,7 @@ class House:
         return self._rng.choice(self._people_pool.ids)
 
     def _any_seller(self) -> int:
-        """A popular seller, or anybody where the popular one sells too much already."""
+        """A popular seller, or any person if that one has SALES_MAX auctions."""
         id = self._people_pool.ids[popular(self._rng, len(self._people_pool))]
         return id if len(self._sales_of.get(id, ())) < SALES_MAX else self._any_person()
 

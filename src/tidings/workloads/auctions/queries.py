@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tidings.workloads.auctions.start import CATEGORIES, STATES, Start, city_of, end_time, popular
 
 _POPULAR = 0.4
-"""Share of the looks that go to a popular auction; the others go to any."""
+"""Share of the queries about a popular auction; the others are about any auction."""
 
 _BIDS_AUCTIONS = "bids JOIN auctions ON bids.auction = auctions.id"
 _AUCTIONS_PEOPLE = "auctions JOIN people ON auctions.seller = people.id"
@@ -79,7 +79,7 @@ _QUERIES: tuple[tuple[float, str], ...] = (
 
 
 def queries(start: Start, seed: int) -> Iterator[str]:
-    """SQL without end; the first n are the same whatever n."""
+    """Endless SQL queries; the first n do not depend on n."""
     rng = random.Random(f"auctions queries {seed}")
     shares, texts = [share for share, _ in _QUERIES], [text for _, text in _QUERIES]
     while True:
@@ -88,7 +88,7 @@ def queries(start: Start, seed: int) -> Iterator[str]:
 
 
 def _look(start: Start, rng: random.Random) -> dict[str, object]:
-    """What one person looks at: an auction, its seller, and ranges around its numbers."""
+    """Values for the names in a query's braces: an auction, its seller, and ranges around its numbers."""
     count = len(start.auctions)
     ids = [1 + (popular(rng, count) if rng.random() < _POPULAR else rng.randrange(count)) for _ in range(3)]
     auction = start.auctions[ids[0]]
@@ -121,7 +121,7 @@ def _look(start: Start, rng: random.Random) -> dict[str, object]:
 
 
 def _around(rng: random.Random, centre: float, width: float) -> str:
-    """A range of about this share of its centre, off centre a little."""
+    """A range, as SQL, of about `width` times its centre, slightly off centre."""
     half = centre * width * rng.lognormvariate(0.0, 0.5) / 2
     middle = centre + rng.gauss(0.0, 0.5) * half
     return f"{round(middle - half, 2)} AND {round(middle + half, 2)}"

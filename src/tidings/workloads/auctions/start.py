@@ -1,4 +1,4 @@
-"""Who is there at the start: people, what they sell, and what that is about worth."""
+"""People and auctions at the start of the auctions workload."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _FIRST_NAMES = ("Ada", "Bo", "Chidi", "Dana", "Eun", "Farah", "Gita", "Hugo", "I
 _LAST_NAMES = ("Abe", "Brandt", "Costa", "Diallo", "Ek", "Fischer", "García", "Haddad", "Ito", "Jensen")
 _START = dt.datetime(2026, 3, 1)
 SALES_MAX = 25
-"""Open auctions of one person, nearly: who is drawn when a popular one has so many may have them too."""
+"""A person with this many open auctions is replaced by a random one as seller, who may have as many."""
 _SHIFT = 12.0
-"""The first so many are about equally popular."""
+"""About this many of the first numbers are nearly equally popular."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Auction:
     reserve: float
     ends: str
     opening: float
-    """The price it begins with, each time it is listed."""
+    """Price at each opening."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Start:
 
     @property
     def filling(self) -> int:
-        """How many of the first changes fill the tables."""
+        """Number of the first changes, which fill the tables."""
         return len(self.people) + len(self.auctions) + self.bids
 
 

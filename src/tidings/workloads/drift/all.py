@@ -1,4 +1,4 @@
-"""All radii: some share a radius and some do not, everybody comes at another moment, prices are dollars and cents.
+"""All radii: some subscriptions share a radius, each is created at another time, prices are dollars and cents.
 
 The third experiment of the paper on value-based notification.
 """
@@ -20,7 +20,7 @@ from tidings.workloads.workload import Workload
 DOLLARS = TruncatedNormal(mean=20.0, sd=20.0, low=0.5, high=100.4)
 """To be rounded to whole dollars, from 1 to 100: there is no radius of 0."""
 WALK = Walk(start=500.0, sigma=0.5, floor=0.01)
-"""A thousandth a step, as between two quotes of a lively stock; a hundred thousand steps pass the largest radius."""
+"""Steps of a thousandth, as between two quotes of a lively stock; a hundred thousand steps pass the largest radius."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class DollarRadii:
     dollars: TruncatedNormal = DOLLARS
 
     def queries(self, rng: np.random.Generator, names: Sequence[str]) -> Iterator[str]:
-        """SQL without end, item after item in turn."""
+        """Endless SQL queries, for each item in turn."""
         number = 0
         while True:
             is_cents = rng.random(BLOCK) < self.on_cents
@@ -59,7 +59,7 @@ DEFAULT = AllCase()
 def drift_all(
     *, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000, case: AllCase = DEFAULT
 ) -> Workload:
-    """`rows` items (one unless asked for more); subscriptions come at random moments and stay."""
+    """`rows` items (default: one). Subscriptions are created at random times and never dropped."""
     names = quotes.symbols(rows or 1)
     rng = np.random.default_rng([seed, 1])
     rounds = chain([case.walk.first(len(names))], case.walk.rounds(np.random.default_rng([seed, 2]), len(names)))

@@ -1,7 +1,7 @@
-"""A bit of everything that watchers of prices do: many items, few of them popular; every way to say how far is too far.
+"""A mixed drift workload: many items, few of them popular, and every kind of movement predicate.
 
-Made for tests and demos rather than after the paper: people come, go and change their minds; items appear, vanish and
-return; numbers of other columns change on their own.
+Made for tests and demos, not after the paper: subscriptions are created, dropped and replaced; items are inserted, deleted and
+inserted again; other columns change on their own.
 """
 
 from __future__ import annotations

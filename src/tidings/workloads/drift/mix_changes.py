@@ -1,4 +1,4 @@
-"""Changes of the mixed drift workload, in blocks: lives of items are worked out columnar, only the text line by line."""
+"""Changes of the mixed drift workload, in blocks: computed columnar, only the text is made line by line."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _DELETED, _UPSERTED, _STILL = 0.01, 0.03, 0.15
 _STEP, _JUMP, _JUMPS = 0.01, 0.2, 0.005
 """Size of a price's step and of a rare jump, next to the price, and the share of jumps."""
 _PULL = 0.01
-"""How strongly a price is pulled back to where it lives."""
+"""Strength of the pull of a price back to its item's mean."""
 _CENT = 0.01
 
 _PAUSE_SECONDS, _PAUSES = 900, 0.0005
-"""Now and then nothing is quoted for a quarter of an hour: longer than people who ask for signs of life will wait."""
+"""Length of a rare pause without quotes, longer than the times in `silent_for` predicates, and the share of pauses."""
 _GAP, _GAP_EVERY = 2, 40
 
 
 def seq_of(position: IntArray) -> IntArray:
-    """Sequence number of the n-th change: after every so many some numbers are left out."""
+    """Sequence number of the n-th change, with a gap at regular intervals."""
     return position + _GAP * (position // _GAP_EVERY)
 
 
 class QuoteLife:
-    """Gives block after block of change lines. State per item: its price, and whether it is there."""
+    """Makes blocks of change lines. State per item: its price, and whether its row exists."""
 
     def __init__(self, items: Items, seed: int) -> None:
         self._items = items
@@ -45,7 +45,7 @@ class QuoteLife:
         self._seconds = 0
 
     def blocks(self) -> Iterator[list[bytes]]:
-        """Without end; first the items that are there are inserted."""
+        """Endless blocks of lines; the first ones insert the items that exist at the start."""
         there = np.flatnonzero(self._is_there)
         for start in range(0, len(there), BLOCK):
             item = there[start : start + BLOCK]
@@ -54,18 +54,18 @@ class QuoteLife:
             yield self._lines(*self._live())
 
     def _live(self) -> tuple[IntArray, FloatArray, StrArray]:
-        """Item, price and operation of a block's changes. An item that is quoted when it is not there returns."""
+        """(item, price, operation) of a block's changes. A quote of a deleted item inserts it again."""
         rng = self._rng
         item = draw(self._items.popularity, rng.random(BLOCK))
         wants_out = rng.random(BLOCK) < _DELETED
-        # Seen item by item, each item's changes in order.
+        # Sorted by item, the changes of each item in order.
         order = np.argsort(item, kind="stable")
         own, wants_out = item[order], wants_out[order]
         is_first = np.diff(own, prepend=-1) != 0
         starts = np.flatnonzero(is_first)
         lengths = np.diff(starts, append=BLOCK)
         ends = starts + lengths - 1
-        # Nobody wants out twice in a row: who does is there, unless it was not when the block began.
+        # No item is deleted by two changes in a row. So a deleted item exists, unless it did not when the block began.
         wants_out &= is_first | ~np.roll(wants_out, 1)
         was_there = self._is_there[own]
         is_out = wants_out & (was_there | ~is_first)
@@ -85,7 +85,7 @@ class QuoteLife:
         steps = _STEP * rng.standard_t(4, size=BLOCK)
         jumps = rng.random(BLOCK) < _JUMPS
         steps[jumps] = _JUMP * rng.standard_normal(int(jumps.sum()))
-        # The pull is a part of the steps: a price that is left alone must not move at all.
+        # The pull is part of the steps: a price without a step must not move at all.
         home = self._items.log_price[own]
         steps += _PULL * (home - self._log_price[own]) / (1 + _PULL * np.repeat(lengths, lengths))
         steps[rng.random(BLOCK) < _STILL] = 0.0

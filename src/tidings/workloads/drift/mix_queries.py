@@ -1,4 +1,4 @@
-"""Items of the mixed drift workload, and its subscriptions: what people call a move, of one item or of any."""
+"""Items of the mixed drift workload, and its subscriptions: movement predicates on one item or on all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidings.workloads.drift.quotes import symbols
 
 _CHUNK = 1_024
 _ROUND = 0.7
-"""Share of the distances that are round numbers, which many people have in common."""
+"""Share of the distances that are round numbers, which many subscriptions share."""
 _PERCENTS = (0.5, 1, 2, 2.5, 5, 10, 20)
 _RATIOS = (1.01, 1.05, 1.1, 1.25, 1.5, 2)
 _CENT = 0.01
@@ -53,7 +53,7 @@ class Items:
     popularity: FloatArray
     """Running sum of the items' shares of attention."""
     log_price: FloatArray
-    """Where a price lives: it walks around this."""
+    """Logarithm of the mean that the price walks around."""
 
     @staticmethod
     def make(seed: int, count: int) -> Items:
@@ -66,7 +66,7 @@ class Items:
 
 
 def queries(items: Items, seed: int) -> Iterator[str]:
-    """SQL without end; the first n are the same whatever n."""
+    """Endless SQL queries; the first n do not depend on n."""
     rng = np.random.default_rng([seed, 3])
     shares = np.cumsum([share for share, _ in _QUERIES])
     while True:
@@ -76,7 +76,7 @@ def queries(items: Items, seed: int) -> Iterator[str]:
 
 
 def _looks(items: Items, rng: np.random.Generator) -> Iterator[dict[str, object]]:
-    """What each person looks at: an item, and how far it may move, of log-normal size next to the item's price."""
+    """Values for the names in a query's braces: an item, and a distance of log-normal size relative to the item's price."""
     item = draw(items.popularity, rng.random(_CHUNK))
     share = 0.03 * np.exp(0.8 * rng.standard_normal(_CHUNK))
     is_round = rng.random(_CHUNK) < _ROUND

@@ -1,4 +1,4 @@
-"""The table of the drift workloads: prices that walk, and the changes that make them follow given paths."""
+"""The table of the drift workloads, random walks of prices, and change lines for given prices."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ class Walk:
 
 
 def rounds_of_block(items: int) -> int:
-    """How many rounds make a block of about `BLOCK` values."""
+    """Number of rounds of a block of about `BLOCK` values."""
     return max(1, BLOCK // items)
 
 
 def reflected(values: FloatArray, floor: float) -> FloatArray:
-    """A path folded up at the floor: below it every step goes the other way, at its full size."""
+    """A path reflected at the floor: below it every step has the opposite sign."""
     folded: FloatArray = floor + np.abs(values - floor)
     return folded

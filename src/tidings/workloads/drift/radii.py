@@ -1,4 +1,4 @@
-"""Different radii: everybody starts from the same value, but no two subscriptions on an item have the same radius.
+"""Different radii: all subscriptions start from the same value, but no two on an item have the same radius.
 
 The first experiment of the paper on value-based notification. Its table of parameters is not in our copy of the text;
 what is not said elsewhere in it is chosen here, with the reason.
@@ -40,7 +40,7 @@ DEFAULT = RadiiCase()
 def drift_radii(
     *, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000, case: RadiiCase = DEFAULT
 ) -> Workload:
-    """`rows` items (one unless asked for more), everybody there from the start."""
+    """`rows` items (default: one). All subscriptions exist from the start."""
     items = rows or 1
     rng = np.random.default_rng([seed, 1])
     rounds = chain([case.walk.first(items)], case.walk.rounds(np.random.default_rng([seed, 2]), items))

@@ -1,11 +1,11 @@
 """The same radius for all: subscriptions differ only in the value they were last told.
 
-The second experiment of the paper on value-based notification. Who subscribes is told the value of that moment, so
-centres that differ take values that differ: first the item visits values around its first one while people subscribe
-after each (the bootstrap), then it walks, and people keep coming.
+The second experiment of the paper on value-based notification. A new subscription gets the value at its creation (its centre),
+so different centres need different values: first the item visits values around its first one while subscriptions are created
+after each (the bootstrap), then it walks, and subscriptions keep being created.
 
-Two live centres are always less than a radius apart, as the later one would have been news to the earlier subscriber.
-So the bootstrap stays within half a radius of the first value, where it tells nobody and every centre lives.
+Two centres are always less than a radius apart, as the later value would else have been notified to the earlier subscription.
+So the bootstrap stays within half a radius of the first value, where it causes no notification and all centres survive.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ class SameCase:
     """What can be varied in an experiment."""
 
     radius: float = 10_000.0
-    """Ten steps of the walk: an interval is left about every hundred changes, so that centres have time to differ, and
-    to meet: in 100,000 changes, one comes to tell nearly all of 10,000 at once (in the paper 9,025)."""
+    """Ten steps of the walk: an interval is left about every hundred changes, so that centres have time to diverge and to
+    merge: among 100,000 changes, one notifies nearly all of 10,000 subscriptions at once (9,025 in the paper).
+    """
     spread: float = 2_500.0
-    """Standard deviation of the centres at the start: the bootstrap's ends are two of them away."""
+    """Standard deviation of the centres at the start; the bootstrap extends over two of these on both sides."""
     walk: Walk = WALK
     bootstrap_changes: float = 0.1
     """Share of the changes."""
     bootstrap_subscriptions: float = 0.5
-    """Share of the subscriptions; more, if the others would come too fast."""
+    """Share of the subscriptions; larger if the others would exceed `arrivals_max`."""
     arrivals_max: float = 1.0
     """Subscriptions per change of the walk, on average: up to 2 in the paper, which expects fewer of them than changes
     in practice."""
 
     @property
     def centres(self) -> TruncatedNormal:
-        # A little less than half, for the values are rounded.
+        # A little less than half, because values are rounded.
         reach = 0.49 * self.radius
         start = self.walk.start
         return TruncatedNormal(start, self.spread, start - reach, start + reach)
@@ -55,7 +56,7 @@ DEFAULT = SameCase()
 def drift_same(
     *, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000, case: SameCase = DEFAULT
 ) -> Workload:
-    """`rows` items (one unless asked for more); who subscribes does so to the item that has just changed."""
+    """`rows` items (default: one). A new subscription is to the item that has just changed."""
     items = rows or 1
     rounds = max(1, int(case.bootstrap_changes * changes) // items)
     bootstrap = min(changes, rounds * items)
@@ -68,9 +69,9 @@ def drift_same(
 
 
 def _arrivals(case: SameCase, rng: np.random.Generator, bootstrap: int, subscriptions: int, walked: int) -> IntArray:
-    """The changes after which people subscribe, during the bootstrap and during the walk."""
+    """The changes after which subscriptions are created, during the bootstrap and during the walk."""
     late = min(int(subscriptions * (1 - case.bootstrap_subscriptions)), int(case.arrivals_max * walked))
-    # Without any changes there is no first one to come after.
+    # Without changes there is none to subscribe after.
     early = even_moments(rng, subscriptions - late, min(1, bootstrap), bootstrap)
     return np.concatenate([early, even_moments(rng, late, bootstrap + 1, walked)])
 

@@ -23,7 +23,7 @@ _CENT = 0.01
 
 
 def drift_stocks(*, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000) -> Workload:
-    """The first `rows` of the five stocks, or all; people choose radii as in `drift-all`, and come at random moments."""
+    """The first `rows` of the five stocks, or all. Radii are as in `drift-all`; subscriptions are created at random times."""
     names = SYMBOLS[: rows or None]
     closes, variations = zip(*[_closes(name) for name in names], strict=True)
     rounds = chain([np.array([closes])], _replayed(np.array(closes), variations))

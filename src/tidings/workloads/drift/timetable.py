@@ -1,4 +1,4 @@
-"""When subscriptions come and go, and the lines that say so."""
+"""Times at which subscriptions are created and dropped, and their lines."""
 
 from __future__ import annotations
 
@@ -11,32 +11,35 @@ import numpy.typing as npt
 from tidings.workloads.draws import BLOCK, IntArray
 
 _CREATED_LATER = 0.3
-"""Share of the subscriptions that are created while changes flow, where they come and go."""
+"""Share of the subscriptions that are created after the start, with churn."""
 _DROPPED = 10
-"""One subscription in so many is dropped."""
+"""One of this many subscriptions is dropped."""
 _RETURNED = 2
-"""One dropped subscription in so many comes back under its old id, with another query."""
+"""One of this many dropped subscriptions is created again with the same id and another query."""
 _RETURNED_AT_ONCE = 0.2
-"""Share of those that come back at the very moment they are dropped, as somebody does who changes a query."""
+"""Share of these that are created again at the seq of their drop, as when a query is changed."""
 
 
 @dataclass(frozen=True)
 class Timetable:
-    """Creations and drops in the order they happen, an array element each."""
+    """Creations and drops in order; all arrays [events]."""
 
     number: IntArray
-    """Which subscription: 1, 2, .."""
+    """Number of the subscription: 1, 2, .."""
     is_drop: npt.NDArray[np.bool_]
     after: IntArray
 
     @staticmethod
     def of_creations(after: IntArray) -> Timetable:
-        """Everybody stays; `after` is in ascending order."""
+        """Creations only. after: ascending."""
         return Timetable(np.arange(1, len(after) + 1), np.zeros(len(after), np.bool_), after)
 
     @staticmethod
     def with_churn(rng: np.random.Generator, creations: int, changes: int) -> Timetable:
-        """Most exist from the start, some come later, some go, and some of these return; returns count as creations."""
+        """Most subscriptions exist from the start, some are created later, some dropped, some of these created again.
+
+        creations: number of all creations, repeated ones included.
+        """
         drops = creations // _DROPPED
         returns = drops // _RETURNED
         people = creations - returns
@@ -54,7 +57,7 @@ class Timetable:
         return Timetable(number[order], stage[order] == 1, after[order])
 
     def at(self, seq: Callable[[IntArray], IntArray]) -> Timetable:
-        """The same with counts of changes turned into sequence numbers."""
+        """The same timetable with `after` converted from counts of changes to sequence numbers."""
         return replace(self, after=seq(self.after))
 
     def lines(self, queries: Iterator[str]) -> Iterator[bytes]:
@@ -69,14 +72,14 @@ class Timetable:
 
 
 def random_moments(rng: np.random.Generator, count: int, changes: int) -> IntArray:
-    """Numbers of changes after which subscriptions come, any moment as likely as any other, in order."""
+    """`count` uniformly random numbers of changes, ascending."""
     return np.sort(rng.integers(max(1, changes), size=count))
 
 
 def even_moments(rng: np.random.Generator, count: int, first: int, changes: int) -> IntArray:
-    """Moments after the changes first, .., first + changes - 1, as many in any stretch as in another of its length.
+    """`count` moments evenly spread over the changes first, .., first + changes - 1, ascending.
 
-    Each is drawn within its own share of the changes: with equal steps, all could fall on the same of several items.
+    Each is random within its own share of the changes: with equal steps, all could fall on the same of several items.
     """
     return first + ((np.arange(count) + rng.random(count)) * (changes / max(1, count))).astype(np.int64)
 

@@ -1,9 +1,9 @@
 """The binary workload of the paper on select-join subscriptions: pairs of an R row and an S row with the same join value `b`,
 R's `a` in one range and S's `c` in another.
 
-The paper's table of distributions is lost. What its text tells is kept: the numbers of rows and of join values, the
-deviations of the ranges' centres, low and high hot spots. The rest is chosen such that what it says of overlap holds: many R
-rows are hot, so that the more alike the ranges are, the more of them a row lies in; but few S rows are, so that the fewer
+The paper's table of distributions is missing. What its text states is kept: the numbers of rows and of join values, the
+deviations of the ranges' centres, low and high hot spots. The rest is chosen such that its statements on overlap hold: many
+R rows are at hot spots, so that a row lies in more ranges the more these overlap; but few S rows are, so that fewer of them
 join.
 """
 
@@ -33,13 +33,13 @@ class BinaryScene:
     s_c: FloatArray
     r_b: IntArray
     r_a: FloatArray
-    """`r_b` and `r_a` have an element for every R row there ever is, in the order of insertion."""
+    """r_b, r_a: [all R rows ever inserted], in the order of insertion."""
     r_size: int
-    """So many R rows are there at the start."""
+    """Number of R rows at the start."""
     changed: IntArray
-    """Which R row, for every change."""
+    """[changes]: the R row."""
     is_insert: BoolArray
-    """Whether the change brings the row; it takes it away otherwise."""
+    """[changes]: whether the change inserts the row; else it deletes it."""
     payload: int
     """Bytes of text in every row."""
 
@@ -54,14 +54,14 @@ class BinaryScene:
 
     @property
     def join_output_rate(self) -> float:
-        """S rows that an inserted R row finds, on average and before any ranges are looked at: the paper's RJOR."""
+        """Mean number of S rows with the join value of an inserted R row, ignoring ranges: the paper's RJOR."""
         partners = np.bincount(self.s_b, minlength=int(self.r_b.max(initial=0)) + 1)
         inserted = self.changed[self.is_insert]
         return float(partners[self.r_b[inserted]].mean()) if len(inserted) else 0.0
 
 
 def first_in_first_out(start: int, changes: int) -> tuple[IntArray, BoolArray]:
-    """(which row, whether it comes) of every change to a table that starts with so many rows."""
+    """(row, whether it is inserted) of every change to a table of `start` rows: the oldest row is deleted after each insert."""
     turn, is_delete = np.divmod(np.arange(changes), 2)
     is_insert = is_delete == 0
     return np.where(is_insert, start + turn, turn), is_insert
@@ -74,23 +74,23 @@ class BinaryCase:
     r_size: int = 16_000
     s_size: int = 5_100
     join_values: int = 100
-    """Of R rows; S has rows for a share of these alone."""
+    """Join values of R rows; S has rows for a part of these."""
     partner_share: float = 0.7
-    """Of the R rows that come, so many find an S row."""
+    """Share of the inserted R rows that have an S row with their join value."""
     zipf_exponent: float = 0.8
     """Of the S rows per join value."""
     overlap: float = 0.0
-    """How much smaller than usual the deviations of the ranges' centres are."""
+    """Reduction of the deviations of the ranges' centres: 0 for the usual ones."""
     width_a: TruncatedNormal = A_WIDTH
     width_c: TruncatedNormal = C_WIDTH
     payload: int = 100
 
     def sized(self, r_size: int) -> BinaryCase:
-        """The same with so many R rows, and as many S rows for each as before."""
+        """The same case with `r_size` R rows, and S rows in proportion."""
         return replace(self, r_size=r_size, s_size=max(1, round(r_size * self.s_size / self.r_size)))
 
     def scene(self, *, seed: int, subscriptions: int, changes: int) -> BinaryScene:
-        """`changes` are those after the rows that are there at the start."""
+        """changes: number of changes after the rows at the start."""
         changed, is_insert = first_in_first_out(self.r_size, changes)
         r_rows = self.r_size + int(is_insert.sum())
         counts = self._partners()
@@ -118,7 +118,7 @@ class BinaryCase:
         return zipf_counts(self.s_size, with_partner, self.zipf_exponent)
 
     def _draw_join_values(self, seed: int, count: int, with_partner: IntArray) -> IntArray:
-        """Any join value with partners is as likely as any other, and so is any without."""
+        """Join values of `count` rows: uniform among those with partners, and among those without."""
         finds = generator([seed, 6], 0).random(count) < self.partner_share
         first_without = int(with_partner[-1]) + 1
         without = first_without + below(generator([seed, 6], 1), max(1, self.join_values - first_without), count)

@@ -22,7 +22,7 @@ Seed = Sequence[int]
 
 @dataclass(frozen=True)
 class HotSpots:
-    """Numbers around two spots, as many low in the domain as high."""
+    """Numbers around two spots, one low and one high in the domain, with equal shares."""
 
     sigma: float
     low: float = 25_000.0
@@ -63,7 +63,7 @@ class HotRanges:
 
 
 def widths(mean: float) -> TruncatedNormal:
-    """Normal around the mean, and neither nothing nor without bounds."""
+    """Widths of ranges: a normal distribution around the mean, bounded and positive."""
     return TruncatedNormal(mean, mean / 5, mean / 5, mean * 9 / 5)
 
 
@@ -73,13 +73,13 @@ def generator(seed: Seed, number: int) -> np.random.Generator:
 
 
 def below(rng: np.random.Generator, bound: int, count: int) -> IntArray:
-    """Numbers 0 .. bound - 1, any as likely as any other."""
+    """`count` uniformly random numbers from 0 to bound - 1."""
     drawn: IntArray = (rng.random(count) * bound).astype(np.int64)
     return drawn
 
 
 def zipf_counts(total: int, values: int, exponent: float) -> IntArray:
-    """How many rows every value gets, the first the most; in all exactly `total`."""
+    """[values]: number of rows of each value by Zipf's law, descending, with sum `total`."""
     ends = np.zeros(values + 1, np.int64)
     ends[1:] = (np.cumsum(zipf(values, exponent, 0.0)) * total).round()
     counts: IntArray = ends[1:] - ends[:-1]

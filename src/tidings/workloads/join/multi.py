@@ -6,8 +6,8 @@
 
 S, in the centre, has a link to each of the others. Subscriptions join some of the tables, with a range on each.
 
-How often each table changes is not told. In the general schema all change alike: this is what gives the order of costs that
-the paper reports. In the star facts come and go, and dimensions are updated now and then.
+The paper does not say how often each table changes. In the general schema all tables change equally often, which reproduces the
+order of costs that the paper reports. In the star facts are inserted and deleted, and dimensions are rarely updated.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ SIGNATURES = ((R, S), (R, S, T), (R, S, T, U), (S, T, U))
 
 @dataclass(frozen=True)
 class Images:
-    """What the rows of a table ever look like, in the order of appearance: an update makes another image of a row."""
+    """All versions (images) of the rows of a table in order of appearance; an update makes a new image of a row."""
 
     key: IntArray
     links: IntArray
     """[images, links]: join values."""
     value: FloatArray
     start: int
-    """So many images are rows at the start."""
+    """Number of images that are rows at the start."""
 
     def __len__(self) -> int:
         return len(self.key)
@@ -44,12 +44,12 @@ class Images:
 
 @dataclass(frozen=True)
 class TableSteps:
-    """Changes to several tables, an array element each."""
+    """Changes to several tables; all arrays [changes]."""
 
     table: IntArray
     op: IntArray
     image: IntArray
-    """The one that comes or, of a delete, the one that goes."""
+    """Index of the new image or, of a delete, of the deleted one."""
 
     def __len__(self) -> int:
         return len(self.table)
@@ -80,7 +80,7 @@ class TableSteps:
         return TableSteps(table, op.astype(np.int64), np.where(is_second, turn, np.array(starts)[table] + turn))
 
     def images_of(self, table: int, start: int) -> int:
-        """How many images a table needs that starts with so many."""
+        """Number of images that a table needs if it starts with `start` rows."""
         return start + int(((self.table == table) & (self.op != Op.DELETE)).sum())
 
 
@@ -91,7 +91,7 @@ class MultiScene:
     tables: tuple[Images, Images, Images, Images]
     steps: TableSteps
     signature: IntArray
-    """Which of `SIGNATURES`, for every subscription."""
+    """[subscriptions]: index in `SIGNATURES`."""
     ranges: FloatArray
     """[subscriptions, 8]: low and high end on R, S, T and U; NaN on tables that are not joined."""
     payloads: tuple[int, int, int, int]
@@ -111,12 +111,12 @@ Four = tuple[int, int, int, int]
 FourShares = tuple[float, float, float, float]
 
 VALUES: tuple[Values, Values, Values, Values] = (A_VALUES, C_VALUES, A_VALUES, A_VALUES)
-"""S is as in the binary workload, and all others as R there."""
+"""Values of S are drawn as in the binary workload, those of all other tables as of R there."""
 
 
 @dataclass(frozen=True)
 class Mix:
-    """Who subscribes: shares of the signatures, and the ranges on every table."""
+    """Distribution of subscriptions: shares of the signatures, and ranges on every table."""
 
     shares: FourShares = (50, 50, 50, 20)
     width: TruncatedNormal = A_WIDTH
@@ -155,7 +155,7 @@ class GeneralCase:
         return self.join_values * max(self.per_value)
 
     def sized(self, rows: int) -> GeneralCase:
-        """The same with about so many rows in the largest table: fewer join values or, with one left, fewer rows for it."""
+        """The same case with about `rows` rows in the largest table: fewer join values or, with one left, fewer rows of it."""
         most = max(self.per_value)
         if rows >= most:
             return replace(self, join_values=rows // most)
@@ -190,14 +190,14 @@ class StarCase:
     """Of the changes; an insertion with the deletion that follows counts once."""
     payloads: Four = (100, 0, 100, 100)
     mix: Mix = Mix(width=widths(8_000.0), width_s=widths(80_000.0))
-    """Few ask for particular facts."""
+    """Ranges on facts (S) are wide."""
 
     @property
     def rows_max(self) -> int:
         return self.facts
 
     def sized(self, facts: int) -> StarCase:
-        """The same with so many facts, and as many for a row of a dimension as before."""
+        """The same case with `facts` facts, and dimensions in proportion."""
         return replace(self, facts=facts, rows=max(1, facts * self.rows // self.facts))
 
     def scene(self, *, seed: int, subscriptions: int, changes: int) -> MultiScene:

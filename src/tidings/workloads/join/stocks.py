@@ -1,4 +1,4 @@
-"""Stocks and what analysts say of them: reviews with a rating in a range, of stocks with a price-earnings ratio in another.
+"""Stocks joined with reviews: stocks with a price-earnings ratio in a range, reviews with a rating in another.
 
 The experiment of the paper on real data, which had seven months of 100 stocks, 460 ratings, and 2,300 made from these. The
 companies here are made up, and so are their reviews; their ratios follow real prices as those of `topk-stocks` do, twice a day.
@@ -39,7 +39,7 @@ _REPLACED = 0.01
 """Share of the reviews that are replaced twice a day."""
 _REPORT_BYTES = 100
 _PER, _PER_SPAN = 18.0, 2.4
-"""The middle of the domain, and how many logarithms of a ratio wide it is."""
+"""Ratio at the middle of the domain, and the width of the domain in logarithms of the ratio."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class JoinStocksCase:
         )
 
     def quotes(self, seed: int) -> Iterator[Block]:
-        """Which stock, and its ratio, without end; every block brings all stocks, the first in order."""
-        # Where prices are missing, that is said at once and not only after the first rows.
+        """Endless blocks of (stock, its ratio). Every block has all stocks, the first one in order."""
+        # Missing prices are reported at once, not only after the first rows.
         history(SYMBOLS[0])
         case = StockCase()
         _, ratio = case.start(seed, self.stocks)
@@ -89,8 +89,8 @@ class JoinStocksCase:
 
 
 def join_stocks(*, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000) -> Workload:
-    """`rows` stocks, 100 where there are changes enough, and 23 reviews for each."""
-    # Most of the first changes bring reviews.
+    """`rows` stocks (default: 100 if there are enough changes), and 23 reviews for each."""
+    # Most of the first changes insert reviews.
     case = JoinStocksCase(rows or rows_for(changes // 5, STOCKS))
     return Workload(
         CATALOG_SQL,
@@ -113,7 +113,7 @@ def _queries(seed: int, number: int) -> Iterator[str]:
 
 
 def _rows(case: JoinStocksCase, seed: int, changes: int) -> Iterator[str]:
-    """Changes without their numbers: stocks, reviews, then half a day after the other."""
+    """Change records without seqs: stocks, reviews, then the changes of one half day after the other."""
     names = symbols(case.stocks)
     rng = generator([seed, 8], 0)
     earnings = rng.lognormal(1.0, 0.8, case.stocks)

@@ -1,4 +1,4 @@
-"""The tables of the join workloads, and the lines that tell of their rows and of those who want joins of them."""
+"""The tables of the join workloads, and their lines of changes and subscriptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPS = {Op.INSERT: "insert", Op.UPDATE: "update", Op.DELETE: "delete"}
 
 @dataclass(frozen=True)
 class JoinTable:
-    """A table by the names of its columns: key, join values, the column that ranges are of; a note is the payload."""
+    """A table by the names of its columns: key, join values (links), the column with ranges. A column `note` is the payload."""
 
     name: str
     links: tuple[str, ...]
@@ -46,7 +46,7 @@ class JoinSchema:
         return "".join(table.catalog_sql for table in self.tables)
 
     def sql(self, joined: Sequence[int], ends: Sequence[float]) -> str:
-        """Of some of the tables, in an order in which each has a link in common with one before; `ends` of all tables."""
+        """A query that joins tables, given in an order in which each shares a link with one before. ends: of all tables."""
         first, *others = (self.tables[number] for number in joined)
         linked, source = set(first.links), first.name
         for table in others:
@@ -68,7 +68,7 @@ GENERAL = JoinSchema(
         JoinTable("u", ("su",), "e"),
     )
 )
-"""A link is called by the tables that have it."""
+"""A link is named after the tables that have it."""
 STAR = JoinSchema(
     (
         JoinTable("customers", ("customer",), "income", key="customer"),
@@ -80,7 +80,7 @@ STAR = JoinSchema(
 
 
 def repeated(text: str, size: int) -> str:
-    """A payload of so many bytes, which differs from another's as the text does."""
+    """A payload of `size` bytes that repeats the text."""
     return (text * (size // len(text) + 1))[:size]
 
 
@@ -90,7 +90,7 @@ def workload_of(
     ranges: FloatArray,
     changes: Iterator[bytes],
 ) -> Workload:
-    """`joined`: the tables of every subscription, all of whom are there from the start and stay."""
+    """joined: the tables of every subscription. All subscriptions exist from the start and are never dropped."""
     return Workload(schema.catalog_sql, steady(_queries(schema, joined, ranges), len(ranges)), changes)
 
 
@@ -111,7 +111,7 @@ def filled(tables: Sequence[Images], order: Sequence[int]) -> TableSteps:
 def change_lines(
     schema: JoinSchema, tables: Sequence[Images], payloads: Sequence[int], steps: Sequence[TableSteps], changes: int
 ) -> Iterator[bytes]:
-    """The first so many of the steps, numbered from 1."""
+    """Lines of the first `changes` steps, with seqs from 1."""
     seq = 0
     for some in steps:
         for start in range(0, len(some), BLOCK):

@@ -15,7 +15,7 @@ from tidings.workloads.join.tables import BINARY, GENERAL, STAR, JoinSchema, cha
 from tidings.workloads.workload import Generator, Workload
 
 PAYLOAD = BinaryCase(r_size=500, payload=1_000)
-"""As in the paper's experiments with payload: with few R rows, S rows come and go often."""
+"""As in the paper's experiments with payload: with few R rows, S rows are sent and dropped often."""
 
 
 def binary(
@@ -26,8 +26,8 @@ def binary(
     subscriptions: int = 100_000,
     changes: int = 100_000,
 ) -> Workload:
-    """`rows` of r, as many as in the case where there are changes enough; those of s are more or fewer in proportion."""
-    # Where most of the first changes bring rows of s, fewer of them are left for r.
+    """`rows` rows of r (default: those of the case, if there are enough changes), and rows of s in proportion."""
+    # If most of the first changes insert rows of s, fewer are left for r.
     case = case.sized(rows or rows_for(changes // (5 if case.s_size > case.r_size else 1), case.r_size))
     scene = case.scene(seed=seed, subscriptions=subscriptions, changes=changes)
     tables, steps = _images_of(scene)
@@ -51,7 +51,7 @@ def _multi(
     subscriptions: int = 100_000,
     changes: int = 100_000,
 ) -> Workload:
-    """`rows` of the largest table, as many as in the case where there are changes enough, and fewer of the others."""
+    """`rows` rows of the largest table (default: those of the case, if there are enough changes), fewer of the others."""
     case = case.sized(rows or rows_for(changes, case.rows_max))
     scene = case.scene(seed=seed, subscriptions=subscriptions, changes=changes)
     joined = [SIGNATURES[number] for number in scene.signature.tolist()]

@@ -1,7 +1,7 @@
-"""The market workload: stocks that move, reviews that come and go, and people who watch them.
+"""The market workload: stocks with changing prices, reviews, and subscriptions to both.
 
-Popularity of sectors and symbols is skewed; prices are log-normal and walk; PER and risk depend on the sector;
-subscriptions look where the data is.
+Popularity of sectors and symbols is skewed; prices are log-normal and walk; PER and risk depend on the sector; constants of
+subscriptions follow the data.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ CREATE TABLE market (topic TEXT, lot BIGINT, price DOUBLE) WITH (rows = 'constra
 
 _SYMBOLS_MAX = 5_000
 _CREATED_LATER = 5
-"""One subscription in so many is created while changes flow."""
+"""One of this many subscriptions is created after the start."""
 _DROPPED = 10
-"""One subscription in so many is dropped again."""
+"""One of this many subscriptions is dropped."""
 
 
 class Churn(StrEnum):
@@ -36,9 +36,9 @@ class Churn(StrEnum):
 
     none = "none"
     blocks = "blocks"
-    """A fifth comes later and a tenth goes, many at a time."""
+    """A fifth of the subscriptions is created later and a tenth is dropped, many at a time."""
     single = "single"
-    """A tenth comes later and a tenth goes, each at a moment of its own once the tables are filled."""
+    """A tenth of the subscriptions is created later and a tenth dropped, each at its own seq after the tables are filled."""
 
 
 def market(
@@ -82,7 +82,7 @@ class MarketFeed:
 
     @property
     def filling(self) -> int:
-        """How many of the first changes fill the tables."""
+        """Number of the first changes, which fill the tables."""
         stocks = len(self._listing)
         return stocks + len(self._listing.analysts) + stocks // 2
 
@@ -115,9 +115,9 @@ def _is_select(sql: str) -> bool:
 
 
 def _in_blocks(queries: Iterator[str], subscriptions: int, changes: int) -> Iterator[bytes]:
-    """Lines in order of `after`: most subscriptions exist from the start, some come later, some go.
+    """Lines in order of `after`: most subscriptions exist from the start, some are created later, some dropped.
 
-    Of every `_DROPPED` subscriptions one goes, earlier ones sooner. Churn comes in moments, not after every change.
+    Of every `_DROPPED` subscriptions one is dropped, earlier ones sooner. Many events share one seq.
     """
     moments = max(100, changes // 1_000)
     early = subscriptions - subscriptions // _CREATED_LATER
@@ -139,5 +139,5 @@ def _in_blocks(queries: Iterator[str], subscriptions: int, changes: int) -> Iter
 
 
 def _leaver(block: int) -> int:
-    """Who goes of a block of `_DROPPED` subscriptions; it looks random but is the same every time."""
+    """Which of a block of `_DROPPED` subscriptions is dropped: pseudo-random, but the same every time."""
     return (block - 1) * _DROPPED + 1 + (block * 7919) % _DROPPED

@@ -1,7 +1,7 @@
 """Changes of the market workload, in blocks: numbers are drawn and walked columnar, only the text is made line by line.
 
-State per stock is its price and whether it is listed. A review's symbol follows from its id, so that reviews, however
-many, cost no memory; they come and go in a fixed pattern, so that every update and delete finds its row.
+State per stock is its price and whether it is listed. A review's symbol follows from its id, so that any number of reviews
+costs no memory; they are inserted and deleted in a fixed pattern, so that every update and delete finds its row.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _STOCKS, _REVIEWS = 0.90, 0.98
 """Running shares of the tables among changes; the rest goes to analysts."""
 _DELISTED, _UPSERTED, _GAPS = 0.005, 0.02, 0.01
 _STEP, _PULL = 0.008, 0.01
-"""Size of a price's step, and how strongly it is pulled back to where it lives."""
+"""Size of a price's step, and strength of the pull back to the stock's mean."""
 _RERATED = 0.01
-"""Share of the stocks whose risk is seen anew in every block."""
+"""Share of the stocks whose risk changes in every block."""
 
-# What happens to reviews, again and again: per 8 events 3 new ones, 1 deleted (the oldest), 4 updated.
+# Repeated pattern of events of reviews: of 8 events 3 insert, 1 deletes (the oldest), 4 update.
 _INSERT, _UPDATE, _DELETE = 0, 1, 2
 _PATTERN = np.array([_INSERT, _UPDATE, _INSERT, _UPDATE, _DELETE, _UPDATE, _INSERT, _UPDATE])
 _REPORTS = (
@@ -79,7 +79,7 @@ class ChangeWalk:
         return lines
 
     def _fill(self) -> Iterator[list[bytes]]:
-        """Inserts of everything that is there at the start."""
+        """Inserts of all rows at the start."""
         for stocks in _runs(len(self._listing)):
             inserted = np.full(len(stocks), "insert")
             yield self._stocks(self._next_seqs(len(stocks)), stocks, self._log_price[stocks], inserted)
@@ -99,7 +99,7 @@ class ChangeWalk:
         return seqs
 
     def _live_stocks(self, seq: IntArray) -> list[bytes]:
-        """Prices walk; now and then a stock leaves the market, and comes back when it is traded again."""
+        """Changes of stocks: prices walk; rarely a stock is deleted, and inserted again at its next change."""
         rng, count = self._rng, len(seq)
         wants_out = rng.random(count) < _DELISTED
         stock = draw(self._listing.popularity, rng.random(count))

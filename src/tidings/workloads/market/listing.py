@@ -1,4 +1,4 @@
-"""Who is on the market: symbols, their sectors and popularity, where their prices live; analysts and their firms."""
+"""Rows at the start of the market workload: symbols with sectors, popularity and mean prices; analysts and their firms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Listing:
     popularity: FloatArray
     """Running sum of the stocks' shares of attention."""
     log_price: FloatArray
-    """Where a price lives: it walks around this."""
+    """Logarithm of the mean that the price walks around."""
     earnings: FloatArray
     """Per share; NaN for a company that makes a loss, which has no PER."""
     risk: FloatArray
@@ -60,7 +60,7 @@ class Listing:
 
 
 def _tickers(count: int) -> list[str]:
-    """Distinct symbols of four letters or, where these run out, more; the first ones are well known."""
+    """Distinct symbols of four letters, or more if these are used up; the first ones are well known."""
     letters = 4
     while 26**letters < 2 * count:
         letters += 1

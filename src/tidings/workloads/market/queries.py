@@ -1,4 +1,4 @@
-"""Subscriptions of the market workload: people look at stocks they have heard of, near where these stocks are."""
+"""Subscriptions of the market workload: mostly about popular stocks, with ranges around their values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidings.workloads.market.listing import FIRMS, SECTORS, Listing
 
 _CHUNK = 1_024
 _POPULAR = 0.25
-"""Share of the looks that go to a popular stock; the others go to any."""
+"""Share of the queries about a popular stock; the others are about any stock."""
 _PERCENTS = (1, 2, 3, 5, 10)
 
 # (share, query). Shares need not sum to anything; names in braces are made in `_looks`.
@@ -63,7 +63,7 @@ _QUERIES: tuple[tuple[float, str], ...] = (
 
 
 def queries(listing: Listing, seed: int) -> Iterator[str]:
-    """SQL without end; the first n are the same whatever n."""
+    """Endless SQL queries; the first n do not depend on n."""
     rng = np.random.default_rng([seed, 3])
     shares = np.cumsum([share for share, _ in _QUERIES])
     while True:
@@ -73,7 +73,7 @@ def queries(listing: Listing, seed: int) -> Iterator[str]:
 
 
 def _looks(listing: Listing, rng: np.random.Generator) -> Iterator[dict[str, object]]:
-    """What each person looks at: a stock and ranges around its numbers, off centre a little, of log-normal widths."""
+    """Values for the names in a query's braces: a stock, and ranges of log-normal widths around its numbers."""
     stocks = draw(listing.popularity, rng.random((_CHUNK, 3)))
     is_any = rng.random(_CHUNK) >= _POPULAR
     stocks[is_any, 0] = rng.integers(len(listing), size=int(is_any.sum()))
@@ -116,7 +116,7 @@ def _looks(listing: Listing, rng: np.random.Generator) -> Iterator[dict[str, obj
 
 
 def _around(rng: np.random.Generator, centre: FloatArray, width: FloatArray) -> list[tuple[float, float]]:
-    """Ranges of about the width, each holding or nearly holding its centre."""
+    """Ranges of about the width, each containing or nearly containing its centre."""
     widths = width * np.exp(0.5 * rng.standard_normal(len(centre)))
     middle = centre + 0.25 * widths * rng.standard_normal(len(centre))
     lo = np.maximum(middle - widths / 2, 0.0).round(2)

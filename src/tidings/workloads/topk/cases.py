@@ -66,14 +66,14 @@ CLUSTERED = Case(clustered_places, ClusteredRanges())
 CORRELATED = Case(clustered_places, correlated_ranges)
 """Short ranges around the clusters of the rows."""
 ANTICORRELATED = Case(clustered_places, anticorrelated_ranges)
-"""Short ranges between them."""
+"""Short ranges between the clusters of the rows."""
 STEPS = Case(scores=SmallSteps())
 
 
 def _workload(
     case: Case, *, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000
 ) -> Workload:
-    """`rows` rows, 10,000 where there are changes enough."""
+    """`rows` rows (default: 10,000 if there are enough changes)."""
     keys = [str(i) for i in range(rows or rows_for(changes, ROWS_MAX))]
     return workload_of(ITEMS, case, keys, seed=seed, subscriptions=subscriptions, changes=changes)
 

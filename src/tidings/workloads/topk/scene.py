@@ -16,15 +16,15 @@ Block = tuple[IntArray, FloatArray]
 
 @dataclass(frozen=True)
 class Scene:
-    """Everybody wants the `k` rows of lowest score in a range of places."""
+    """Every subscription wants the `k` rows of lowest score in a range of places."""
 
     k: int
     place: FloatArray
     score: FloatArray
-    """At the start; `place` and `score` have an element per row."""
+    """place, score: [rows], at the start."""
     changed: IntArray
     new_score: FloatArray
-    """`changed` (which row) and `new_score` have an element per change."""
+    """changed (the row), new_score: [changes]."""
     ranges: FloatArray
     """[subscriptions, 2], low end first."""
 
@@ -65,14 +65,14 @@ class Source(Protocol):
 
 
 def scene_of(source: Source, *, seed: int, rows: int, subscriptions: int, changes: int) -> Scene:
-    """`changes` are those after the ones that bring the rows."""
+    """changes: number of changes after the inserts."""
     place, score = source.start(seed, rows)
     changed, new_score = _first(source.blocks(seed, score), changes)
     return Scene(source.k, place, score, changed, new_score, source.draw_ranges(seed, subscriptions))
 
 
 def _first(blocks: Iterable[Block], changes: int) -> Block:
-    """The first so many changes as one block."""
+    """The first `changes` changes as one block."""
     changed, scores = [np.empty(0, np.int64)], [np.empty(0)]
     left = changes
     for row, score in blocks:

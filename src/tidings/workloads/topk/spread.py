@@ -53,7 +53,7 @@ class ClusteredRanges:
         found = np.empty((0, 2))
         while len(found) < count:
             drawn = centre[rng.integers(CLUSTERS, size=count)] + rng.normal(0.0, self.width / 4, size=(count, 2))
-            # Cut all at once: a cluster at the border loses what is beyond it to the others.
+            # All clusters are cut together: a cluster at the border loses what is beyond it to the others.
             drawn = drawn[(drawn[:, 0] >= 0) & (drawn[:, 0] <= drawn[:, 1]) & (drawn[:, 1] <= 1)]
             found = np.concatenate([found, drawn])
         return (found[:count] * _GRID).round() / _GRID
@@ -75,7 +75,7 @@ def _around(rng: np.random.Generator, centres: FloatArray, count: int) -> FloatA
 
 
 DECIMALS = 12
-"""Enough for ties to be rare, and shorter to write than all digits."""
+"""Enough to make ties rare, and shorter than all digits."""
 
 
 class Scores(Protocol):
@@ -86,7 +86,7 @@ class Scores(Protocol):
 
 @dataclass(frozen=True)
 class Jumps:
-    """A coin says whether a score rises or falls; any value on that side is as likely as any other."""
+    """A score rises or falls with equal probability; the new value is uniform on that side."""
 
     def change(self, rng: np.random.Generator, score: list[float], row: list[int]) -> list[float]:
         rises, how_far = (rng.random(len(row)) < 0.5).tolist(), rng.random(len(row)).tolist()

@@ -52,13 +52,13 @@ class StockCase:
             day = first[history] + (day + 1 - first[history]) % length[history]
 
     def draw_ranges(self, seed: int, count: int) -> FloatArray:
-        """Ends where stocks are: two recommendations."""
+        """Ranges whose ends are the recommendations of two stocks."""
         ends = RECO.draw(np.random.default_rng([seed, 3]), 2 * count).reshape(count, 2)
         return np.sort(ends, axis=1).round(_DECIMALS)
 
 
 def topk_stocks(*, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000) -> Workload:
-    """`rows` companies, 2,031 where there are changes enough."""
+    """`rows` companies (default: 2,031 if there are enough changes)."""
     keys = [f'"{name}"' for name in symbols(rows or rows_for(changes, ROWS_MAX))]
     return workload_of(STOCKS, StockCase(), keys, seed=seed, subscriptions=subscriptions, changes=changes)
 

@@ -1,4 +1,4 @@
-"""The tables of the top-k workloads, and the lines that tell of their rows and of those who want the first of them."""
+"""The tables of the top-k workloads, and their lines of changes and subscriptions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidings.workloads.workload import Workload
 
 @dataclass(frozen=True)
 class TopkTable:
-    """A table by the names of its columns: a key, the column that ranges are of, and the one that ranks."""
+    """A table by the names of its columns: a key, the column with ranges, and the ranking column."""
 
     name: str
     key: str
@@ -45,7 +45,7 @@ STOCKS = TopkTable("stocks", "symbol", "TEXT", "reco", "per")
 def workload_of(
     table: TopkTable, source: Source, keys: Sequence[str], *, seed: int, subscriptions: int, changes: int
 ) -> Workload:
-    """A row for every key, inserted by the first changes; everybody is there from the start and stays."""
+    """A row for every key, inserted by the first changes. All subscriptions exist from the start and are never dropped."""
     place, score = source.start(seed, len(keys))
     ranges = source.draw_ranges(seed, subscriptions)
     return Workload(

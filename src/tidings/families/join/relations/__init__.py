@@ -1,1 +1,1 @@
-"""What join servers know of tables: rows by entry, and by join value; shared by all joins that want the same of a table."""
+"""Rows of join servers, by entry and by join value. All joins that need the same columns of a table share them."""

@@ -1,4 +1,4 @@
-"""A join graph: the relations of one join, and the indexed edges between them; joined rows are found by following the edges."""
+"""A join graph: the relations of one join and the indexed edges between them. Joined rows are found by following the edges."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidings.model.codes import BoolArray, Int64Array
 
 
 class Combined:
-    """Joined rows: joined row i grew from the row at place owner[i], and has row entries[side][i] of each side so far."""
+    """Joined rows, maybe partial: joined row i comes from the row at owner[i] and has entry entries[side][i] of each side."""
 
     def __init__(self, owner: Int64Array, entries: dict[int, Int64Array]) -> None:
         self.owner, self.entries = owner, entries
@@ -33,7 +33,7 @@ class Combined:
 
 @dataclass(frozen=True)
 class JoinGraph:
-    """A space, the relation of each side, and the edge of each pair of sides (smaller number first) that are joined."""
+    """A space, the relation of each side, and the edge of each joined pair of sides (smaller number first)."""
 
     space: Space
     relations: tuple[Relation, ...]
@@ -43,16 +43,16 @@ class JoinGraph:
         return self.edges[(one, other) if one < other else (other, one)]
 
     def neighbours(self, number: int) -> list[int]:
-        """Sides that a side is joined to."""
+        """The sides that side `number` is joined to."""
         return [edge.other(number) for sides, edge in self.edges.items() if number in sides]
 
     def default_filters(self) -> list[tuple[int, ...]]:
-        """One neighbour of each side, chosen by table name: joins of the same tables choose alike."""
+        """[sides]: one neighbour as filter, the first by table name, so that joins of the same tables have the same filters."""
         names = [side.table.name for side in self.space.sides]
         return [(min(self.neighbours(number), key=names.__getitem__),) for number in range(len(names))]
 
     def within(self, space: Space) -> JoinGraph:
-        """The part of the graph that is the join of another space, of some of these tables."""
+        """The part of this graph that belongs to another space, which has some of the tables."""
         numbers = [self.space.side_of(side.table.name) for side in space.sides]
 
         def index(at: int, by: int) -> JoinIndex:
@@ -64,7 +64,7 @@ class JoinGraph:
         return JoinGraph(space, tuple(self.relations[number] for number in numbers), edges)
 
     def combine(self, number: int, entries: Int64Array, allowed: Sequence[BoolArray] | None = None) -> Combined:
-        """All joined rows of these rows of side `number`; `allowed`: by side, which entries may be part of them."""
+        """All joined rows of the rows `entries` of side `number`. allowed: [sides], whether each entry may take part."""
         found = Combined(np.arange(len(entries)), {number: entries})
         while len(found.entries) < len(self.relations):
             side, edges = self._next(found)
@@ -83,7 +83,7 @@ class JoinGraph:
         return found
 
     def _next(self, found: Combined) -> tuple[int, list[IndexedEdge]]:
-        """A side that is joined to those there are, and its edges with them."""
+        """A side not yet in `found` that is joined to sides in it, and the edges to these."""
         for pair in self.edges:
             for side, other in (pair, pair[::-1]):
                 if side not in found.entries and other in found.entries:

@@ -1,7 +1,7 @@
 """Join index: the rows of one side of a join by the values they are joined by (as the hash tables of a symmetric hash join).
 
-Within a join value the rows lie in cells, one for each combination of values in the columns that predicates pin by = or IN:
-only rows of one cell can stand in for each other. A cell is a sorted list of its rows by the first range column.
+The rows of a join value are in cells, one for each combination of values in the columns that predicates pin by = or IN. Only
+rows of one cell are interchangeable as partners. A cell is a list of its rows, sorted by the first range column.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tidings.model.channel import ChannelKey, channel_column, group_channels
 from tidings.model.codes import BoolArray, Int64Array
 
 Lists = tuple[Int64Array, Int64Array]
-"""(starts, members) of several lists."""
+"""(starts, members) of several lists: list i is members[starts[i]:starts[i + 1]]."""
 
 
 @dataclass(frozen=True)
 class IndexedEdge:
-    """Two sides of a join with equal columns, and the index of each. Joins share indexes; they number their own sides."""
+    """Two sides of a join with equal columns, and the index of each. Joins share indexes but number their own sides."""
 
     sides: tuple[int, int]
     indexes: tuple[JoinIndex, JoinIndex]
@@ -41,12 +41,12 @@ class IndexedEdge:
 
     @property
     def values(self) -> int:
-        """How many join values there have been."""
+        """Number of join values so far."""
         return self.indexes[0].values
 
 
 class JoinIndex:
-    """The rows of one side of an edge. A row with a null in a join column is not among them."""
+    """The rows of one side of an edge, without those that have null in a join column."""
 
     def __init__(self, side: Side, columns: Sequence[str], values: dict[ChannelKey, int]) -> None:
         self.side = side
@@ -62,15 +62,15 @@ class JoinIndex:
 
     @property
     def values(self) -> int:
-        """How many join values there have been, on either side of the edge."""
+        """Number of join values so far, on both sides of the edge."""
         return len(self._values)
 
     def value_of(self, entries: Int64Array) -> Int64Array:
-        """Numbers of the join values of rows; NONE for those with a null."""
+        """Numbers of the join values of rows, [entries]; NONE for rows with a null."""
         return self._value[entries]
 
     def number(self, rows: pa.RecordBatch, is_there: BoolArray) -> Int64Array:
-        """Numbers of the join values of rows, new ones for new values; NONE for rows that are not there, and for nulls."""
+        """Numbers of the join values of rows, [rows]; new values get new numbers. NONE if not `is_there`, or for a null."""
         at, group, keys = _grouped(rows, self._joined, is_there & self._can_join(rows))
         numbers = [self._values.setdefault(key, len(self._values)) for key in keys]
         found = np.full(len(is_there), NONE, np.int64)
@@ -79,7 +79,7 @@ class JoinIndex:
         return found
 
     def locate(self, rows: pa.RecordBatch, codes: Int64Array, is_there: BoolArray) -> tuple[Int64Array, Int64Array]:
-        """(number of the join value, cell) of each row, new ones for new values; NONE for rows not there, and for nulls."""
+        """(number of the join value, cell) of each row, both [rows], made if new. NONE if not `is_there`, or for a null."""
         width = len(self._joined)
         at, group, keys = _grouped(rows, [*self._joined, *self._pinned], is_there & self._can_join(rows))
         example = np.empty(len(keys), np.int64)
@@ -93,7 +93,7 @@ class JoinIndex:
         return value_of, cell_of
 
     def _can_join(self, rows: pa.RecordBatch) -> BoolArray:
-        """Which rows have no null in what they are joined by."""
+        """Whether each row has no null in the join columns, [rows]."""
         valid = np.ones(rows.num_rows, np.bool_)
         for column in self._joined:
             if rows.column(column.name).null_count:
@@ -106,13 +106,13 @@ class JoinIndex:
         self._value[entries] = values
 
     def change(self, cells: Int64Array, entries: Int64Array, codes: Int64Array, is_present: BoolArray) -> Neighbours:
-        """Puts rows into cells, or takes them out; codes: of all columns with a predicate."""
+        """Adds rows to cells (`is_present`) or removes them. codes: [rows, columns with a predicate]."""
         at = self.side.ranged
         order = np.ascontiguousarray(codes[:, at[0]]) if at else np.zeros(len(codes), np.int64)
         return self.lists.change(cells, entries, order, is_present)
 
     def cells_at(self, values: Int64Array) -> Lists:
-        """The cells with rows at each join value."""
+        """The non-empty cells of each join value."""
         lists = [self._at_value.get(value, ()) for value in values.tolist()]
         members = np.array([cell for cells in lists for cell in cells], np.int64)
         owner = np.repeat(np.arange(len(lists)), [len(cells) for cells in lists])
@@ -127,7 +127,7 @@ class JoinIndex:
         return inner[starts], entries
 
     def counts_at(self, values: Int64Array) -> Int64Array:
-        """How many rows there are at each join value."""
+        """Number of rows of each join value, [values]."""
         distinct, of = np.unique(values, return_inverse=True)
         starts, cells = self.cells_at(distinct)
         sizes = np.concatenate([[0], np.cumsum(self.lists.sizes(cells) if len(cells) else cells)])
@@ -135,7 +135,7 @@ class JoinIndex:
         return counts
 
     def bury(self, entries: Int64Array, codes: Int64Array, clock: int) -> None:
-        """Leaves tombstones of rows that have just gone."""
+        """Adds tombstones of rows that have just been removed."""
         values = self._value[entries]
         gone = np.flatnonzero(values != NONE)
         if len(gone):
@@ -143,7 +143,7 @@ class JoinIndex:
             self.tombstones.add(values, codes[gone], self.counts_at(values) < FEW, clock)
 
     def pins(self, cells: Int64Array) -> Int64Array:
-        """Codes of the pinned columns of cells."""
+        """Codes of the pinned columns of cells, [cells, pinned columns]."""
         return self._pins[cells]
 
     def _cell(self, value: int, pins: ChannelKey, codes: Int64Array) -> int:
@@ -159,14 +159,14 @@ class JoinIndex:
 def _grouped(
     rows: pa.RecordBatch, columns: Sequence[Column], is_there: BoolArray
 ) -> tuple[Int64Array, Int64Array, list[ChannelKey]]:
-    """(places of the rows that are there, which of the distinct values in these columns each has, those values)."""
+    """(places of rows with `is_there`, index of each one's value in these columns, the distinct values)."""
     at = np.flatnonzero(is_there)
     values = [channel_column(column.type, rows.column(column.name))[0].take(pa.array(at)) for column in columns]
     return at, *group_channels(values, len(at))
 
 
 def expand(lists: Lists, of: Int64Array) -> Lists:
-    """(i, member) for every member of list of[i]."""
+    """(i, member) for every member of list of[i], for all i."""
     starts, members = lists
     sizes = np.diff(starts)[of]
     owner = np.repeat(np.arange(len(of)), sizes)

@@ -1,4 +1,4 @@
-"""A relation: the rows of one table that subscriptions can select, each version known by an entry."""
+"""A relation: the rows of one table that subscriptions can select. Each version of a row has a number, its entry."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SWEEP_DEAD_MIN = 65_536
 
 @dataclass(frozen=True)
 class Moves:
-    """Changes of rows as entries: change i ends entry old[i] and begins entry new[i], NONE where there is none."""
+    """Changes as entries: change i removes entry old[i] and adds entry new[i] (NONE: none)."""
 
     old: Int64Array
     new: Int64Array
@@ -31,7 +31,7 @@ class Moves:
 
 
 class Relation:
-    """Rows of one side. A row with a null in a predicate satisfies nothing: it has no entry."""
+    """Rows of one side. A row with null in a column with a predicate is never selected: it has no entry."""
 
     def __init__(self, side: Side) -> None:
         self.side = side
@@ -42,15 +42,15 @@ class Relation:
         self._leaving: list[int] = []
         self._row = np.empty(0, np.int64)
         self.codes = np.empty((0, len(side.columns)), np.int64)
-        """[entry, column with a predicate]"""
+        """[entries, columns with a predicate]"""
         self.arrived = np.empty(0, np.int64)
-        """[entry]: when it came, by the clock of the store."""
+        """[entries]: clock of the store when the entry was added."""
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def change(self, changes: TableChanges, clock: int) -> Moves:
-        """Takes changes in. Entries that end keep their codes and rows until the next call."""
+        """Applies changes. Removed entries keep their codes and rows until the next call."""
         self._free.extend(self._leaving)
         self._leaving.clear()
         self._sweep()
@@ -68,7 +68,7 @@ class Relation:
         return Moves(old, new, before.codes, after.codes)
 
     def _moved(self, keys: list[ChannelKey], was: BoolArray, has: BoolArray) -> tuple[Int64Array, Int64Array]:
-        """(entry that ends, entry that begins) of changes of the rows with these keys; NONE where there is none."""
+        """(removed entry, added entry), both [changes], NONE for none. was, has: whether the old and new row count."""
         old, new = np.full(len(keys), NONE, np.int64), np.full(len(keys), NONE, np.int64)
         if len(set(keys)) < len(keys):
             for i, (key, is_old, is_new) in enumerate(zip(keys, was.tolist(), has.tolist(), strict=True)):
@@ -79,7 +79,7 @@ class Relation:
                     (new[i],) = self._take(1)
                     self._entries[key] = int(new[i])
         else:
-            # No row has two changes: all together is faster.
+            # No row has two changes: handling all together is faster.
             old[was] = list(map(self._entries.pop, compress(keys, was.tolist())))
             self._leaving.extend(old[was].tolist())
             entries = self._take(int(has.sum()))
@@ -103,7 +103,7 @@ class Relation:
         )
 
     def _take(self, count: int) -> list[int]:
-        """Entries not in use."""
+        """Returns entries that are not in use."""
         first = len(self._entries) + len(self._free) + len(self._leaving)
         kept = max(0, len(self._free) - count)
         reused = self._free[kept:]

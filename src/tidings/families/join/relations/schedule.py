@@ -1,7 +1,7 @@
 """Changes of several tables, put into as few batches of one table as their order allows.
 
-What a change sends depends on its own row and on rows with the same join values. So changes of different tables keep their
-order only where they have a join value in common.
+The messages of a change depend on its own row and on rows with the same join values. So changes of different tables must keep
+their order only if they have a join value in common.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from tidings.model.channel import channel_column, group_channels
 from tidings.model.codes import Int64Array
 
 Edges = Sequence[Mapping[str, JoinIndex]]
-"""The two indexes of each edge, by table."""
+"""For each edge: table -> its index."""
 
 
 def scheduled(edges: Edges, batches: Sequence[TableChanges]) -> Iterator[TableChanges]:
-    """The same changes, each table's a batch in sequence order, in batches that may be handled one after the other."""
+    """The changes in batches of one table each, to be handled one after the other. batches: one per table, sorted by seq."""
     seq = np.concatenate([batch.seq for batch in batches])
     kind = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
     place = np.concatenate([np.arange(len(batch)) for batch in batches])
     touched, size = _touched(edges, batches)
     order = np.argsort(seq, kind="stable")
     at = schedule(kind[order], touched[order], size)
-    # By round, then table; within these in sequence.
+    # By round, then by table, then by seq.
     chosen = np.lexsort((kind[order], at))
     key = at[chosen] * len(batches) + kind[order][chosen]
     for part in np.split(order[chosen], np.flatnonzero(np.diff(key)) + 1):
@@ -37,7 +37,7 @@ def scheduled(edges: Edges, batches: Sequence[TableChanges]) -> Iterator[TableCh
 
 
 def _touched(edges: Edges, batches: Sequence[TableChanges]) -> tuple[Int64Array, int]:
-    """What each change touches, as numbers: join values of its old and new row, and the row itself."""
+    """(numbers of the join values of each change's old and new row and of the row itself, [changes, columns]; their count)."""
     columns: list[Int64Array] = []
     first = 0
     for edge in edges:

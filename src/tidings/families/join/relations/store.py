@@ -1,4 +1,4 @@
-"""Relation store: the relations of all joins of a server, each with its indexes; joins share what they have in common."""
+"""Relation store: the relations of all joins of a server, each with its indexes. Joins share equal relations and indexes."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from tidings.model.channel import ChannelKey
 from tidings.model.codes import Int64Array
 
 EdgeKey = tuple[tuple[Wanted, tuple[str, ...]], tuple[Wanted, tuple[str, ...]]]
-"""Two relations, each with the columns it is joined by."""
+"""Two relations, each with its join columns."""
 
 
 class IndexChange(NamedTuple):
-    """Changes of a relation as one of its indexes has taken them."""
+    """Changes of a relation, as applied to one of its indexes."""
 
     value: Int64Array
-    """[change]: number of the new row's join value."""
+    """[changes]: number of the new row's join value."""
     cell: Int64Array
-    """[change]: cell of the new row."""
+    """[changes]: cell of the new row."""
     at: Int64Array
-    """Places of the changes that bring a row."""
+    """Places of the changes that add a row."""
     gap: Neighbours
-    """The gap that each of these rows came into."""
+    """[at]: the neighbours between which the row was added."""
 
 
 class RelationChange(NamedTuple):
-    """Changes of a table as one relation and its indexes have taken them."""
+    """Changes of a table, as applied to one relation and its indexes."""
 
     relation: Relation
     changes: TableChanges
@@ -46,25 +46,25 @@ class RelationChange(NamedTuple):
 
 
 class RelationStore:
-    """Relations by what is wanted of a table, and the indexes of each."""
+    """Relations by `Side.rows` (which columns of a table they have), and the indexes of each."""
 
     def __init__(self) -> None:
         self._relations: dict[Wanted, Relation] = {}
         self._indexes: dict[Wanted, list[JoinIndex]] = {}
         self._edges: dict[EdgeKey, tuple[JoinIndex, JoinIndex]] = {}
         self.clock = 0
-        """Rises with every batch of changes."""
+        """Increases with every batch of changes."""
 
     @property
     def relations(self) -> Mapping[Wanted, Relation]:
         return self._relations
 
     def edges(self) -> list[dict[str, JoinIndex]]:
-        """The two indexes of every edge, by table."""
+        """For each edge: table -> its index."""
         return [{index.side.table.name: index for index in indexes} for indexes in self._edges.values()]
 
     def graph(self, space: Space, tables: Mapping[str, Rows]) -> JoinGraph:
-        """The graph of a space's join. Relations and indexes that are missing are made, with the rows of `tables`."""
+        """The graph of a space's join. Missing relations and indexes are made from the rows of `tables`."""
         new = []
         for side in space.sides:
             if side.rows not in self._relations:
@@ -85,7 +85,7 @@ class RelationStore:
         self._take(wanted, _inserts(wanted[0], rows))
 
     def change(self, changes: TableChanges) -> list[RelationChange]:
-        """Takes changes of a table into all its relations."""
+        """Applies changes of a table to all its relations and their indexes."""
         self.clock += 1
         return [self._take(wanted, changes) for wanted in self._relations if wanted[0] == changes.table]
 
@@ -126,12 +126,12 @@ def _inserts(table: str, rows: pa.RecordBatch) -> TableChanges:
 
 
 def _change_index(index: JoinIndex, changes: TableChanges, moves: Moves, clock: int) -> IndexChange:
-    """Takes changes into an index."""
+    """Applies changes of a relation to one of its indexes."""
     value, cell = index.locate(changes.after, moves.new_codes, moves.new != NONE)
     _, old_cell = index.locate(changes.before, moves.old_codes, moves.old != NONE)
     index.put_values(moves.new[moves.new != NONE], value[moves.new != NONE])
     is_new, is_old = cell != NONE, old_cell != NONE
-    # The new row comes before the old one goes: to subscribers who have the old row as a partner, the new one is not the first.
+    # The new row is added before the old one is removed: for subscriptions that had the old row, it is no first partner.
     at = np.concatenate([np.flatnonzero(is_new), np.flatnonzero(is_old)])
     is_present = np.arange(len(at)) < is_new.sum()
     order = np.lexsort((~is_present, at))

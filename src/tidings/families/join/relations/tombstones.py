@@ -1,9 +1,9 @@
-"""Tombstones: rows that have gone from a join value, because subscribers who had them as partners may still hold the rows
-they joined.
+"""Tombstones: rows removed from a join value. Subscriptions that had a removed row as a partner may still hold rows that were
+joined with it.
 
-Where a value has few rows, as keys of other tables do, each row that goes leaves a tombstone; a row that goes later need
-then be dropped only by those who have, or have had, a partner for it. Where a value has many rows, all that is kept is when
-the last went.
+If a join value has few rows, as keys of other tables have, each removed row leaves a tombstone. A partner row that is removed
+later must then be dropped only by subscriptions that have, or had, a partner for it. If a join value has many rows, only the
+time of the last removal is kept.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from tidings.families.join.relations.join_index import JoinIndex
 
 FEW = 4
-"""Rows of a value, gone ones included, that are looked at one by one."""
+"""Join values with fewer rows than this leave tombstones, and keep at most this many."""
 NEVER = -1
 
 
 class Tombstones:
-    """Rows gone, by number of the join value. Clocks only go forward."""
+    """Removed rows by number of the join value. Clocks must not decrease between calls."""
 
     def __init__(self) -> None:
         self._unknown = np.empty(0, np.int64)
-        """By value: when a row went last that left no tombstone, or whose tombstone was forgotten."""
+        """[values]: clock of the last removal without a tombstone, or whose tombstone was discarded."""
         self._gone: dict[int, list[tuple[int, Int64Array]]] = {}
-        """By value: (when, codes of the row)"""
+        """Value -> (clock of the removal, codes of the row) of each tombstone."""
 
     def add(self, values: Int64Array, codes: Int64Array, is_few: BoolArray, clock: int) -> None:
-        """Rows with these codes go; `is_few`: whether their join value has few rows."""
+        """Records the removal of rows. is_few: [rows], whether the join value has few rows."""
         self._unknown = covering(self._unknown, values, NEVER)
         self._unknown[values[~is_few]] = clock
         for at in np.flatnonzero(is_few).tolist():
@@ -43,19 +43,19 @@ class Tombstones:
                 self._unknown[values[at]] = max(self._unknown[values[at]], gone.pop(0)[0])
 
     def known_since(self, values: Int64Array) -> Int64Array:
-        """The clock after which every row that went has a tombstone."""
+        """[values]: clock after which every removed row has a tombstone."""
         known = np.full(len(values), NEVER, np.int64)
         inside = (values >= 0) & (values < len(self._unknown))
         known[inside] = self._unknown[values[inside]]
         return known
 
     def after(self, value: int, clock: int) -> list[Int64Array]:
-        """Codes of the rows that have gone from a value since."""
+        """Codes of the rows removed from a join value after `clock`."""
         return [codes for when, codes in self._gone.get(value, ()) if when > clock]
 
 
 class PastPartners(NamedTuple):
-    """Pairs of a row and a partner of it, in the order of rows; a row of which too much is unknown has one pair, not known."""
+    """Pairs of a row and a partner, in the order of rows. A row whose partners are unknown has one pair, not `is_known`."""
 
     row: Int64Array
     codes: Int64Array
@@ -67,7 +67,7 @@ def past_partners(
 ) -> PastPartners:
     """The partners that rows with these join values have in an index, or have had since they arrived.
 
-    `codes`: of the rows of the index, by entry. `is_sure`: for which rows every partner gone since has a tombstone.
+    codes: [entries], of the rows of the index. is_sure: [rows], whether every partner removed since has a tombstone.
     """
     at = np.flatnonzero(is_sure)
     at = at[index.counts_at(values[at]) <= FEW]

@@ -1,1 +1,1 @@
-"""Joins as semijoins: a row goes to those who select it and have a partner for it, and clients join what they hold."""
+"""Joins as semijoins: a row is sent to subscriptions that select it and a partner for it; clients join the rows they hold."""

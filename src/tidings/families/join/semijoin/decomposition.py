@@ -1,9 +1,9 @@
-"""Which neighbours filter which table: a join of many tables becomes one semijoin per table, each as cheap as can be.
+"""Chooses the neighbours that filter each table: a join of many tables becomes one semijoin per table, the cheapest there is.
 
-A semijoin costs what is sent of the table's own changes, and what is sent late because a neighbour changes. A table may be
-filtered by several neighbours at once, and then goes to those who have a partner in each; or by none, and then to all who
-select its rows. No table's choice touches another's: the cheapest for each is the best for all. There are two ways to tell
-what a choice costs: from how many rows and changes there are, or by looking at some subscriptions and what they select now.
+The cost of a semijoin is the number of rows sent for changes of the table itself, and of rows sent late because a neighbour
+changes. A table filtered by several neighbours is sent to subscriptions with a partner in each; a table without filters to
+all that select its rows. Choices of different tables are independent: the cheapest for each is the best for all. There are two
+estimates of the cost: from counts of rows and changes (`Traffic`), or from a sample of subscriptions (`Sample`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tidings.kernels.rows import NONE
 from tidings.model.codes import BoolArray, Int64Array
 
 Filters = tuple[int, ...]
-"""The neighbours that a side is filtered by."""
+"""Numbers of the sides that a side is filtered by."""
 UNFILTERED: Filters = ()
 _COMBINED_MAX = 4
-"""Of more neighbours than these not all combinations are considered."""
+"""Up to this many neighbours, all combinations are considered."""
 
 
 class Estimate(Protocol):
@@ -35,31 +35,31 @@ class Estimate(Protocol):
 
 
 def cheapest(estimate: Estimate, number: int, choices: Sequence[Filters]) -> Filters:
-    """What to filter a side by."""
+    """The filters of side `number` with the lowest cost."""
     return min(choices, key=lambda by: (estimate.cost(number, by), by))
 
 
 def combinations_of(neighbours: Sequence[int]) -> list[Filters]:
-    """Ways to filter a side by any number of neighbours."""
+    """Combinations of neighbours to filter a side by. With more than _COMBINED_MAX: none, each one alone, all together."""
     counts = range(len(neighbours) + 1) if len(neighbours) <= _COMBINED_MAX else (0, 1, len(neighbours))
     return [some for count in counts for some in combinations(neighbours, count)]
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Costs from numbers: changes of every side, and rows of a side per value it is joined to a neighbour by.
+    """Estimates costs from counts: changes of every side, and rows of a side per join value.
 
-    Where ranges may be anywhere, one holds some of j partners with probability j / (j + 2); a new partner is the only one
-    among j + 1 with probability 2 / ((j + 2) (j + 3)), and then brings all rows with its join value; a third of the rows
-    is in a range.
+    For ranges with uniform random ends, a range contains some of j partners with probability j / (j + 2); a new partner is the
+    only one of j + 1 with probability 2 / ((j + 2) (j + 3)), and then all rows with its join value are sent; a range contains
+    a third of the rows.
     """
 
     changes: Sequence[float]
     per_value: Mapping[tuple[int, int], float]
-    """(side, neighbour) -> rows"""
+    """(side, neighbour) -> rows of the side per join value of the edge."""
 
     def share(self, number: int) -> float:
-        """Of all changes."""
+        """Share of a side's changes among all changes."""
         return self.changes[number] / (sum(self.changes) or 1.0)
 
     def cost(self, number: int, by: Filters) -> float:
@@ -73,7 +73,7 @@ class Traffic:
 
 
 class Sample:
-    """Costs by what some subscriptions select of the rows there are."""
+    """Estimates costs from the current rows that a sample of subscriptions selects."""
 
     def __init__(self, graph: JoinGraph, traffic: Traffic, points: Int64Array) -> None:
         self._traffic = traffic
@@ -88,7 +88,7 @@ class Sample:
         return sum(sent) / max(1, len(sent))
 
     def _sent(self, number: int, by: Filters, selected: Sequence[BoolArray]) -> float:
-        """Rows sent to one subscription per change, if a change concerns any row of its table alike."""
+        """Rows sent to one subscription per change, if all rows of a table are equally likely to change."""
         partners = {one: self._partners(number, one, selected) for one in by}
         has_all = np.ones(int(selected[number].sum()), np.bool_)
         for counts in partners.values():
@@ -99,10 +99,10 @@ class Sample:
         return sent
 
     def _partners(self, number: int, by: int, selected: Sequence[BoolArray]) -> Int64Array:
-        """How many partners each selected row of a side has among those selected of a neighbour."""
+        """Number of partners of each selected row of a side, among the selected rows of a neighbour."""
         edge = self._graph.edge(number, by)
         own, others = (edge.index(side).value_of(self._entries[side][selected[side]]) for side in (number, by))
-        # One more for those who join nothing, who have the last of all numbers.
+        # One more entry for rows without a join value: their number NONE (-1) is the last place.
         counts = np.append(np.bincount(others[others != NONE], minlength=edge.values), 0)
         found: Int64Array = counts[own]
         return found

@@ -1,8 +1,7 @@
-"""First partners: for which subscribers a new row of a filter is the only partner there is.
+"""First partners: finds the subscriptions for which a new row of a filter is the only partner.
 
-With one range column these are the subscribers whose range contains the row and ends before its neighbours do, on both
-sides. With several, the nearest rows around it decide, and the region sent to is the smallest box that contains everyone so
-found.
+With one range column these are the subscriptions whose range contains the row and neither of its neighbours. With several range
+columns the nearest rows around it decide, and the region is the smallest box around the subscriptions found.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from tidings.families.join.subscription import Space
 from tidings.model.codes import CODE_MAX, CODE_MIN, BoolArray, Int64Array
 
 _FEW = 64
-"""So many subscriptions are looked at one by one."""
+"""Up to this many subscriptions are tested one by one."""
 
 
 class Gaps(NamedTuple):
-    """New rows by their codes, and the gap in which the ranges lie for which each may be the first partner; [row, column]."""
+    """New rows, and the gap lo_from .. hi_to around all ranges for which each may be the first partner; [rows, columns]."""
 
     codes: Int64Array
     lo_from: Int64Array
@@ -33,26 +32,26 @@ class Gaps(NamedTuple):
 
 
 class FirstPartners:
-    """New rows of side `by`, a filter, and rows of side `number` that they are partners of."""
+    """Finds who must be sent rows of side `number` because of new partner rows of side `by`, a filter."""
 
     def __init__(
         self, space: Space, subscribers: SubscriberIndex, number: int, by: int, edge: IndexedEdge, known: Int64Array
     ) -> None:
-        """`known`: codes of the rows of side `by`, by entry."""
+        """known: [entries], codes of the rows of side `by`."""
         self._space, self._subscribers, self._known = space, subscribers, known
         self._number, self._by = number, by
         self._index = edge.index(by)
         self._side = space.sides[by]
 
     def gaps(self, at: Int64Array, moves: Moves, near: Neighbours, cells: Int64Array) -> tuple[Int64Array, Gaps]:
-        """Which of the changes at these places bring first partners, and their gaps; near, cells: of those changes."""
+        """(changes of `at` whose new row may be a first partner, their gaps). near, cells: [at], of the new rows."""
         side, codes = self._side, moves.new_codes[at]
         count = len(side.ranged)
         gaps = Gaps(codes, np.full((len(at), count), CODE_MIN), np.full((len(at), count), CODE_MAX))
         if count == 0:
             may_be_first = ~near.has_twin
         elif any(side.columns[column].type.is_lossy for column in side.ranged):
-            # Codes do not tell such values apart: no row is sure to be in a range, so any may be the first.
+            # Lossy codes: it is not certain that any other row is in a range, so every row may be a first partner.
             may_be_first = np.ones(len(at), np.bool_)
         elif count == 1:
             may_be_first = ~near.has_twin
@@ -65,9 +64,10 @@ class FirstPartners:
         return at[may_be_first], Gaps(*(part[may_be_first] for part in gaps))
 
     def _look_around(self, gaps: Gaps, moves: Moves, cells: Int64Array) -> BoolArray:
-        """With several range columns: narrows gaps to the subscribers for whom a row is the first; gives where there are any.
+        """For several range columns: narrows gaps to the subscriptions for which a row is the first partner.
 
-        Only rows that were there before all changes and still are count as other partners: sending too much does no harm.
+        Returns whether there are any, [rows]. Only rows from before all changes that still exist count as other partners: this
+        may send too much, which is harmless.
         """
         columns = list(self._side.ranged)
         ends = [self._side.first + 2 * column + end for column in columns for end in (0, 1)]
@@ -88,7 +88,7 @@ class FirstPartners:
         return found
 
     def boxes(self, gaps: Gaps, of: Int64Array, waiting: Int64Array) -> Boxes:
-        """All who select waiting rows, given by their codes, and have no partner for them but gaps[of]."""
+        """Boxes of the subscriptions that select row waiting[i] (codes) and have no partner for it except gaps[of[i]]."""
         return self._within(gaps, of).hold(self._number, waiting)
 
     def _within(self, gaps: Gaps, of: Int64Array) -> Boxes:
@@ -98,10 +98,10 @@ class FirstPartners:
         return boxes
 
     def wanted(self, gaps: Gaps, of: Int64Array, starts: Int64Array, codes: Int64Array) -> tuple[Int64Array, Boxes]:
-        """(place, box) of the waiting rows that somebody wants because of new ones: rows starts[i] .. wait for gaps[of[i]].
+        """(place, box) of the waiting rows that must be sent to a subscription because of new rows.
 
-        `codes`: of the waiting rows. Where those who have no other partner are few, which they mostly are, it is faster to look
-        at each of them than at each of the rows.
+        Rows starts[i]:starts[i + 1] wait for gaps[of[i]]; codes: of the waiting rows. If few subscriptions have no other
+        partner, which is usual, testing each of these is faster than testing each row.
         """
         side = self._space.sides[self._number]
         owner = np.repeat(of, np.diff(starts))
@@ -126,7 +126,7 @@ class FirstPartners:
 
 
 def nearest_around(center: Int64Array, others: Int64Array) -> Int64Array:
-    """Of the other points [n, columns], those with no third one in the box spanned by them and the center.
+    """Those of the other points [n, columns] with no third point in the box spanned by the point and the center.
 
     Any range that contains the center and another point contains one of these.
     """
@@ -139,7 +139,7 @@ def nearest_around(center: Int64Array, others: Int64Array) -> Int64Array:
 
 
 def holds_none(ranges: Int64Array, around: Int64Array) -> BoolArray:
-    """Which ranges, [n, 2 * columns] of lower and upper ends in turn, contain none of the points around a center."""
+    """Whether each range contains none of the points `around`, [n]. ranges: [n, 2 * columns], lower and upper ends in turn."""
     lo, hi = ranges[:, None, 0::2], ranges[:, None, 1::2]
     holds: BoolArray = np.all((around[None] >= lo) & (around[None] <= hi), axis=2)
     found: BoolArray = ~np.any(holds, axis=1)

@@ -1,4 +1,4 @@
-"""The server of semijoins: which shared semijoins there are, which forms share each, and which neighbours filter a table."""
+"""The server of semijoins: holds the shared semijoins and their forms, and chooses the neighbours that filter each table."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from tidings.model.space import places
 from tidings.sql.shape import Shape
 
 _RECONSIDER_AFTER, _RECONSIDER_AT_LAST = 4_096, 1_048_576
-"""Changes between two looks at the filters: at first, and at most."""
+"""Changes between two estimates of the best filters: at first, and at most."""
 _SAMPLE = 64
 _MUCH_CHEAPER = 0.8
-"""A new filter costs sending a whole table again: only one this much cheaper is taken."""
+"""A filter is replaced only if the new cost is below this fraction of the old: replacing it sends a whole table again."""
 
 
 class SemijoinServer(JoinServer, Interleaving, Replanning):
-    """Every side of every form takes part in one shared semijoin, with that side as its base."""
+    """Serves joins by shared semijoins: every side of every form is the base of one."""
 
     def __init__(self, catalog: Catalog, skyline: Skyline, *, is_free: bool = False) -> None:
-        """`is_free`: tables may be filtered by several neighbours or by none, where that costs less."""
+        """is_free: a table may be filtered by several neighbours or by none, if that costs less; else by exactly one."""
         super().__init__(catalog)
         self._skyline = skyline
         self._is_free = is_free
         self.semijoins: dict[str, SharedSemijoin] = {}
         self._indexes: dict[Shape, SubscriberIndex] = {}
         self._uses: dict[str, dict[Shape, int]] = {}
-        """Per form: in how many of its semijoins each index is used."""
+        """Form -> shape of an index -> number of the form's semijoins that use it."""
         self._changes: dict[Wanted, float] = {}
-        """Changes of each relation; those long ago count less."""
+        """Relation -> number of changes; halved at every estimate, so that older changes count less."""
         self._reconsider_after = _RECONSIDER_AFTER
 
     def change_many(self, changes: Sequence[TableChanges]) -> Iterable[MessageBatch]:
@@ -66,7 +66,7 @@ class SemijoinServer(JoinServer, Interleaving, Replanning):
     # Which neighbours filter which table
 
     def decide(self) -> Any:
-        """New filters by form and side, where these have become much cheaper; None if nowhere."""
+        """Returns form -> side -> new filters, where these are much cheaper than the present ones; None if there are none."""
         members = self.members.values()
         has_choice = any(len(self._choices(m, number)) > 1 for m in members for number in range(len(m.space.sides)))
         if sum(self._changes.values()) < self._reconsider_after or not has_choice:
@@ -78,12 +78,12 @@ class SemijoinServer(JoinServer, Interleaving, Replanning):
                 if by != now:
                     decided.setdefault(form, {})[str(number)] = list(by)
         self._changes = {wanted: count / 2 for wanted, count in self._changes.items()}
-        # Looking costs something as well: where nothing is to be changed, the next look can wait.
+        # Estimating takes time: if nothing is changed, the next estimate waits for twice as many changes.
         self._reconsider_after = _RECONSIDER_AFTER if decided else min(2 * self._reconsider_after, _RECONSIDER_AT_LAST)
         return decided or None
 
     def choose(self, form: str, estimate: Estimate) -> list[Filters]:
-        """The filters of each side of a form: the cheapest, where much cheaper than the present ones."""
+        """[sides]: filters of the form, the cheapest if these are much cheaper than the present ones, else the present ones."""
         member = self.members[form]
         found = []
         for number, now in enumerate(member.filters):
@@ -100,11 +100,11 @@ class SemijoinServer(JoinServer, Interleaving, Replanning):
                 filters[int(number)] = tuple(by)
                 self.refilter(member, filters)
                 if self.subscribers.count(form):
-                    # Some of the form may have had no partner by the old filter.
+                    # Rows may not have been sent to a subscription that had no partner in the old filter.
                     yield from replace(self._semijoin(member, int(number)), to=[form]).all_rows(seq)
 
     def estimate(self, form: str) -> Estimate:
-        """What filters cost a form, by a sample of its subscriptions if there are rows and subscriptions, else by counts."""
+        """Estimate of costs for a form, from a sample of subscriptions; from counts if there are no subscriptions or rows."""
         graph = self.members[form].graph
         sizes = [len(relation) for relation in graph.relations]
         per_value = {
@@ -154,7 +154,7 @@ class SemijoinServer(JoinServer, Interleaving, Replanning):
             semijoin.index.remove(self.subscribers.slots(member.space.key))
 
     def _semijoin(self, member: Member, number: int) -> SharedSemijoin:
-        """The semijoin with a side of a form as its base, made if it is the first of its kind."""
+        """The semijoin whose base is a side of the form, made if there is none."""
         form = semijoin_form(member.space, number, member.filters[number])
         if form.key not in self.semijoins:
             space = space_of(form, self._catalog)
@@ -164,7 +164,7 @@ class SemijoinServer(JoinServer, Interleaving, Replanning):
         return self.semijoins[form.key]
 
     def _projected(self, member: Member, slots: Int64Array, index: SubscriberIndex) -> Int64Array:
-        """Points of a form along the axes of an index."""
+        """Coordinates of the subscriptions along the axes of an index, [slots, axes]."""
         coords = self.subscribers.coords(slots, member.space.dims)
         return np.ascontiguousarray(coords[:, places(member.space.axes, index.space.axes)])
 
@@ -178,9 +178,9 @@ class SemijoinServer(JoinServer, Interleaving, Replanning):
             self._indexes[shape].remove(slots)
 
     def _first_rows(self, member: Member, points: PointBatch) -> Iterator[SnapshotBatch]:
-        """Of every side, the rows that each point selects and has a partner for in every filter.
+        """For every side, the rows that each point selects and has a partner for in every filter.
 
-        Rows without partners in other sides are not left out: nobody would send them when they get one.
+        Rows without partners in sides that are no filter are included: no message would send them when they get one.
         """
         graph = member.graph
         entries = [relation.current() for relation in graph.relations]
@@ -197,7 +197,7 @@ class SemijoinServer(JoinServer, Interleaving, Replanning):
             for number, edges in enumerate(filtered):
                 kept = np.flatnonzero(chosen[number])
                 for edge in edges:
-                    # One more for rows that join nothing, which have the last of all numbers.
+                    # One more entry for rows without a join value: their number NONE (-1) is the last place.
                     has_partner = np.zeros(edge.values + 1, np.bool_)
                     other = edge.other(number)
                     has_partner[values[edge.sides][other][chosen[other]]] = True
@@ -221,5 +221,5 @@ class SemijoinServer(JoinServer, Interleaving, Replanning):
 
 
 def _index_shape(space: Space) -> Shape:
-    """Key of the index of subscribers: semijoins of the same tables, predicates and edges share one, whatever they send."""
+    """Key of a subscriber index: semijoins of the same tables, predicates and edges share one, whatever columns they send."""
     return replace(Form.from_key(space.key).shape, projection=None)

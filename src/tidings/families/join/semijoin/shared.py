@@ -1,13 +1,12 @@
-"""A shared semijoin: rows of a base table, filtered by some neighbours, sent once for subscriptions of all forms that want
-just that.
+"""A shared semijoin: rows of a base table, filtered by some neighbours, sent once for all forms that need the same semijoin.
 
-A row goes to those who select it and have a partner for it in every filter; a row that gets its first partner goes out
-late. A client then holds all rows that are in its answer, some that are not, and only rows as they are now: what it joins
-of these is exact. Rows that change or go are therefore dropped by everyone who may hold them, and rows whose last partner
-goes may stay where they are.
+A row is sent to the subscriptions that select it and have a partner for it in every filter; when a row gets its first partner,
+it is sent late. So a client holds all rows of its answer and some others, all of them current: the join of the rows it holds
+is exact. Rows that change or are deleted must therefore be dropped by every client that may hold them; rows whose last
+partner is deleted may be kept.
 
-A shared semijoin has a form of its own, of its tables alone: the space in which its messages are addressed, whatever else
-the forms that share it are joined to.
+A shared semijoin has a form of its own, with only its tables. Its messages are addressed in the space of that form, whatever
+other tables the forms that share it have.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _PAIRS_AT_ONCE = 262_144
 
 
 def semijoin_form(space: Space, base: int, filters: tuple[int, ...]) -> Form:
-    """The form of a shared semijoin: equal for all spaces whose base and filters select, join and show alike."""
+    """The form of a shared semijoin: equal for spaces whose base and filters have the same predicates, edges and payload."""
     sides = sorted((space.sides[number] for number in (base, *filters)), key=lambda side: side.table.name)
     edges = []
     for (one, two), columns in space.join_columns.items():
@@ -65,7 +64,7 @@ def semijoin_form(space: Space, base: int, filters: tuple[int, ...]) -> Form:
 
 @dataclass(eq=False)
 class SharedSemijoin:
-    """Rows of the base side of a graph, filtered by all other sides, for the subscriptions of some forms."""
+    """Sends rows of side `base` of a graph, filtered by all other sides, to the subscriptions of some forms."""
 
     graph: JoinGraph
     base: int
@@ -73,7 +72,7 @@ class SharedSemijoin:
     """A superset of this semijoin's subscribers; may cause messages that nobody hears."""
     skyline: Skyline
     to: list[str] = field(default_factory=list)
-    """Keys of the forms that share it."""
+    """Keys of the forms that share this semijoin."""
 
     @property
     def space(self) -> Space:
@@ -89,7 +88,7 @@ class SharedSemijoin:
         return tuple(number for number in range(len(self.space.sides)) if number != self.base)
 
     def change(self, change: RelationChange, sure_since: int) -> Iterator[MessageBatch]:
-        """Messages of changes of the base or of a filter. `sure_since`: see `JoinServer`."""
+        """Messages for changes of the base or of a filter. sure_since: see `JoinServer`."""
         if self.relation is change.relation:
             yield from self._changed(change, sure_since)
         for by in self.filters:
@@ -97,14 +96,17 @@ class SharedSemijoin:
                 yield from self._joined_late(by, change)
 
     def all_rows(self, seq: int) -> Iterator[MessageBatch]:
-        """All rows, each to those who select it and have partners for it."""
+        """Messages with all rows, each for the subscriptions that select it and have partners for it."""
         entries = self.relation.current()
         owner, boxes = self._reached(entries, self.filters)
         if len(owner):
             yield self._placed(entries, np.full(len(entries), seq), owner, boxes)
 
     def _changed(self, change: RelationChange, sure_since: int) -> Iterator[MessageBatch]:
-        """Changed rows of the base: to those who select and have partners for the new row, and to all who may hold the old."""
+        """Messages for changed rows of the base.
+
+        Addressed to subscriptions that select the new row and have partners for it, and to all that may hold the old row.
+        """
         changes, moves = change.changes, change.moves
         at = np.flatnonzero(moves.new != NONE)
         owner, boxes = self._reached(moves.new[at], self.filters)
@@ -114,7 +116,7 @@ class SharedSemijoin:
         is_placed = np.zeros(len(changes), np.bool_)
         is_placed[come] = True
         new, old = (come, boxes, PLACED), (gone, old_boxes, GONE)
-        # Where no change has boxes of both kinds, they need not be sorted together.
+        # If no change has boxes of both kinds, they need not be sorted together.
         for parts in [(new, old)] if is_placed[gone].any() else [(new,), (old,)]:
             told, regions = _regions(*parts)
             if len(told):
@@ -122,7 +124,7 @@ class SharedSemijoin:
                 yield self._message(changes.seq[told], regions, rows)
 
     def _joined_late(self, by: int, change: RelationChange) -> Iterator[MessageBatch]:
-        """Rows of the base that have found their first partner, for some, in a new row of a filter."""
+        """Messages with rows of the base for which a new row of filter `by` is the first partner of some subscription."""
         edge = self.graph.edge(self.base, by)
         came, moves = change.of_index[edge.index(by)], change.moves
         first = FirstPartners(self.space, self.index, self.base, by, edge, change.relation.codes)
@@ -135,7 +137,7 @@ class SharedSemijoin:
             row, boxes = first.wanted(gaps, of, part_starts, self.relation.codes[found])
             of = np.repeat(of, np.diff(part_starts))
             if others and len(row):
-                # Only for those who have partners in all other filters as well.
+                # Only subscriptions that have partners in all other filters as well.
                 narrowed, boxes = intersect((np.arange(len(row)), boxes), self._reached(found[row], others))
                 kept = np.flatnonzero(self.index.any(boxes.lo, boxes.hi))
                 row, boxes = row[narrowed[kept]], boxes.take(kept)
@@ -143,7 +145,7 @@ class SharedSemijoin:
                 yield self._placed(found, change.changes.seq[at[of]], row, boxes)
 
     def _reached(self, entries: Int64Array, filters: Filters) -> tuple[Int64Array, Boxes]:
-        """(row, box) for all who select rows of the base, given by entries, and have a partner for them in each filter."""
+        """(row, box) of the subscriptions that select rows `entries` of the base and have a partner in each of `filters`."""
         codes = self.relation.codes[entries]
         found = None
         for by in filters:
@@ -156,10 +158,10 @@ class SharedSemijoin:
         return found
 
     def _holding(self, entries: Int64Array, codes: Int64Array, sure_since: int) -> tuple[Int64Array, Boxes]:
-        """(row, box) for all who may hold rows that go: those who selected them and, if that is known, had a partner."""
+        """(row, box) of the subscriptions that may hold removed rows: that selected them and, if known, had a partner."""
         found = np.arange(len(entries)), Boxes.all(self.space, len(entries)).hold(self.base, codes)
         arrived = self.relation.arrived[entries]
-        # A row whose boxes would be too many for all filters is sent by the first alone, so it is dropped by that one too.
+        # A row with too many boxes for all filters was sent by the first filter alone, so drops use that filter too.
         for by in self.filters[:1]:
             edge = self.graph.edge(self.base, by)
             values, index = edge.index(self.base).value_of(entries), edge.index(by)
@@ -169,7 +171,7 @@ class SharedSemijoin:
                 boxes = Boxes.all(self.space, len(had.row))
                 at = np.flatnonzero(had.is_known)
                 narrowed = boxes.take(at)
-                # Skylines look at no other columns: they reach some whom a partner's further columns do not satisfy.
+                # Skylines use these columns only, so rows were also sent to points that other columns of the partner exclude.
                 for column in (*index.side.pinned, *index.side.ranged[:1]):
                     narrowed.hold_column(by, column, had.codes[at, column])
                 boxes.lo[at], boxes.hi[at] = narrowed.lo, narrowed.hi
@@ -177,7 +179,7 @@ class SharedSemijoin:
         return found
 
     def _placed(self, entries: Int64Array, seq: Int64Array, owner: Int64Array, boxes: Boxes) -> MessageBatch:
-        """A message for each row, given by entries, that has any of the boxes; seq: by row."""
+        """A message for each of the rows `entries` that owns a box. seq: [entries]; owner: [boxes]."""
         told, regions = _regions((owner, boxes, PLACED))
         return self._message(seq[told], regions, self.relation.rows(entries[told]))
 
@@ -186,7 +188,7 @@ class SharedSemijoin:
 
 
 def _regions(*parts: tuple[Int64Array, Boxes, int]) -> tuple[Int64Array, Regions]:
-    """(changes, the region of each) of boxes given as (change, box, tag), each part in the order of changes."""
+    """(distinct changes, the region of each). parts: (change of each box, boxes, tag of all), in the order of changes."""
     tags = np.repeat(np.array([tag for *_, tag in parts], np.uint8), [len(change) for change, _, _ in parts])
     if len(parts) == 1:
         ((owner, boxes, _),) = parts
@@ -198,7 +200,7 @@ def _regions(*parts: tuple[Int64Array, Boxes, int]) -> tuple[Int64Array, Regions
 
 
 def _portions(starts: Int64Array) -> Iterator[tuple[int, int]]:
-    """(first, stop) of consecutive portions of lists, each with at most _PAIRS_AT_ONCE members, or of one list."""
+    """(first, stop) of consecutive lists that together have at most _PAIRS_AT_ONCE members, or of one longer list."""
     first = 0
     while first < len(starts) - 1:
         stop = max(first + 1, int(np.searchsorted(starts, starts[first] + _PAIRS_AT_ONCE, "right")) - 1)

@@ -1,9 +1,9 @@
-"""Skylines: the subscribers who have a partner for a row, as a region of few points.
+"""Skylines: the subscriptions that have a partner for a row, as a region of few points.
 
-Of the filtering side's rows with the same join value, in the order of its range column, a point (X, Y) stands for all ranges
-that begin no later than X and end no earlier than Y. A skyline (Börzsönyi, Kossmann, Stocker, 2001: the points that no other
-dominates) is a set of points that together stand for everyone who selects the row and one of these rows, and for nobody who
-selects the row and none of these.
+Along the range column of the filtering side, a point (X, Y) stands for all ranges that begin at or before X and end at or
+after Y. A skyline (Börzsönyi, Kossmann, Stocker, 2001: the points that no other dominates) is a set of points that together
+stand for all subscriptions that select the row and one of the filtering side's rows with the same join value, and for none
+that selects the row and none of those.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Question:
     subscribers: SubscriberIndex
     number: int
     codes: Int64Array
-    """[row, column with a predicate]"""
+    """[rows, columns with a predicate]: codes of the rows."""
     other: int
     index: JoinIndex
-    """Of the other side's rows."""
+    """Index of the other side's rows."""
 
     def boxes(self, rows: Int64Array, cells: Int64Array) -> Boxes:
-        """Subscribers who select the rows and whose pinned columns agree with cells of partners."""
+        """Boxes of the subscriptions that select rows[i] and whose pinned constants of the other side are those of cells[i]."""
         found = Boxes.all(self.space, len(rows)).hold(self.number, self.codes[rows])
         pins = self.index.pins(cells)
         for i, column in enumerate(self.index.side.pinned):
@@ -50,10 +50,10 @@ class Question:
 
 
 class Skyline(ABC):
-    """A way to choose the points."""
+    """Base class of the ways to choose points."""
 
     def draw(self, question: Question, values: Int64Array) -> tuple[Int64Array, Boxes]:
-        """(row, box) for everyone in question, where the rows have these join values."""
+        """(row, box) of the subscriptions asked for. values: [rows], join values of the rows."""
         distinct, of = np.unique(values, return_inverse=True)
         row, cell = expand(question.index.cells_at(distinct), of)
         if not question.index.side.ranged:
@@ -66,31 +66,31 @@ class Skyline(ABC):
 
     @abstractmethod
     def _marks(self, question: Question, cells: Int64Array) -> Lists:
-        """Values of each cell that will do: whoever's range holds a value of the cell holds one of these."""
+        """Values of each cell such that every range with a value of the cell contains one of these."""
 
     def _points(
         self, question: Question, row: Int64Array, cell: Int64Array, pair: Int64Array, mark: Int64Array
     ) -> Lists:
-        """(pair of row and cell, point) out of the pairs' marks."""
+        """(pair of row and cell, point (X, Y)) for all points. pair, mark: the marks of each pair."""
         return pair, np.stack([mark, mark], axis=1)
 
 
 class Tuples(Skyline):
-    """`tup`: a point for every value."""
+    """`tup`: a point for every distinct value."""
 
     def _marks(self, question: Question, cells: Int64Array) -> Lists:
         return question.index.lists.distinct(cells)
 
 
 class Clusters(Skyline):
-    """`clu`: the values next to each of a few marks, such that every range contains a mark."""
+    """`clu`: a point for the nearest values to each of a few marks, chosen such that every range contains a mark."""
 
     def _marks(self, question: Question, cells: Int64Array) -> Lists:
         return question.index.lists.nearest(cells, question.subscribers.marks(question.other))
 
 
 class Merged(Skyline):
-    """Neighbours become one point where nobody who selects the row lies between them."""
+    """Merges neighbouring points if no range of a subscription that selects the row lies strictly between them."""
 
     def _points(
         self, question: Question, row: Int64Array, cell: Int64Array, pair: Int64Array, mark: Int64Array
@@ -98,7 +98,7 @@ class Merged(Skyline):
         if len(pair) == 0:
             return pair, np.empty((0, 2), np.int64)
         at = np.flatnonzero(pair[1:] == pair[:-1])
-        # Between neighbouring numbers there is nothing.
+        # No range lies between adjacent numbers.
         at = at[mark[at + 1] - 1 > mark[at]]
         gaps = question.boxes(row[pair[at]], cell[pair[at]])
         gaps.within(question.other, question.column, mark[at] + 1, mark[at + 1] - 1)
@@ -111,15 +111,15 @@ class Merged(Skyline):
 
 
 class MergedTuples(Merged, Tuples):
-    """`tup+`."""
+    """`tup+`: a point for every distinct value, merged where possible."""
 
 
 class MergedClusters(Merged, Clusters):
-    """`clu+`."""
+    """`clu+`: points near marks, merged where possible."""
 
 
 class Chosen(Tuples):
-    """Points chosen by looking at the range of everyone who selects the row."""
+    """Points computed from the ranges of all subscriptions that select the row."""
 
     def __init__(self, choose: Callable[[Int64Array, Int64Array, Int64Array], Int64Array]) -> None:
         self._choose = choose
@@ -153,14 +153,14 @@ def skyline_of(name: str) -> Skyline:
     return ways[name]()
 
 
-# Points of least area, and fewest points: of ascending distinct values and the ends of ranges, as [n, 2] of (X, Y)
+# Points of least area, and fewest points, as [n, 2] of (X, Y). values: ascending and distinct; lo, hi: ends of ranges.
 
 
 def smallest(values: Int64Array, lo: Int64Array, hi: Int64Array) -> Int64Array:
-    """`sub`: the points of least area: of the ranges that hold a value, those that hold no other such range."""
+    """`sub`: points of least area: the ranges that contain a value and no other range that does."""
     holds = np.searchsorted(values, lo) < np.searchsorted(values, hi, "right")
     ends = np.unique(np.stack([lo[holds], hi[holds]], axis=1), axis=0)
-    # From the left-most beginning on, a range is needed if it ends before all that begin later.
+    # In the order of beginnings, a range is needed if it ends before all ranges that begin later.
     least = np.minimum.accumulate(ends[::-1, 1])[::-1]
     is_needed = np.ones(len(ends), np.bool_)
     is_needed[:-1] = ends[:-1, 1] < least[1:]
@@ -168,11 +168,11 @@ def smallest(values: Int64Array, lo: Int64Array, hi: Int64Array) -> Int64Array:
 
 
 def fewest(values: Int64Array, lo: Int64Array, hi: Int64Array) -> Int64Array:
-    """`min`: as few points as can be; they need not be values.
+    """`min`: the fewest points possible; they need not be values.
 
-    Only ranges without a value, and of these only those that lie in no other, keep points from reaching further. In their
-    order, which is that of both ends, there is one furthest point between each and the next. Everyone with a partner is
-    reached by some of these in a row: they are chosen as stabbing points are, each as late as the first to be met allows.
+    A point may stand for any range except those without a value (bars). Only bars that no other bar contains matter; sorted,
+    there is one furthest point between each bar and the next. A range with a value is covered by a run of consecutive furthest
+    points. The points are chosen as in interval stabbing: each as late as the first range not yet covered allows.
     """
     lo, hi = lo[lo <= hi], hi[lo <= hi]
     holds = np.searchsorted(values, lo) < np.searchsorted(values, hi, "right")
