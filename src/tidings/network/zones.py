@@ -3,8 +3,8 @@
 The channel is a dimension of its own (by a hash), and is cut first: a message has one channel, so that a cut between channels
 sends no message twice. A message goes to every zone that its region meets; a point lies in exactly one zone.
 
-Spaces of several ranges without a channel have many axes, along most of which most points are open. They are cut where it saves most
-messages (`network/cuts.py`), into more cells than there are zones; a zone owns several cells.
+Spaces of several ranges without a channel have many axes, along most of which most points are open. They are cut where it saves
+most messages (`network/cuts.py`), into more cells than there are zones; a zone owns several cells.
 """
 
 from __future__ import annotations
