@@ -7,6 +7,7 @@ of `tidings.engine.Engine`, byte for byte. Only for families whose answers can b
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.families.optional import HoldingReference
+from tidings.families.optional import HoldingReference, RowReference
 from tidings.families.protocols import Family
 from tidings.model.catalog import Catalog, Table
 from tidings.model.change import SEQ_MAX, SEQ_NEXT, Op
@@ -43,7 +44,7 @@ Row = dict[str, Any]
 def serves(door: Door) -> bool:
     """Whether all queries that have come in can be asked row by row. The door keeps queries."""
     assert door.queries is not None
-    return all(family.reference.is_by_row for family, _ in door.queries.values())
+    return all(isinstance(family.reference, RowReference) for family, _ in door.queries.values())
 
 
 @dataclass
@@ -51,7 +52,6 @@ class _Subscription:
     id: str
     family: Family
     statement: Statement
-    born: int
     held: dict[Any, Any] = field(default_factory=dict)
     """Primary key -> what the family remembers of the row."""
     shown: dict[Any, Row] = field(default_factory=dict)
@@ -135,26 +135,30 @@ class PlainEngine:
 
     def _happen(self, up_to: int) -> None:
         """Subscriptions come and go after sequence numbers up to this one."""
-        done = 0
-        while done < len(self._pending) and self._pending[done][0] <= up_to:
-            after, order, event, id = self._pending[done]
-            done += 1
+        count = bisect_right(self._pending, up_to, key=lambda entry: entry[0])
+        due, self._pending = self._pending[:count], self._pending[count:]
+        # Of several lives that begin at one moment only the last is heard of.
+        heard = {(after, id): order for after, order, event, id in due if event is Event.CREATE}
+        for after, order, event, id in due:
             if event is Event.DROP:
-                del self._live[id]
+                self._live.pop(id, None)
                 continue
             assert self.door.queries is not None
-            created = self._live[id] = _Subscription(id, *self.door.queries.pop(order), after)
-            shape = created.statement.shape
-            self._used.setdefault(created.family.name, set()).update(shape.tables)
-            table = self.catalog.table(shape.tables[0])
-            for key, row in self._tables[table.name].items():
-                self._ask(created, table, key, row)
-            texts = sorted(self._text(table, row) for row in created.shown.values())
-            # Of several lives that begin at one moment only the last is heard of.
-            if (after, id, True) not in self._told:
-                self._count(created.family)
-            self._told[after, id, True] = snapshot_tail(after, texts)
-        del self._pending[:done]
+            family, statement = self.door.queries.pop(order)
+            if heard[after, id] == order:
+                self._create(_Subscription(id, family, statement), after)
+
+    def _create(self, created: _Subscription, after: int) -> None:
+        """A subscription comes, and gets its snapshot."""
+        self._live[created.id] = created
+        shape = created.statement.shape
+        self._used.setdefault(created.family.name, set()).update(shape.tables)
+        table = self.catalog.table(shape.tables[0])
+        for key, row in self._tables[table.name].items():
+            self._ask(created, table, key, row)
+        texts = sorted(self._text(table, row) for row in created.shown.values())
+        self._told[after, created.id, True] = snapshot_tail(after, texts)
+        self._count(created.family)
 
     def _take(self, name: str, seq: int, op: int, values: tuple[Any, ...]) -> tuple[str | None, int]:
         """(why a record is refused, or None; its seq)."""

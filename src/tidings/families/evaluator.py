@@ -66,6 +66,11 @@ class Store(Protocol):
 
     @property
     def rows(self) -> Rows: ...
+    @property
+    def handles(self) -> I64:
+        """Of the arrays of `rows`."""
+        ...
+
     def number(self, table: str) -> int:
         """The number of a table."""
         ...

@@ -133,6 +133,10 @@ class HoldingReference(Reference):
         """New state of a subscription, given its state before these changes (None: it is new)."""
 
 
+class RowReference(Reference):
+    """The reference of a family whose answer to several rows is the answers to each row alone, at most one row each."""
+
+
 # Servers
 
 

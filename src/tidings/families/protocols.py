@@ -163,9 +163,6 @@ PlainTables = dict[str, dict[Any, dict[str, Any]]]
 class Reference(ABC):
     """The definition of correct answers, by recomputation from plain rows. Tests compare everything with it."""
 
-    is_by_row: ClassVar[bool] = False
-    """Whether the answer over a table is the union of the answers over each single row, which have at most one row each."""
-
     @abstractmethod
     def answer(self, shape: Shape, constants: Any, catalog: Catalog, tables: PlainTables, held: Any) -> Any:
         """The answer as a list of rows in any order (a multiset). held: state of the subscription, for a `HoldingReference`."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from tidings.families.evaluator import Events, Projections, Told
 from tidings.kernels.lines import render_tails
-from tidings.kernels.rows import I64, U8, Rows
+from tidings.kernels.rows import I64, U8
 
 
 class ProjectionTable:
@@ -48,7 +48,7 @@ class ProjectionTable:
         return Projections(np.array(starts, np.int64), sides, tables, shown_columns, header.astype(np.int64), text)
 
 
-def render(rows: Rows, shown: Projections, events: Events, told: Sequence[Told]) -> tuple[U8, I64]:
+def render(handles: I64, shown: Projections, events: Events, told: Sequence[Told]) -> tuple[U8, I64]:
     """Renders all tails of `told`. Returns (their texts one after the other, each with a newline; the end of each, [tails])."""
     ends = np.empty(sum(len(part.tails) for part in told), np.int64)
     out = np.empty(1 << 16, np.uint8)
@@ -57,7 +57,7 @@ def render(rows: Rows, shown: Projections, events: Events, told: Sequence[Told])
         own, done = ends[first : first + len(part.tails)], 0
         while True:
             done = render_tails(
-                rows,
+                handles,
                 shown.starts,
                 shown.side,
                 shown.column,

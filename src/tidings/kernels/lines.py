@@ -11,7 +11,19 @@ import numpy as np
 from tidings.kernels.intrinsics import copy_bytes, pointer, prefetch
 from tidings.kernels.jit import kernel
 from tidings.kernels.lives import ID_START, ID_STOP, LABEL, LIFE_FIELDS, Lives
-from tidings.kernels.rows.read import ENDS, I64, NONE, RECORD_TEXT, U8, Int, Rows, compare_texts, record_of, table_of
+from tidings.kernels.rows.read import (
+    ENDS,
+    I64,
+    NONE,
+    RECORD_TEXT,
+    U8,
+    Int,
+    Rows,
+    compare_texts,
+    record_of,
+    rows_at,
+    table_of,
+)
 
 
 def _ascii(text: str) -> U8:
@@ -144,7 +156,7 @@ def _sort_texts(data: U8, bounds: I64) -> None:
 
 @kernel
 def render_tails(
-    rows: Rows,
+    handles: I64,
     starts: I64,
     sides: I64,
     columns: I64,
@@ -160,7 +172,11 @@ def render_tails(
     at: Int,
     ends: I64,
 ) -> Int:
-    """Renders tails from `first` on to out[at:]; ends[i] is where tail i ends. Gives the first that found no room."""
+    """Renders tails from `first` on to out[at:]; ends[i] is where tail i ends. Gives the first that found no room.
+
+    handles: of the rows.
+    """
+    rows = rows_at(handles)
     for tail in range(first, len(tails)):
         event, projection, begin, end = tails[tail, 0], tails[tail, 1], tails[tail, 2], tails[tail, 3]
         is_snapshot = event_kind[event] != 0

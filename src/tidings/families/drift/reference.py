@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.families.drift.movement import has_been_silent, has_moved, roundest_between
-from tidings.families.optional import HoldingReference
+from tidings.families.optional import HoldingReference, RowReference
 from tidings.families.protocols import PlainTables
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.codes import CODE_MIN, code_of
@@ -21,9 +21,7 @@ Held = dict[Any, Row]
 """Primary key -> the row as last told."""
 
 
-class DriftReference(HoldingReference):
-    is_by_row = True
-
+class DriftReference(HoldingReference, RowReference):
     def hold(self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any) -> Held:
         table = catalog.table(shape.tables[0])
         return hold(shape, constants, table, tables[table.name], held)

@@ -7,8 +7,9 @@ that boxes without equalities are bound to; and per column a second one, which b
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import chain
 from json.encoder import encode_basestring
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -42,6 +43,7 @@ from tidings.families.select.kernels.match import (
 )
 from tidings.families.select.subscription import Details, TextRange, space_of
 from tidings.families.spec import Form
+from tidings.kernels.handles import handles_of
 from tidings.kernels.lives import Lives
 from tidings.kernels.rows import I64, NONE
 from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex
@@ -99,6 +101,8 @@ class SelectEvaluator(Evaluator):
             changes=np.empty((1024, 2), np.int64),
         )
         self._layout = lru_cache(maxsize=4096)(self._lay_out)
+        self._used: tuple[Any, ...] = (None, None, None)
+        self._known_handles = np.empty((0, 3), np.int64)
 
     def add(self, points: PointBatch, slots: I64, lives: Lives) -> None:
         layout = self._layout(points.form)
@@ -128,12 +132,21 @@ class SelectEvaluator(Evaluator):
         counts[:BATCH_COUNTS] = 0
         if len(projections.starts) > len(m.memory):
             self._matching = m = m._replace(memory=np.zeros((2 * len(projections.starts), MEMORY_FIELDS), np.int64))
-        arguments = (self.store.rows, self.index.boxes, self._members, events, lives)
-        while not apply_events(*arguments, projections.starts, projections.column, m):
+        while not apply_events(
+            self.store.handles, self._handles(), events, lives, projections.starts, projections.column
+        ):
             m = self._make_room()
         told, tails, changes = counts[TOLD : CHANGES + 1].tolist()
         event, slot, tail = m.told[:, :told].copy()
         return Told(event, slot, tail, m.tails[:tails].copy(), m.changes[:changes].copy(), _NO_SOURCES)
+
+    def _handles(self) -> I64:
+        """Handles of the arrays of index, members and matching; kept until one of these is another."""
+        boxes, (known_boxes, known_members, known_matching) = self.index.boxes, self._used
+        if boxes is not known_boxes or self._members is not known_members or self._matching is not known_matching:
+            self._used = (boxes, self._members, self._matching)
+            self._known_handles = handles_of(chain.from_iterable(self._used))
+        return self._known_handles
 
     def remove(self, slots: I64) -> None:
         members = self._members

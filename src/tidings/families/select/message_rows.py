@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.families.select.kernels.match import hash_texts
+from tidings.kernels.handles import handles_of
 from tidings.kernels.rows import (
     BINARY,
     CODES,
@@ -54,6 +55,11 @@ class MessageRows:
         self._kinds = np.array([[_KINDS.get(column.type, EXACT) for column in table.columns]], np.int32)
         self._keys = np.full((1, count), NONE, np.int32)
         self.rows = self._rows(np.zeros((0, codes + 3 * count), np.int64), np.zeros(1, np.uint8))
+
+    @property
+    def handles(self) -> I64:
+        """Of the arrays of `rows`."""
+        return handles_of(self.rows)
 
     def number(self, table: str) -> int:
         assert table == self._table.name

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tidings.families.protocols import PlainTables, Reference
+from tidings.families.optional import RowReference
+from tidings.families.protocols import PlainTables
 from tidings.model.catalog import Catalog
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
 
 
-class SelectReference(Reference):
-    is_by_row = True
-
+class SelectReference(RowReference):
     def answer(
         self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any
     ) -> list[dict[str, Any]]:

@@ -64,13 +64,13 @@ from tidings.families.topk.kernels.ranked_table.layout import (
     K,
     Ranking,
     extent_words,
-    handles_of,
     take_rows,
 )
 from tidings.families.topk.kernels.ranked_table.rank_index import BLOCK_JOINED
 from tidings.families.topk.kernels.ranked_table.top_lists import ROOM_FIRST
 from tidings.families.topk.subscription import Space, space_of
 from tidings.kernels.extents import TOP
+from tidings.kernels.handles import handles_of
 from tidings.kernels.lives import Lives
 from tidings.kernels.rows import I64, NONE, U8
 from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex
@@ -143,7 +143,7 @@ class RankedTable:
         )
         self._used: tuple[Any, ...] = (None,) * 2
         self._all_used: tuple[Any, ...] = (None,) * 5
-        self._addresses = self._all_addresses = np.empty((0, 2), np.int64)
+        self._addresses = self._all_addresses = np.empty((0, 3), np.int64)
         versions = store.current(self.table)
         self._reserve_rows(len(versions))
         self._cover_versions()
@@ -499,7 +499,7 @@ class TopkEvaluator(Evaluator):
 _NO_SOURCES = np.empty((0, 0), np.int64)
 _NONE_OF_ANY = np.empty(0, np.int64)
 _NOTHING_TOLD = Told(
-    _NONE_OF_ANY, _NONE_OF_ANY, _NONE_OF_ANY, np.empty((0, 4), np.int64), np.empty((0, 2), np.int64), _NO_SOURCES
+    _NONE_OF_ANY, _NONE_OF_ANY, _NONE_OF_ANY, np.empty((0, 4), np.int64), np.empty((0, 3), np.int64), _NO_SOURCES
 )
 
 

@@ -30,6 +30,7 @@ from tidings.kernels.rows.read import (
     equal_at,
     mix,
     record_of,
+    rows_at,
     same_text,
     table_of,
     text_at,
@@ -264,8 +265,12 @@ def merge_events(
 
 
 @kernel
-def settle(rows: Rows, keys: Keys, version: I64, old: I64, new: I64, retained: I64) -> Int:
-    """The end of a micro-batch: frees what is not current and not pinned; gives how many were retained for their pins."""
+def settle(handles: I64, keys: Keys, version: I64, old: I64, new: I64, retained: I64) -> Int:
+    """The end of a micro-batch: frees what is not current and not pinned; gives how many were retained for their pins.
+
+    handles: of the rows.
+    """
+    rows = rows_at(handles)
     count = 0
     for i in range(len(version)):
         own, before = version[i], old[i]

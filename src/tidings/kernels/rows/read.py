@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.kernels.handles import array_at, half_array_at, half_table_at, table_at, text_array_at
 from tidings.kernels.jit import kernel
 
 I64 = NDArray[np.int64]
@@ -70,6 +71,25 @@ class Rows(NamedTuple):
     """[tables, columns at most]: EXACT, TEXT or BINARY."""
     keys: I32
     """[tables, columns at most]: columns of the primary key, then NONE."""
+
+
+@kernel
+def rows_at(handles: I64) -> Rows:
+    """The rows whose arrays have these handles, in the order of their fields."""
+    return Rows(
+        array_at(handles, 0),
+        half_array_at(handles, 1),
+        half_array_at(handles, 2),
+        array_at(handles, 3),
+        text_array_at(handles, 4),
+        text_array_at(handles, 5),
+        half_array_at(handles, 6),
+        array_at(handles, 7),
+        array_at(handles, 8),
+        table_at(handles, 9),
+        half_table_at(handles, 10),
+        half_table_at(handles, 11),
+    )
 
 
 @kernel

@@ -40,6 +40,7 @@ from tidings.kernels.rows.read import (
     Rows,
     hash_bytes,
     record_of,
+    rows_at,
     same_bytes,
 )
 
@@ -468,7 +469,7 @@ NO_ROOM, HAS_ODD, IS_DUE = -1, -2, -3
 
 @kernel
 def run_lines(
-    rows: Rows,
+    handles: I64,
     keys: Keys,
     names: Names,
     data: U8,
@@ -482,8 +483,10 @@ def run_lines(
     """Takes a whole micro-batch that has no odd lines and no subscription events: (number of events, lines read).
 
     Stops before anything is decided if there is an odd line, and before anything is applied if events of subscriptions
-    are due; the first number then says which. numbers: [RECORD_FIELDS, lines]; out: as in `merge_events`.
+    are due; the first number then says which. handles: of the rows. numbers: [RECORD_FIELDS, lines]; out: as in
+    `merge_events`.
     """
+    rows = rows_at(handles)
     status, seq, op, version = numbers[STATUS], numbers[SEQ], numbers[OP], numbers[VERSION]
     done = scan_lines(rows, keys, names, data, bounds, first, status, seq, op, version)
     if done < len(bounds):

@@ -18,6 +18,7 @@ import numpy as np
 
 from tidings.kernels import extents
 from tidings.kernels.extents import EXTENT_FIELDS, NOWHERE
+from tidings.kernels.handles import array_at, text_array_at
 from tidings.kernels.intrinsics import pointer
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, U8, Int, mix
@@ -79,6 +80,21 @@ class Boxes(NamedTuple):
     """The arena, as bytes."""
     work: I64
     """Scratch: values of two vectors, and the stack of a walk."""
+
+
+@kernel
+def boxes_at(handles: I64) -> Boxes:
+    """The index whose arrays have these handles, the first in the table."""
+    return Boxes(
+        array_at(handles, 0),
+        array_at(handles, 1),
+        array_at(handles, 2),
+        array_at(handles, 3),
+        array_at(handles, 4),
+        array_at(handles, 5),
+        text_array_at(handles, 6),
+        array_at(handles, 7),
+    )
 
 
 @kernel

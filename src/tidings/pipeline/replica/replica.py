@@ -341,7 +341,7 @@ class Replica:
     def _write(self, events: Events, told: list[Told]) -> Lines:
         if not told:
             return NO_LINES
-        out, ends = render(self.store.rows, self._projections.arrays, events, told)
+        out, ends = render(self.store.handles, self._projections.arrays, events, told)
         if len(told) == 1:
             event, slot, tail = told[0].event, told[0].slot, told[0].tail
         else:

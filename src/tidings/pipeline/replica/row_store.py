@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tidings.families.evaluator import Events
+from tidings.kernels.handles import handles_of
 from tidings.kernels.lives import Lives
 from tidings.kernels.rows import BINARY as BINARY_KIND
 from tidings.kernels.rows import CODES, ENDS, EXACT, I64, LIVE, NONE, PAGE, PAGE_BITS, U8, VALID, WIDTH, Rows
@@ -124,7 +125,7 @@ class RowStore:
         self._batch: I64 | None = None
         self.traffic = np.zeros((len(catalog.tables), 2), np.int64)
         """[tables, 2]: accepted changes, and bytes of their values."""
-        self.rows = self._arrays()
+        self._renew()
 
     @property
     def passed(self) -> int:
@@ -169,7 +170,7 @@ class RowStore:
         done = 0
         while True:
             found, done = run_lines(
-                self.rows, self.keys, self._names, data, bounds, done, numbers, due, self.traffic, out
+                self.handles, self.keys, self._names, data, bounds, done, numbers, due, self.traffic, out
             )
             if found != NO_ROOM:
                 break
@@ -207,7 +208,7 @@ class RowStore:
         _, _, _, version, _, old, new = self._batch
         self._batch = None
         room = np.empty(len(version), np.int64)
-        count = settle(self.rows, self.keys, version, old, new, room)
+        count = settle(self.handles, self.keys, version, old, new, room)
         if count:
             self._retained = np.concatenate([self._retained, room[:count]])
         if len(self._retained) > 2 * self._retained_kept + _RETAINED_MIN:
@@ -218,7 +219,7 @@ class RowStore:
             fresh = np.empty(max(1 << 16, 2 * int(end - dead)), np.uint8)
             compact_texts(self.rows, self.keys, fresh)
             self._text = fresh
-            self.rows = self._arrays()
+            self._renew()
 
     def insert_lines(self) -> list[bytes]:
         """All current rows as insert records with seqs from 1 on; their number is never above `passed`."""
@@ -332,9 +333,11 @@ class RowStore:
         is_read = np.array([table.rows == "values" for table in tables], np.int32)
         return Names(_bytes_of(b"".join(texts)), names, columns, types, is_key, is_read)
 
-    def _arrays(self) -> Rows:
+    def _renew(self) -> None:
+        """Gathers the arrays again, after some were replaced."""
         parts = (*self._pages, self._words, self._text, *self._versions, self._layout, self._kinds, self._key_columns)
-        return Rows._make(parts)
+        self.rows = Rows._make(parts)
+        self.handles = handles_of(parts)
 
     @staticmethod
     def _version_arrays(count: int) -> tuple[Any, ...]:
@@ -357,13 +360,13 @@ class RowStore:
         needed = int(self.keys.counts[WORDS]) + more * PAGE * self._widest
         if needed > len(self._words):
             self._words = _longer(self._words, max(needed, 2 * len(self._words)))
-        self.rows = self._arrays()
+        self._renew()
 
     def _reserve_text(self, more: int) -> None:
         needed = int(self.keys.counts[TEXT_END]) + more
         if needed > len(self._text):
             self._text = _longer(self._text, max(needed, 2 * len(self._text)))
-            self.rows = self._arrays()
+            self._renew()
 
     def _reserve_keys(self, more: int) -> None:
         counts = self.keys.counts

@@ -23,10 +23,12 @@ from tidings.families.select.kernels.table import (
     table_rows,
     text_span,
 )
+from tidings.kernels.handles import array_at, table_at
 from tidings.kernels.intrinsics import pointer, prefetch
 from tidings.kernels.jit import kernel
 from tidings.kernels.lives import LIFE_FIELDS, MARK, PROJECTION, SINCE, UNTIL, Lives
 from tidings.kernels.rows import COLUMNS, FIRST_PAGE, I64, NONE, PAGE, PAGE_BITS, U8, Int, Rows, hash_bytes
+from tidings.kernels.rows.read import rows_at
 from tidings.kernels.stabbing import (
     CODE,
     EQUAL,
@@ -39,6 +41,7 @@ from tidings.kernels.stabbing import (
     Boxes,
     stab,
 )
+from tidings.kernels.stabbing.layout import boxes_at
 
 # Fields of `counts`. Of a micro-batch: the event to go on from, entries of the output, the end of the run of creations looked
 # at last, and how long arrays have to be where one was too short.
@@ -92,6 +95,36 @@ class Matching(NamedTuple):
     tails: I64
     """[tails, 4], as long as `told`."""
     changes: I64
+
+
+_FIRST_OF_MEMBERS = len(Boxes._fields)
+_FIRST_OF_MATCHING = _FIRST_OF_MEMBERS + len(Members._fields)
+
+
+@kernel
+def _members_at(handles: I64) -> Members:
+    first = np.int64(_FIRST_OF_MEMBERS)
+    return Members(
+        table_at(handles, first),
+        array_at(handles, first + 1),
+        table_at(handles, first + 2),
+        array_at(handles, first + 3),
+    )
+
+
+@kernel
+def _matching_at(handles: I64) -> Matching:
+    first = np.int64(_FIRST_OF_MATCHING)
+    vectors = array_at(handles, first + 1)
+    return Matching(
+        array_at(handles, first),
+        vectors.reshape((2, len(vectors) // (2 * VECTOR_FIELDS), VECTOR_FIELDS)),
+        table_at(handles, first + 2),
+        table_at(handles, first + 3),
+        table_at(handles, first + 4),
+        table_at(handles, first + 5),
+        table_at(handles, first + 6),
+    )
 
 
 @kernel
@@ -393,13 +426,12 @@ def _create(
 
 
 @kernel
-def apply_events(
-    rows: Rows, boxes: Boxes, members: Members, events: Events, lives: Lives, starts: I64, column: I64, m: Matching
-) -> bool:
+def apply_events(rows_handles: I64, handles: I64, events: Events, lives: Lives, starts: I64, column: I64) -> bool:
     """Goes on from event counts[AT]. False: it stopped at an event that needs longer arrays, as told by `counts`.
 
-    Projection p shows columns column[starts[p] : starts[p + 1]].
+    handles: of the arrays of boxes, members and matching. Projection p shows columns column[starts[p] : starts[p + 1]].
     """
+    rows, boxes, members, m = rows_at(rows_handles), boxes_at(handles), _members_at(handles), _matching_at(handles)
     for event in range(m.counts[AT], len(events.kind)):
         m.counts[AT] = event
         if events.kind[event] == CHANGE:

@@ -21,6 +21,7 @@ from tidings.families.topk.kernels.ranked_table.layout import (
     CAPACITY,
     COLUMNS,
     CURRENT,
+    FIRST_OF_BOXES,
     FIRST_OF_WORK,
     IS_COMPLETE,
     ORDER_TOP,
@@ -42,7 +43,6 @@ from tidings.families.topk.kernels.ranked_table.layout import (
     USERS,
     K,
     View,
-    boxes_at,
     differs,
     free_row,
     has_value,
@@ -50,10 +50,8 @@ from tidings.families.topk.kernels.ranked_table.layout import (
     rank_of,
     record_at,
     take_row,
-    text_array_at,
     text_span,
     view_at,
-    words_at,
 )
 from tidings.families.topk.kernels.ranked_table.rank_index import hash_of, insert, remove, room_for_change, store_again
 from tidings.families.topk.kernels.ranked_table.top_lists import (
@@ -64,6 +62,7 @@ from tidings.families.topk.kernels.ranked_table.top_lists import (
     refill,
     take_out,
 )
+from tidings.kernels.handles import text_array_at, words_at
 from tidings.kernels.jit import kernel
 from tidings.kernels.lives import LIFE_FIELDS, PROJECTION, SINCE, UNTIL
 from tidings.kernels.rows import EXACT, I64, NONE, U8, Int, mix
@@ -79,6 +78,7 @@ from tidings.kernels.stabbing import (
     Boxes,
     stab,
 )
+from tidings.kernels.stabbing.layout import boxes_at
 
 # What `evaluate` lacked when it stopped before an event.
 DONE, NEEDS_ROWS, NEEDS_BLOCKS, NEEDS_WORDS, NEEDS_HITS, NEEDS_TOLD = range(6)
@@ -499,7 +499,11 @@ def evaluate(
     `own` is this ranking's number; slot s has list_of[s] of ranking_of[s].
     """
     v = view_at(handles)
-    o, boxes, text = _output_at(handles, v.head[COLUMNS]), boxes_at(handles), text_array_at(handles, TEXTS)
+    o, boxes, text = (
+        _output_at(handles, v.head[COLUMNS]),
+        boxes_at(handles[FIRST_OF_BOXES:]),
+        text_array_at(handles, TEXTS),
+    )
     for event in range(o.progress[AT], kind.shape[0]):
         o.progress[AT] = event
         if kind[event] == CHANGE:

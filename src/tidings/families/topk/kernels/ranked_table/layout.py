@@ -1,24 +1,19 @@
 """Where all that is known about one (table, rank column, direction) lies in memory, and how compiled loops see it.
 
-`Ranking` has the arrays. Kernels are given a table of their addresses: a call that is given 60 arrays takes 20 us to unpack
-them, one with their addresses 1 us. What is called per row or list gets a `View` of pointers, to the table's rows as well
-(see tidings.kernels.intrinsics.pointer).
+`Ranking` has the arrays. Kernels are given their handles (tidings.kernels.handles). What is called per row or list gets a
+`View` of pointers, to the table's rows as well (see tidings.kernels.intrinsics.pointer).
 """
-
-# mypy: allow-untyped-decorators
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import numpy as np
-from numba import carray, types
-from numba.extending import intrinsic
+from numba import carray
 
 from tidings.kernels import extents
 from tidings.kernels.buddy import CLASSES, EXTENT_FIELDS, extent_free, extent_new
 from tidings.kernels.extents import class_for
+from tidings.kernels.handles import bytes_at, halves_at, words_at
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import (
     CODES,
@@ -143,30 +138,6 @@ class View(NamedTuple):
     ends: Int
 
 
-def handles_of(arrays: Iterable[Any]) -> I64:
-    """(address, size) of each of these arrays, which are contiguous. They must be kept alive as long as it is used."""
-    entries = [(array.__array_interface__["data"][0], array.size) for array in arrays]
-    return np.array(entries, np.int64)
-
-
-def _cast_to(kind: Any) -> Any:
-    """Makes a function that gives the pointer to values of a kind at an address."""
-
-    @intrinsic
-    def cast(_context: Any, _address: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
-
-        return types.CPointer(kind)(types.int64), codegen
-
-    return cast
-
-
-words_at = _cast_to(types.int64)
-halves_at = _cast_to(types.int32)
-bytes_at = _cast_to(types.uint8)
-
-
 @kernel
 def view_at(handles: I64) -> View:
     """Pointers to the arrays of a ranking and to rows of its table."""
@@ -198,34 +169,6 @@ def view_at(handles: I64) -> View:
         layout[CODES],
         layout[EQUALS],
         layout[ENDS],
-    )
-
-
-@kernel
-def array_at(handles: I64, place: Int) -> Any:
-    """The array of words at a place of the table."""
-    return carray(words_at(handles[place, 0]), (handles[place, 1],))
-
-
-@kernel
-def text_array_at(handles: I64, place: Int) -> Any:
-    """The array of bytes at a place of the table."""
-    return carray(bytes_at(handles[place, 0]), (handles[place, 1],))
-
-
-@kernel
-def boxes_at(handles: I64) -> Boxes:
-    """The stabbing index."""
-    first = FIRST_OF_BOXES
-    return Boxes(
-        array_at(handles, first),
-        array_at(handles, first + 1),
-        array_at(handles, first + 2),
-        array_at(handles, first + 3),
-        array_at(handles, first + 4),
-        array_at(handles, first + 5),
-        text_array_at(handles, first + 6),
-        array_at(handles, first + 7),
     )
 
 
