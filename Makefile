@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 DEV_STAMP := $(VENV)/.stamp-dev
+COMPILE := $(BIN)/python -c 'from tidings.pipeline import warm; from tidings.terminal import compile_kernels;
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: install demo test lint bench clean
@@ -16,12 +17,13 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e .
 	@echo "compiling kernels (once), and installing Spark"
-	@$(BIN)/python -c 'from tidings.pipeline.replica.warm import STEPS; from tidings.terminal import compile_kernels; compile_kernels(STEPS)' & \
+	@$(COMPILE) compile_kernels(warm.STEPS)' & \
 	$(PIP) -e '.[spark]'; status=$$?; wait $$! && exit $$status
 	touch $(STAMP)
 
 $(DEV_STAMP): $(STAMP)
-	$(PIP) -e '.[spark,bench,dev]'
+	@$(COMPILE) compile_kernels(warm.MESSAGE_STEPS)' & \
+	$(PIP) -e '.[spark,bench,dev]'; status=$$?; wait $$! && exit $$status
 	touch $(DEV_STAMP)
 
 demo: $(STAMP)

@@ -18,13 +18,13 @@ def leave_a_mark() -> None:
 def test_kernels_are_compiled_ahead_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     marks = tmp_path / "marks"
     monkeypatch.setenv("TIDINGS_TEST_MARK", str(marks))
-    monkeypatch.setattr(terminal, "_note", lambda: tmp_path / "note")
+    monkeypatch.setattr(terminal, "_note", lambda steps: tmp_path / "note")
     for _ in range(2):
         terminal.compile_kernels([leave_a_mark])
     assert marks.read_text() == "x"
     monkeypatch.setattr(terminal, "_state", lambda: "other sources")
     terminal.compile_kernels([leave_a_mark])
     assert marks.read_text() == "xx"
-    monkeypatch.setattr(terminal, "_note", lambda: tmp_path / "no such folder" / "note")
+    monkeypatch.setattr(terminal, "_note", lambda steps: tmp_path / "no such folder" / "note")
     terminal.compile_kernels([leave_a_mark])
     assert marks.read_text() == "xxx"

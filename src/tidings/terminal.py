@@ -86,7 +86,7 @@ def compile_kernels(steps: Sequence[Callable[[], None]]) -> None:
     beside what is kept of them.
     """
     with suppress(OSError):
-        if _note().read_text() == _state():
+        if _note(steps).read_text() == _state():
             return
     # A process of its own for each: what is compiled in this one would be copied to all.
     with progress() as display, ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
@@ -95,13 +95,13 @@ def compile_kernels(steps: Sequence[Callable[[], None]]) -> None:
             done.result()
             display.update(task, advance=1)
     with suppress(OSError):
-        _note().write_text(_state())
+        _note(steps).write_text(_state())
 
 
-def _note() -> Path:
+def _note(steps: Sequence[Callable[[], None]]) -> Path:
     from tidings.kernels.rows.read import mix  # one that every run needs
 
-    return Path(mix.stats.cache_path) / "tidings-compiled"
+    return Path(mix.stats.cache_path) / f"tidings-{steps[0].__name__}"
 
 
 def _state() -> str:

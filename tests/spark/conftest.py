@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tidings.pipeline.replica.warm import STEPS
+from tidings.pipeline.warm import STEPS
 from tidings.spark.session import spark_session
 from tidings.terminal import compile_kernels
 

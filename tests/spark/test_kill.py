@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from workload import Recorded
 
-from tidings.pipeline.replica.warm import STEPS
+from tidings.pipeline.warm import STEPS
 from tidings.terminal import compile_kernels
 
 pytestmark = pytest.mark.spark

@@ -30,7 +30,7 @@ def demo(
 
     Runs until stopped with Ctrl-C, or for --seconds N.
     """
-    from tidings.pipeline.replica.warm import STEPS
+    from tidings.pipeline.warm import STEPS
     from tidings.spark.demo import run_demo
     from tidings.terminal import compile_kernels, console
 

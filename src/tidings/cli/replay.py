@@ -63,7 +63,7 @@ def replay(
     strategies = parse_strategies(strategy)
     size = batch or DEFAULT_BATCH[engine.value]
     if engine is EngineName.spark:
-        from tidings.pipeline.replica.warm import STEPS
+        from tidings.pipeline.warm import STEPS
         from tidings.spark.replay import replay_on_spark
 
         compile_kernels(STEPS)

@@ -88,7 +88,7 @@ class ZoneMap:
     def _mark(self, cells: _Cells, messages: MessageBatch, met: BoolArray) -> None:
         """Marks the zones of one form that messages meet."""
         # Compiled code takes a while to load, and those who only locate points do not need it.
-        from tidings.network.meeting import mark_meetings
+        from tidings.network.kernels.meeting import mark_meetings
 
         at = 1 + places(cells.axes, messages.axes if messages.to else cells.axes)
         lo, hi = cells.lo[:, at], cells.hi[:, at]

@@ -14,13 +14,13 @@ from pyspark.daemon import manager
 
 
 def preload() -> None:
-    """Imports the modules that tasks use, and loads the compiled kernels of replicas (`pipeline/replica/warm.py`)."""
+    """Imports the modules that tasks use, and loads the compiled kernels of replicas (`pipeline/warm.py`)."""
     import pandas  # noqa: F401
     import pyspark.worker  # noqa: F401
 
     import tidings.spark.ingest
     import tidings.spark.replicas  # noqa: F401
-    from tidings.pipeline.replica.warm import warm
+    from tidings.pipeline.warm import warm
 
     warm()
     # Everything loaded so far stays: the garbage collection after every task need not traverse it.

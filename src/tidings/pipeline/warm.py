@@ -8,8 +8,11 @@ import numpy as np
 
 from tidings.kernels.lines import index_lines, merge_lines
 from tidings.kernels.stabbing import BoxShape, StabbingIndex
+from tidings.model.message import MessageBatch
+from tidings.network.wire import decode, encode
 from tidings.pipeline.door import Door
 from tidings.pipeline.replica.replica import Replica
+from tidings.pipeline.staged import StagedEngine
 from tidings.sql import parse_catalog
 
 _CATALOG = """
@@ -71,20 +74,62 @@ def warm() -> None:
         step()
 
 
+def warm_select_messages() -> None:
+    _send(_SELECT, "select", "region")
+
+
+def warm_drift_messages() -> None:
+    _send(_DRIFT, "drift", "region")
+
+
+def warm_topk_messages() -> None:
+    _send(_TOPK, "topk", "dense")
+    _send(_TOPK, "topk", "sparse")
+
+
+def warm_join_messages() -> None:
+    _send(_JOIN, "join", "auto")
+
+
+MESSAGE_STEPS = (warm_drift_messages, warm_topk_messages, warm_join_messages, warm_select_messages)
+
+
+def _send(queries: Sequence[str], family: str, strategy: str) -> None:
+    """Runs the message stages with these queries: creations, drops, all records of _ROWS, messages to bytes and back."""
+    sent: list[MessageBatch] = []
+    engine = StagedEngine(
+        parse_catalog(_CATALOG), {family: strategy}, on_work=lambda work: sent.extend(work.messages), counts_bytes=True
+    )
+    _enter(engine.door, queries)
+    for line in _lines():
+        engine.feed([line])
+    engine.finish()
+    for messages in sent:
+        decode(encode(messages))
+
+
 def _live(queries: Sequence[str]) -> None:
     """Runs a replica with these queries: creations, drops, all records of _ROWS, and a restart."""
     catalog = parse_catalog(_CATALOG)
-    door = Door(catalog)
-    for after in (0, 2):
-        for number, sql in enumerate(queries):
-            door.create(f"{after}-{number}", sql, after)
-            door.drop(f"{after}-{number}", after + 3)
-    lines = [
-        f'{{"seq": {seq}, "table": "{table}", "op": "{op}", "row": {{{row}}}}}'.encode()
-        for seq, (table, op, row) in enumerate(_ROWS, 1)
-    ]
+    door, lines = Door(catalog), _lines()
+    _enter(door, queries)
     replica = Replica(catalog, keeps_points=True)
     replica.apply(lines[:3], 0, door.take())
     again = Replica(catalog, keeps_points=True)
     again.load(replica.dump())
     again.apply(lines[3:], 3)
+
+
+def _enter(door: Door, queries: Sequence[str]) -> None:
+    """Subscriptions from the start and later ones, all of which go again."""
+    for after in (0, 2):
+        for number, sql in enumerate(queries):
+            door.create(f"{after}-{number}", sql, after)
+            door.drop(f"{after}-{number}", after + 3)
+
+
+def _lines() -> list[bytes]:
+    return [
+        f'{{"seq": {seq}, "table": "{table}", "op": "{op}", "row": {{{row}}}}}'.encode()
+        for seq, (table, op, row) in enumerate(_ROWS, 1)
+    ]
