@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tidings.engine import Engine
+from tidings.pipeline.door import Door
 from tidings.sql import parse_catalog
 
 CATALOG = parse_catalog("CREATE TABLE t (id INT PRIMARY KEY, n INT);")
@@ -107,3 +108,13 @@ def test_nothing_comes_of_nothing():
     engine = Engine(CATALOG)
     assert told(engine.feed([])) == []
     assert told(engine.finish()) == []
+
+
+def test_a_door_where_all_have_come_and_gone_again():
+    """Nobody lives there any more, but what it has gathered is still to happen."""
+    door = Door(CATALOG)
+    door.create("s", "SELECT * FROM t WHERE n >= 0", 0)
+    door.drop("s", 1)
+    assert len(door) == 0
+    result = Engine(CATALOG, door=door).feed([change(1, "insert", id=1, n=1), change(2, "insert", id=2, n=1)])
+    assert told(result) == [("s", 0, True, []), ("s", 1, False, ["insert"])]

@@ -39,7 +39,7 @@ class Engine:
         """`door`: where subscriptions have come in already. `counts_bytes`: of messages between stages too; that takes time."""
         self.catalog = catalog
         self.strategies = dict(strategies or {})
-        self.door = door or Door(catalog)
+        self.door = Door(catalog) if door is None else door
         self.started = time.monotonic()
         self._replica = Replica(catalog)
         chosen = {family: name for family, name in self.strategies.items() if name != SHARED}

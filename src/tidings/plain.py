@@ -179,10 +179,8 @@ class PlainEngine:
             rows[key] = row
         self._counts.changes += 1
         self._changes[name] += 1
-        self._bytes[name] += sum(
-            len(value_text(column.type, value).encode()) if value is not None else 4
-            for column, value in zip(table.columns, values, strict=True)
-        )
+        texts = (value_text(column.type, value) for column, value in zip(table.columns, values, strict=True))
+        self._bytes[name] += sum(len(text.encode()) for text in texts)
         for subscription in self._live.values():
             if subscription.statement.shape.tables[0] == name:
                 self._tell(subscription, table, key, rows.get(key), seq)

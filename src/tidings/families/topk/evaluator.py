@@ -499,7 +499,7 @@ class TopkEvaluator(Evaluator):
 _NO_SOURCES = np.empty((0, 0), np.int64)
 _NONE_OF_ANY = np.empty(0, np.int64)
 _NOTHING_TOLD = Told(
-    _NONE_OF_ANY, _NONE_OF_ANY, _NONE_OF_ANY, np.empty((0, 4), np.int64), np.empty((0, 3), np.int64), _NO_SOURCES
+    _NONE_OF_ANY, _NONE_OF_ANY, _NONE_OF_ANY, np.empty((0, 4), np.int64), np.empty((0, 2), np.int64), _NO_SOURCES
 )
 
 
