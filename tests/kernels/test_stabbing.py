@@ -14,12 +14,16 @@ from hypothesis import strategies as st
 from tidings.kernels.stabbing import (
     CODE,
     EQUAL,
+    KIND_FIELDS,
+    KIND_TAG,
     NEW,
     OLD,
+    SIDES,
     VALID,
     VECTOR_FIELDS,
     BoxShape,
     StabbingIndex,
+    Texts,
     set_high,
     stab,
 )
@@ -123,13 +127,20 @@ class Model:
                 if is_text(axis)
             ]
 
+        def constants(j: int, axis: int) -> Texts | None:
+            if not is_text(axis):
+                return None
+            distinct = sorted({box.equal[j] for box in boxes})
+            number = [distinct.index(box.equal[j]) for box in boxes]
+            return Texts([encode(text) for text in distinct], np.array(number, np.int64))
+
         numbers = self.index.add(
             shape,
             np.array([box.owner for box in boxes], np.int64),
+            np.array([self.index.kind(shape, box.watch, box.owner & 1) for box in boxes], np.int64),
             np.array([[v if isinstance(v, int) else forged(v) for v in box.equal] for box in boxes], np.int64),
-            [[None if isinstance(v, int) else encode(v) for v in box.equal] for box in boxes],
+            [constants(j, axis) for j, axis in enumerate(shape.equal_axes)],
             np.array([end_codes(box) for box in boxes], np.int64),
-            np.array([box.watch for box in boxes], np.uint64).astype(np.int64),
             [text_ends(box) for box in boxes],
         )
         assert len(set(numbers.tolist()) | self.held.keys()) == len(boxes) + len(self.held)
@@ -186,6 +197,9 @@ class Model:
         count = stab(self.index.boxes, np.frombuffer(text, np.uint8), x, has, changed, hits)
         if count < 0:
             return self.stab(old, new, 2 * capacity + 1)
+        kinds = self.index.boxes.kinds[hits[:count, 1] // (SIDES + 1) * KIND_FIELDS + KIND_TAG]
+        assert (kinds == hits[:count, 0] & 1).all()
+        hits[:count, 1] &= SIDES
         return sorted(map(tuple, hits[:count].tolist()))
 
     def check(self, old: tuple[Any, ...] | None, new: tuple[Any, ...] | None) -> None:
@@ -305,7 +319,9 @@ def test_memory_is_used_again() -> None:
     def add() -> np.ndarray[Any, Any]:
         n = 5000
         ends = rng.integers(0, 1000, (n, 4))
-        return index.add(shape, np.arange(n), rng.integers(0, 400, (n, 1)), [[None]] * n, ends, np.zeros(n, np.int64))
+        return index.add(
+            shape, np.arange(n), np.full(n, index.kind(shape, 0)), rng.integers(0, 400, (n, 1)), [None], ends
+        )
 
     numbers = add()
     before = index.nbytes

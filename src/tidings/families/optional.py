@@ -216,6 +216,10 @@ class Matching(ABC):
     """
 
     @abstractmethod
+    def coords(self, slots: Int64Array) -> Int64Array:
+        """Coordinates of the points in these slots, [slots, dims], as `create` needs them to make the index anew."""
+
+    @abstractmethod
     def find(self, messages: MessageBatch, moved: Int64Array, born: Int64Array, died: Int64Array) -> Pairs:
         """Returns the pairs of messages and slots that get a notification.
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidings.families.optional import Matching, RememberingViews
 from tidings.families.protocols import FirstRows, Pairs, Views
@@ -40,8 +39,7 @@ class GatewayWork:
 class _FormPoints:
     """Points and views of one form at one gateway.
 
-    channels: channel -> its number. slots: subscription id -> slots of its points, the home point first. details: slot -> the
-    family's encoded note (`Placement.details`).
+    channels: channel -> its number. slots: subscription id -> slots of its points, the home point first.
     """
 
     def __init__(self, key: str, catalog: Catalog) -> None:
@@ -57,7 +55,6 @@ class _FormPoints:
         """The views, if they have state beyond their points; else None."""
         self.channels: dict[ChannelKey, int] = {}
         self.slots: dict[str, tuple[int, ...]] = {}
-        self.details: dict[int, bytes] = {}
 
     @property
     def nbytes(self) -> int:
@@ -102,6 +99,8 @@ class Gateway:
         self._catalog = catalog
         self._forms: dict[str, _FormPoints] = {}
         self._ids: list[str] = []
+        self._details: list[bytes] = []
+        """[slots]: the family's encoded note (`Placement.details`); equal ones of one batch are one object."""
         self._free: list[int] = []
         self._born = np.empty(0, np.int64)
         self._died = np.empty(0, np.int64)
@@ -118,7 +117,7 @@ class Gateway:
     @property
     def nbytes(self) -> int:
         """Bytes of index memory: indexes of points, slots and the table of ids."""
-        ids = sum(len(id) + 49 + 8 for id in self._ids)
+        ids = sum(len(id) + 49 + 8 for id in self._ids) + 8 * len(self._details)
         tables = sum(form.slots.__sizeof__() + 48 * len(form.slots) for form in self._forms.values())
         return (
             sum(form.nbytes for form in self._forms.values())
@@ -178,6 +177,8 @@ class Gateway:
             self._pairs(form, self._project(form, messages), {}, {}, has_moved=False)
             for form in self._listening(messages)
         ]
+        if len(found) == 1:
+            return found[0]
         message, slot = (
             np.concatenate([np.empty(0, np.int64), *(getattr(pairs, name) for pairs in found)])
             for name in ("message", "slot")
@@ -230,10 +231,10 @@ class Gateway:
         if form.forest is not None:
             placed = channel != NO_CHANNEL
             form.forest.add_many(channel[placed], slots[placed], points.coords[placed])
-        if pc.max(pc.binary_length(points.details)).as_py():
-            shared: dict[bytes, bytes] = {}
-            for slot, details in zip(slots.tolist(), points.details.to_pylist(), strict=True):
-                form.details[slot] = shared.setdefault(details, details)
+        encoded = points.details.dictionary_encode()
+        distinct = encoded.dictionary.to_pylist()
+        for slot, number in zip(slots.tolist(), encoded.indices.to_pylist(), strict=True):
+            self._details[slot] = distinct[number]
         form.views.create(slots, points)
         home: list[int] = slots[points.home].tolist()
         return home
@@ -253,8 +254,6 @@ class Gateway:
             if form.forest is not None:
                 form.forest.remove_many(slots[self._channel[slots] != NO_CHANNEL])
             form.views.drop(slots)
-            for slot in slots.tolist():
-                form.details.pop(slot, None)
             self._free.extend(slots.tolist())
 
     def _allocate(self, count: int) -> Int64Array:
@@ -262,6 +261,7 @@ class Gateway:
         first = len(self._ids)
         fresh = count - len(reused)
         self._ids.extend([""] * fresh)
+        self._details.extend([b""] * fresh)
         if len(self._ids) > len(self._born):
             grown = max(len(self._ids), len(self._born) * 3 // 2)
             self._born = np.resize(self._born, grown)
@@ -400,11 +400,14 @@ class Gateway:
     def _dump_points(self, form: _FormPoints) -> PointBatch:
         slots = form.all_slots()
         home = np.array([i == 0 for slots in form.slots.values() for i in range(len(slots))], np.bool_)
-        # Views with an index of their own need no coordinates: they restore the index from the details.
-        coords = np.zeros((len(self._ids), 0 if form.forest is None else form.forest.dims), np.int64)
-        if form.forest is not None:
+        if form.matching is not None:
+            coords = form.matching.coords(slots)
+        else:
+            assert form.forest is not None
             _, held, held_coords = form.forest.points()
-            coords[held] = held_coords
+            every = np.zeros((len(self._ids), form.forest.dims), np.int64)
+            every[held] = held_coords
+            coords = every[slots]
         keys: list[ChannelKey] = [*form.channels, (None,) * len(form.channel_types)]  # type: ignore[list-item]
         return PointBatch(
             form.key,
@@ -413,7 +416,7 @@ class Gateway:
             np.arange(len(slots)),
             pa.array([self._ids[slot] for slot in slots.tolist()], pa.string()),
             tuple(channel_columns(form.channel_types, [keys[number] for number in self._channel[slots].tolist()])),
-            coords[slots],
+            coords,
             home,
-            pa.array([form.details.get(slot, b"") for slot in slots.tolist()], pa.binary()),
+            pa.array([self._details[slot] for slot in slots.tolist()], pa.binary()),
         )

@@ -59,7 +59,7 @@ def warm_index() -> None:
     """Compiles the kernels that several families share beside those of the rows: stabbing index, merging of lines."""
     index = StabbingIndex(1)
     one = np.zeros(1, np.int64)
-    index.remove(index.add(BoxShape((0,), (), ()), one, one.reshape(1, 1), [(None,)], one.reshape(1, 1)[:, :0], one))
+    index.remove(index.add(BoxShape((0,), (), ()), one, one, one.reshape(1, 1), [None], one.reshape(1, 1)[:, :0]))
     line = np.frombuffer(b'{"subscription": "a", "seq": 1, "snapshot": false, "changes": []}\n', np.uint8)
     merge_lines(line, index_lines(line), line, index_lines(line))
 

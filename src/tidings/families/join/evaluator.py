@@ -135,13 +135,14 @@ class JoinEvaluator(Evaluator):
         self._form_of[slots], self._box_of[slots] = form.number, NONE
         for boxes in predicates.boxes():
             owner = slots[boxes.point]
+            shape = form.shape(boxes.wide)
             ids = self._index.add(
-                form.shape(boxes.wide),
+                shape,
                 owner,
+                np.full(len(owner), self._index.kind(shape, form.watch)),
                 np.column_stack([np.full(len(owner), form.signature), boxes.equal]),
-                [(None, *texts) for texts in boxes.equal_text],
+                [None, *boxes.equal_text],
                 boxes.ends,
-                np.full(len(owner), form.watch),
                 boxes.text_ends,
             )
             self._keep(owner, ids)

@@ -29,10 +29,10 @@ from tidings.families.join.kernels.combine import (
 )
 from tidings.families.join.subscription import Predicate
 from tidings.kernels.rows import I64, NONE, U8, hash_bytes
+from tidings.kernels.stabbing import TextEnds, Texts
 from tidings.model.codes import BoolArray
 from tidings.model.points import PointBatch
 
-TextEnds = tuple[bytes | None, bytes | None, bool, bool]
 """(lower end, upper end, whether the lower end is included, whether the upper end is) of a text range."""
 BOXES_MAX = 256
 """Highest number of boxes of one subscription."""
@@ -55,7 +55,8 @@ class BoxRows(NamedTuple):
     """Columns with IN whose boxes have a range from the least to the largest value instead."""
     point: I64
     equal: I64
-    equal_text: list[tuple[bytes | None, ...]]
+    equal_text: list[Texts | None]
+    """[equality columns]: constants of TEXT columns; None for other types."""
     ends: I64
     text_ends: list[tuple[TextEnds, ...]]
 
@@ -152,10 +153,12 @@ class Predicates:
             ]
             point = np.repeat(point, [len(one) for one in combined])
             values = np.array([one for part in combined for one in part], np.int64).reshape(len(point), len(pinned))
-        if texts is None:
-            equal_text: list[tuple[bytes | None, ...]] = [(None,) * len(pinned)] * len(point)
-        else:
-            equal_text = [tuple([texts[at] for at in row]) for row in values.tolist()]
+        equal_text: list[Texts | None] = [None] * len(pinned)
+        if texts is not None:
+            for j, column in enumerate(values.T.tolist()):
+                known = [text for at in column if (text := texts[at]) is not None]
+                if known:
+                    equal_text[j] = Texts(known, np.arange(len(known)))
         ends = self._coords.reshape(len(self._coords), len(self._tested), 2)[point][:, ranged]
         text_ends = [self._text_ends[i] for i in point.tolist()] if self._text_ends else []
         return BoxRows(

@@ -68,14 +68,9 @@ class SideIndex:
         ends = ranges_of(subscriptions, boxes, np.array([axes[i] for i in own], np.int64), np.array(is_equal, np.int64))
         range_axes = tuple(1 + 2 * tested[i].column + tested[i].is_equal for i in own)
         key = signature << SIDE_BITS | side
-        entered = self._index.add(
-            BoxShape((0,), range_axes, ()),
-            boxes,
-            np.full((len(boxes), 1), key),
-            [(None,)] * len(boxes),
-            ends,
-            np.zeros(len(boxes), np.int64),
-        )
+        shape = BoxShape((0,), range_axes, ())
+        kinds = np.full(len(boxes), self._index.kind(shape, 0))
+        entered = self._index.add(shape, boxes, kinds, np.full((len(boxes), 1), key), [None], ends)
         known = self._entered.get(side, np.empty(0, np.int64))
         top = int(boxes.max()) + 1
         if top > len(known):

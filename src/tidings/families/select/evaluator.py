@@ -19,17 +19,16 @@ from tidings.families.evaluator import Evaluator, Events, Projections, Store, To
 from tidings.families.listeners import on_some_channel
 from tidings.families.select.kernels.match import (
     BATCH_COUNTS,
+    BOX_BITS,
     BOXES,
     CELLS_MAX,
     CHANGES,
     CHANGES_NEEDED,
     COUNTS,
     FIRST_AXIS,
-    FIRST_BOX,
     HITS_NEEDED,
     MEMORY_FIELDS,
-    SLOT_FIELDS,
-    SLOT_TABLE,
+    SEVERAL,
     TABLE,
     TABLE_FIELDS,
     TOLD,
@@ -41,14 +40,14 @@ from tidings.families.select.kernels.match import (
     link_boxes,
     list_boxes,
 )
-from tidings.families.select.subscription import Details, TextRange, space_of
+from tidings.families.select.subscription import Details, TextRange, is_disjunct, space_of
 from tidings.families.spec import Form
 from tidings.kernels.handles import handles_of
-from tidings.kernels.lives import Lives
+from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows import I64, NONE
-from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex
-from tidings.kernels.stabbing.index import TextEnds
+from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex, TextEnds, Texts, ranges_of
 from tidings.model.catalog import Catalog
+from tidings.model.codes import CODE_MAX, CODE_MIN
 from tidings.model.points import PointBatch
 from tidings.model.types import ColumnType
 
@@ -66,6 +65,8 @@ class _Layout(NamedTuple):
     text_ranges: tuple[int, ...]
     """Places of text columns among the ranges."""
     watch: int
+    is_disjunct: bool
+    """Whether subscriptions of the form have boxes of other forms too."""
 
 
 class SelectEvaluator(Evaluator):
@@ -84,8 +85,9 @@ class SelectEvaluator(Evaluator):
             tables[store.number(table.name), FIRST_AXIS] = 2 * len(table.columns) + 1
         tables[:, FIRST_AXIS] = np.cumsum(tables[:, FIRST_AXIS]) - tables[:, FIRST_AXIS]
         self._members = Members(
-            slots=_longer(np.empty((0, SLOT_FIELDS), np.int64), 64),
-            next=_longer(np.empty(0, np.int64), 64),
+            first=_longer(np.empty(0, np.int64), 64),
+            next=np.empty(0, np.int64),
+            marks=np.empty(0, np.int64),
             tables=tables,
             has_predicate=np.zeros(axes, np.int64),
         )
@@ -94,7 +96,7 @@ class SelectEvaluator(Evaluator):
         self._matching = Matching(
             counts=counts,
             vectors=np.zeros((2, axes, VECTOR_FIELDS), np.int64),
-            hits=np.empty((1024, 3), np.int64),
+            hits=np.empty((1024, 2), np.int64),
             memory=np.zeros((16, MEMORY_FIELDS), np.int64),
             told=np.empty((3, 1024), np.int64),
             tails=np.empty((1024, 4), np.int64),
@@ -105,26 +107,48 @@ class SelectEvaluator(Evaluator):
         self._known_handles = np.empty((0, 3), np.int64)
 
     def add(self, points: PointBatch, slots: I64, lives: Lives) -> None:
+        self.place(points, slots, lives[slots, PROJECTION])
+
+    def place(self, points: PointBatch, slots: I64, projections: I64) -> None:
+        """Adds the boxes of points. projections: [points], what each one's subscription shows."""
         layout = self._layout(points.form)
-        top = int(slots.max(initial=-1)) + 1
-        if top > len(self._members.slots):
-            self._members = self._members._replace(slots=_longer(self._members.slots, top))
-        members = self._members
-        members.slots[slots, SLOT_TABLE] = layout.table
+        tags = projections << 1
+        if layout.is_disjunct or not points.home.all():
+            tags[np.isin(slots, slots[~points.home]) | layout.is_disjunct] |= SEVERAL
+        members = self._members = self._covering(
+            int(slots.max(initial=-1)) + 1, has_several=bool((tags & SEVERAL).any())
+        )
+        members.first[slots] = np.where(members.first[slots] == NONE, layout.table << 32, members.first[slots])
         can_match = on_some_channel(points) & (points.coords[:, 0::2] <= points.coords[:, 1::2]).all(axis=1)
         if not can_match.all():
-            points, slots = points.take(can_match), slots[can_match]
+            points, slots, tags = points.take(can_match), slots[can_match], tags[can_match]
         if not len(points):
             return
         equal, texts = _constants(points, layout)
-        watch = np.full(len(points), layout.watch, np.uint64).astype(np.int64)
-        boxes = self.index.add(layout.shape, slots, equal, texts, points.coords, watch, _text_ends(points, layout))
+        distinct, number = np.unique(tags, return_inverse=True)
+        kinds = np.array([self.index.kind(layout.shape, layout.watch, tag) for tag in distinct.tolist()])[number]
+        boxes = self.index.add(layout.shape, slots, kinds, equal, texts, points.coords, _text_ends(points, layout))
         members.tables[layout.table, BOXES] += len(boxes)
         members.has_predicate[[*layout.shape.equal_axes, *layout.shape.range_axes]] = 1
-        top = int(boxes.max()) + 1
-        if top > len(members.next):
-            self._members = members = members._replace(next=_longer(members.next, top))
-        link_boxes(members.slots, members.next, slots, boxes)
+        if len(members.marks) and int(boxes.max()) >= len(members.next):
+            self._members = members = members._replace(next=_longer(members.next, int(boxes.max()) + 1))
+        link_boxes(members.first, members.next, slots, boxes)
+
+    def ends(self, table: str, slots: I64) -> I64:
+        """[slots, 2 * columns]: lo, hi, lo, hi .. of one box of each subscription on a table, along all columns of the table.
+
+        Equality codes are both ends. All is empty for subscriptions without a box.
+        """
+        first = int(self._members.tables[self.store.number(table), FIRST_AXIS])
+        axes = first + np.arange(len(self.catalog.table(table).columns))
+        boxes = (self._members.first[slots] & BOX_BITS) - 1
+        ends = np.tile(np.array([CODE_MAX, CODE_MIN]), (len(slots), len(axes)))
+        ranges, equal = (
+            ranges_of(self.index.boxes, boxes[boxes != NONE], axes, np.full(len(axes), is_equal)) for is_equal in (0, 1)
+        )
+        is_equal = np.repeat(equal[:, 0::2] == equal[:, 1::2], 2, axis=1)
+        ends[boxes != NONE] = np.where(is_equal, equal, ranges)
+        return ends
 
     def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
         m = self._matching
@@ -151,20 +175,29 @@ class SelectEvaluator(Evaluator):
     def remove(self, slots: I64) -> None:
         members = self._members
         boxes = np.empty(len(slots), np.int64)
-        count = list_boxes(members.slots, members.next, slots, boxes)
+        count = list_boxes(members.first, members.next, slots, boxes)
         if count > len(boxes):
             boxes = np.empty(count, np.int64)
-            list_boxes(members.slots, members.next, slots, boxes)
+            list_boxes(members.first, members.next, slots, boxes)
         self.index.remove(boxes[:count])
-        members.slots[slots, SLOT_TABLE] = NONE
-        members.slots[slots, FIRST_BOX] = NONE
+        members.first[slots] = NONE
 
     @property
     def nbytes(self) -> int:
         return self.index.nbytes + sum(array.nbytes for array in (*self._members, *self._matching))
 
+    def _covering(self, slots: int, *, has_several: bool) -> Members:
+        """Members that cover so many slots; with marks, if some subscription has several boxes."""
+        members = self._members
+        if slots > len(members.first):
+            members = members._replace(first=_longer(members.first, slots))
+        if has_several and slots > len(members.marks):
+            members = members._replace(marks=_longer(members.marks, slots))
+        return members
+
     def _lay_out(self, form_key: str) -> _Layout:
-        space = space_of(Form.from_key(form_key), self.catalog)
+        form = Form.from_key(form_key)
+        space = space_of(form, self.catalog)
         table = self.store.number(space.table.name)
         first = int(self._members.tables[table, FIRST_AXIS])
         axis_of = {name: first + i for i, name in enumerate(space.table.column_names)}
@@ -185,6 +218,7 @@ class SelectEvaluator(Evaluator):
             tuple(column.type is ColumnType.TEXT for column in space.equalities),
             texts,
             watch,
+            is_disjunct(form),
         )
 
     def _make_room(self) -> Matching:
@@ -193,7 +227,7 @@ class SelectEvaluator(Evaluator):
         counts = m.counts
         told, tails, changes = counts[TOLD : CHANGES + 1].tolist()
         if counts[HITS_NEEDED] > len(m.hits):
-            m = m._replace(hits=np.empty((int(counts[HITS_NEEDED]), 3), np.int64))
+            m = m._replace(hits=np.empty((int(counts[HITS_NEEDED]), 2), np.int64))
         if counts[TOLD_NEEDED] > m.told.shape[1]:
             size = 2 * int(counts[TOLD_NEEDED])
             longer, longer_tails = np.empty((3, size), np.int64), np.empty((size, 4), np.int64)
@@ -213,35 +247,30 @@ def _longer(array: I64, size: int) -> I64:
     return longer
 
 
-def _constants(points: PointBatch, layout: _Layout) -> tuple[I64, list[tuple[bytes | None, ...]]]:
-    """Constants of the points on the axes that boxes are bound to: (equality codes, [points, axes]; texts of TEXT constants).
+def _constants(points: PointBatch, layout: _Layout) -> tuple[I64, list[Texts | None]]:
+    """Constants of the points on the axes that boxes are bound to: (equality codes, [points, axes]; texts of TEXT axes).
 
     Axes that are not of an equality column have code 0.
     """
-    n = len(points)
-    equal = np.zeros((n, len(layout.shape.equal_axes)), np.int64)
-    columns: list[list[bytes | None]] = []
+    equal = np.zeros((len(points), len(layout.shape.equal_axes)), np.int64)
+    texts: list[Texts | None] = [None] * equal.shape[1]
     for j, (column, is_text) in enumerate(zip(points.channel, layout.is_text, strict=True)):
         if is_text:
-            codes, texts = _coded_texts(column)
-            equal[:, j] = codes
-            columns.append(texts)
+            equal[:, j], texts[j] = _coded_texts(column)
         else:
             equal[:, j] = np.asarray(column)
-            columns.append([None] * n)
-    columns += [[None] * n for _ in range(equal.shape[1] - len(columns))]
-    return equal, list(zip(*columns, strict=True))
+    return equal, texts
 
 
-def _coded_texts(column: pa.Array) -> tuple[I64, list[bytes | None]]:
-    """(equality codes, [texts]; each text as JSON). Distinct texts are encoded once."""
+def _coded_texts(column: pa.Array) -> tuple[I64, Texts]:
+    """(equality codes, [texts]; the texts as JSON). Distinct texts are encoded once."""
     encoded = column.dictionary_encode()
     distinct = [encode_basestring(text).encode() for text in encoded.dictionary.to_pylist()]
     stops = np.cumsum(np.fromiter(map(len, distinct), np.int64, len(distinct)))
     hashes = np.empty(len(distinct), np.int64)
     hash_texts(np.frombuffer(bytearray(b"".join(distinct)), np.uint8), stops, hashes)
-    indices = np.asarray(encoded.indices)
-    return hashes[indices], [distinct[i] for i in indices.tolist()]
+    number = np.asarray(encoded.indices).astype(np.int64)
+    return hashes[number], Texts(distinct, number)
 
 
 def _text_ends(points: PointBatch, layout: _Layout) -> list[list[TextEnds]] | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import numpy as np
 import pyarrow as pa
@@ -11,7 +9,7 @@ import pyarrow as pa
 from tidings.families.listeners import on_some_channel
 from tidings.families.protocols import Rows
 from tidings.families.select.subscription import Details, Space, space_of
-from tidings.families.select.table_form import Predicate, TableSpace, spread
+from tidings.families.select.table_form import Predicates, TableSpace, spread
 from tidings.families.spec import Form
 from tidings.model.channel import channel_column, group_channels
 from tidings.model.codes import Int64Array, code_of
@@ -25,7 +23,7 @@ _details = msgspec.msgpack.Decoder(Details)
 
 
 def find_rows(
-    space: TableSpace, points: PointBatch, predicates: Sequence[Predicate], rows: Rows
+    space: TableSpace, points: PointBatch, predicates: Predicates, rows: Rows
 ) -> tuple[Int64Array, Int64Array]:
     """(index of the point, position of the row), both [pairs], of every current row in the answer of a new point, each once."""
     found = []
@@ -34,8 +32,6 @@ def find_rows(
             own, position = _find_rows(space_of(Form.from_key(batch.form), space.catalog), batch, rows)
             found.append(np.stack([of[own], position]))
     pairs = np.concatenate([np.empty((2, 0), np.int64), *found], axis=1)
-    if any(len(predicate.disjuncts) > 1 for predicate in predicates):
-        pairs = np.unique(pairs, axis=1)
     return pairs[0], pairs[1]
 
 

@@ -15,11 +15,15 @@ from tidings.families.select.message_rows import MessageRows
 from tidings.families.select.reformulate import NEW, OLD
 from tidings.families.select.table_form import TableSpace, predicates_of, spread
 from tidings.families.shown import ProjectionTable, render
+from tidings.kernels.arrays import grow
 from tidings.kernels.handles import handles_of
-from tidings.kernels.lives import FOREVER, MARK, PROJECTION, SINCE, UNTIL, new_lives
+from tidings.kernels.lives import new_lives
 from tidings.kernels.rows import NONE
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.points import PointBatch
+
+_NO_LIVES = new_lives(0)
+"""Nobody comes or goes between messages, so that records of subscriptions are not looked at."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,9 @@ class Matcher:
         self.space = space
         self._rows = MessageRows(space.table)
         self._evaluator = SelectEvaluator(space.catalog, self._rows)
-        self._lives = new_lives(64)
         self._projections = ProjectionTable()
+        self._projection_of = np.empty(0, np.int32)
+        """[slots]: number of the projection."""
         self._constrained: set[int] = set()
         """Columns with a predicate of a present or past subscription."""
         self._columns: list[tuple[int, ...]] = []
@@ -49,40 +54,32 @@ class Matcher:
 
     @property
     def nbytes(self) -> int:
-        return self._evaluator.nbytes + self._lives.nbytes
+        return self._evaluator.nbytes + self._projection_of.nbytes
 
     def add(self, slots: Int64Array, points: PointBatch) -> None:
-        top = int(slots.max(initial=-1)) + 1
-        if top > len(self._lives):
-            lives = new_lives(max(top, 5 * len(self._lives) // 4))
-            lives[: len(self._lives)] = self._lives
-            self._lives = lives
-        lives = self._lives
-        lives[slots, SINCE], lives[slots, UNTIL], lives[slots, MARK] = NONE, FOREVER, NONE
+        grow(self._projection_of, int(slots.max(initial=-1)) + 1)
         predicates = predicates_of(points.details)
         for shown, batch, owner in spread(self.space, points, predicates):
-            own = slots[owner]
-            lives[own, PROJECTION] = self._projection(shown)
-            self._evaluator.add(batch, own, lives)
-        self._constrained |= {
-            i for each in predicates for some in each.disjuncts for i in some.equalities + some.ranges
-        }
+            own, projection = slots[owner], self._projection(shown)
+            self._projection_of[own] = projection
+            self._evaluator.place(batch, own, np.full(len(own), projection))
+        self._constrained |= {i for each in predicates.distinct for i in each.equalities + each.ranges}
 
     def remove(self, slots: Int64Array) -> None:
         self._evaluator.remove(slots)
 
+    def coords(self, slots: Int64Array) -> Int64Array:
+        """Coordinates of the points in these slots, [slots, dims], as far as their predicates do not say them."""
+        ends = self._evaluator.ends(self.space.table.name, slots)
+        return ends.reshape(len(slots), -1, 2)[:, list(self.space.comparable)].reshape(len(slots), -1)
+
     def shown(self, slots: Int64Array) -> tuple[Int64Array, list[tuple[int, ...]]]:
         """(number of the projection of each slot, [slots]; the columns of each projection, by number)."""
-        return self._lives[slots, PROJECTION], self._columns
+        return self._projection_of[slots].astype(np.int64), self._columns
 
-    def match(
-        self, seq: Int64Array, payload: pa.RecordBatch, tags: Int64Array, hears: tuple[Int64Array, ...] = ()
-    ) -> Found:
-        """Pairs of messages and slots that get a notification. tags: [messages], whether OLD, NEW or both rows exist.
-
-        hears: (slots, born, died) of subscriptions that hear only messages with born < seq <= died; others hear all.
-        """
-        count, lives = len(seq), self._lives
+    def match(self, seq: Int64Array, payload: pa.RecordBatch, tags: Int64Array) -> Found:
+        """Pairs of messages and slots that get a notification. tags: [messages], whether OLD, NEW or both rows exist."""
+        count = len(seq)
         is_sorted = bool((seq[1:] >= seq[:-1]).all())
         order = np.arange(count) if is_sorted else np.argsort(seq, kind="stable").astype(np.int64)
         at, present = seq[order], tags[order]
@@ -96,17 +93,12 @@ class Matcher:
             np.where(present & NEW, order + count, nothing),
             nothing,
         )
-        if hears:
-            slots, born, died = hears
-            lives[slots, SINCE] = np.searchsorted(at, born, "right") - 1
-            lives[slots, UNTIL] = np.searchsorted(at, died, "right")
-        evaluated = self._evaluator.apply(events, lives, self._projections.arrays)
-        if hears:
-            lives[slots, SINCE], lives[slots, UNTIL] = NONE, FOREVER
+        evaluated = self._evaluator.apply(events, _NO_LIVES, self._projections.arrays)
         changes = evaluated.changes[evaluated.tails[:, 2]]
         bits = ((changes[:, 0] != NONE) * OLD | (changes[:, 1] != NONE) * NEW).astype(np.uint8)
         tail = evaluated.tail
-        return Found(order[evaluated.event], evaluated.slot, bits[tail], tail, events, evaluated, payload)
+        message = evaluated.event if is_sorted else order[evaluated.event]
+        return Found(message, evaluated.slot, bits.take(tail), tail, events, evaluated, payload)
 
     def tails(self, found: Found) -> tuple[Int64Array, list[str]]:
         """(number of each pair's tail, [pairs]; the tails by number), for pairs that `match` found."""

@@ -7,7 +7,6 @@ with an index, `scan` by comparing with every point, and both send a message to 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -20,7 +19,7 @@ from tidings.families.optional import Remembering
 from tidings.families.protocols import Created, Memory, Rows, Server
 from tidings.families.select.index import find_rows
 from tidings.families.select.reformulate import reformulate
-from tidings.families.select.table_form import Predicate, TableSpace, predicates_of
+from tidings.families.select.table_form import Predicates, TableSpace, predicates_of
 from tidings.families.targets import IndexedTargets, Targets
 from tidings.model.change import TableChanges
 from tidings.model.codes import Int64Array
@@ -70,20 +69,17 @@ class RegionServer(Server, Remembering):
     def load(self, state: Any) -> None:
         self._constrained, self._shown = state["constrained"].copy(), state["shown"].copy()
 
-    def _count(self, predicates: Iterable[Predicate], sign: int) -> None:
-        kinds = Counter(
-            (each.shown, tuple([(some.equalities, some.ranges) for some in each.disjuncts])) for each in predicates
-        )
-        for (shown, disjuncts), count in kinds.items():
-            self._shown[list(set(shown))] += sign * count
-            used = {i for both in disjuncts for part in both for i in part}
-            self._constrained[list(used)] += sign * count
+    def _count(self, predicates: Predicates, sign: int) -> None:
+        counts = np.bincount(predicates.number, minlength=len(predicates.distinct))
+        for each, count in zip(predicates.distinct, counts.tolist(), strict=True):
+            self._shown[list(set(each.shown))] += sign * count
+            self._constrained[list({*each.equalities, *each.ranges})] += sign * count
 
-    def _shown_rows(self, predicates: list[Predicate], owner: Int64Array, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of snapshots, null in the columns that their subscription does not show. owner: [rows], into `predicates`."""
+    def _shown_rows(self, predicates: Predicates, owner: Int64Array, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows of snapshots, null in the columns that their subscription does not show. owner: [rows], the point of each."""
         columns = []
         for i, column in enumerate(rows.columns):
-            shows = np.array([i in predicate.shown for predicate in predicates], np.bool_)[owner]
+            shows = np.array([i in each.shown for each in predicates.distinct], np.bool_)[predicates.number[owner]]
             hidden = pa.scalar(None, column.type)
             columns.append(column if shows.all() else pc.if_else(pa.array(shows), column, hidden))
         return pa.RecordBatch.from_arrays(columns, schema=rows.schema)

@@ -1,8 +1,8 @@
 """The form that message strategies use: all select subscriptions on a table lie in one space, whatever they constrain or show.
 
 Axes are `lo t.c`, `hi t.c` for all comparable columns. A subscription has one point: the smallest box that contains all rows it
-may select, open along columns without a predicate. So it lies in exactly one zone and gets a message once. Its exact
-condition is a `Predicate`, encoded in the details of the point.
+may select, open along columns without a predicate. So it lies in exactly one zone and gets a message once. What the point
+does not say of its condition is a `Predicate`, encoded in the details of the point.
 
 The door has a form for each shape (`subscription`): `gathered` turns points of these forms into points of the table's form,
 `spread` turns predicates back into points of shapes, as `SelectEvaluator` takes them.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -22,7 +22,7 @@ import pyarrow as pa
 from tidings.families.select.subscription import space_of
 from tidings.families.spec import ByRow, Form, FormSpec, shown_of_table
 from tidings.model.catalog import Catalog, Column, Table
-from tidings.model.channel import channel_columns, channel_keys
+from tidings.model.channel import channel_columns, channel_keys, group_channels
 from tidings.model.codes import CODE_MAX, CODE_MIN, Int64Array, codes_of
 from tidings.model.points import PointBatch
 from tidings.model.space import ParameterSpace, range_axes
@@ -33,32 +33,37 @@ TABLE = "table"
 """Variant of the form of a whole table."""
 
 
-class Disjunct(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A conjunction of equalities and ranges. Columns are given by number."""
-
-    equalities: tuple[int, ...]
-    ranges: tuple[int, ...]
-    channels: tuple[tuple[str | int | None, ...], ...]
-    """Combinations of constants for the equality columns; one of nulls if nothing can match."""
-    ends: tuple[int, ...]
-    """Codes of the ends of the ranges: lo, hi, lo, hi, .."""
-    texts: bytes
-    """Exact ends of text ranges, encoded as `subscription.Details`."""
-
-
 class Predicate(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """The exact condition of a subscription (a row must satisfy any of the disjuncts), and the columns it shows."""
+    """What a subscription selects and shows, without the numbers that its point says: few distinct ones for many points.
+
+    Columns are given by number: those it shows, those with an equality, those with a range. The ends of ranges are those of
+    the point, and so are the constants of equalities if `channels` is None.
+    """
 
     shown: tuple[int, ...]
-    disjuncts: tuple[Disjunct, ...]
+    equalities: tuple[int, ...]
+    ranges: tuple[int, ...]
+    channels: tuple[tuple[str | int | None, ...], ...] | None
+    """Combinations of constants for the equality columns; one of nulls if nothing can match."""
+    texts: bytes
+    """Exact ends of text ranges, encoded as `subscription.Details`."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(Predicate)
 
 
-def predicates_of(details: pa.Array) -> list[Predicate]:
-    return [_decoder.decode(each) for each in details.to_pylist()]
+class Predicates(NamedTuple):
+    """The predicates of some points: that of point i is distinct[number[i]]."""
+
+    distinct: list[Predicate]
+    number: Int64Array
+
+
+def predicates_of(details: pa.Array) -> Predicates:
+    encoded = details.dictionary_encode()
+    distinct = [_decoder.decode(each) for each in encoded.dictionary.to_pylist()]
+    return Predicates(distinct, np.asarray(encoded.indices).astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,11 @@ class TableSpace:
     def comparable(self) -> tuple[int, ...]:
         """Numbers of the columns that have axes."""
         return tuple(i for i, column in enumerate(self.table.columns) if column.type.is_comparable)
+
+    @cached_property
+    def place_of(self) -> dict[int, int]:
+        """Number of a comparable column -> place of the lower end of its range in coordinates; the upper end is next to it."""
+        return {column: 2 * i for i, column in enumerate(self.comparable)}
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -118,25 +128,18 @@ def gathered(points: PointBatch, catalog: Catalog) -> PointBatch:
         )
     )
     homes = np.flatnonzero(points.home)
-    place_of = {column: 2 * i for i, column in enumerate(space.comparable)}
-    coords = np.tile(np.array([CODE_MIN, CODE_MAX]), (len(homes), len(place_of)))
+    coords = np.tile(np.array([CODE_MIN, CODE_MAX]), (len(homes), len(space.comparable)))
     for i, column in enumerate(ranges):
-        coords[:, place_of[column] : place_of[column] + 2] = points.coords[homes, 2 * i : 2 * i + 2]
+        place = space.place_of[column]
+        coords[:, place : place + 2] = points.coords[homes, 2 * i : 2 * i + 2]
     for column, components in zip(equalities, points.channel, strict=True):
         is_text = space.columns[column].type is ColumnType.TEXT
         codes, valid = codes_of(ColumnType.TEXT if is_text else ColumnType.BIGINT, components)
         lo, hi = np.where(valid, codes, CODE_MAX), np.where(valid, codes, CODE_MIN)
-        coords[:, place_of[column]] = np.minimum.reduceat(lo, homes) if len(homes) else lo
-        coords[:, place_of[column] + 1] = np.maximum.reduceat(hi, homes) if len(homes) else hi
+        place = space.place_of[column]
+        coords[:, place] = np.minimum.reduceat(lo, homes) if len(homes) else lo
+        coords[:, place + 1] = np.maximum.reduceat(hi, homes) if len(homes) else hi
     chosen = pa.array(homes)
-    channels = channel_keys(points.channel, len(points))
-    cuts = [*homes.tolist(), len(points)]
-    details = [
-        _encode((shown, [(equalities, ranges, channels[start:stop], ends, texts)]))
-        for start, stop, ends, texts in zip(
-            cuts[:-1], cuts[1:], points.coords[homes].tolist(), points.details.take(chosen).to_pylist(), strict=True
-        )
-    ]
     return PointBatch(
         space.key,
         points.event[homes],
@@ -146,28 +149,59 @@ def gathered(points: PointBatch, catalog: Catalog) -> PointBatch:
         (),
         coords,
         np.ones(len(homes), np.bool_),
-        pa.array(details, pa.binary()),
+        _details(points, homes, (shown, equalities, ranges)),
     )
 
 
+def _details(points: PointBatch, homes: Int64Array, columns: tuple[tuple[int, ...], ...]) -> pa.Array:
+    """The encoded predicate of each subscription, [homes]. Equal ones are encoded once."""
+    texts = points.details.take(pa.array(homes))
+    has_plain_constants = not any(pa.types.is_string(column.type) or column.null_count for column in points.channel)
+    if len(homes) < len(points):
+        # Somebody has several channels (IN): each has a combination of its own.
+        channels = channel_keys(points.channel, len(points))
+        cuts = [*homes.tolist(), len(points)]
+        encoded = [
+            _encode((*columns, channels[start:stop], text))
+            for start, stop, text in zip(cuts[:-1], cuts[1:], texts.to_pylist(), strict=True)
+        ]
+        return pa.array(encoded, pa.binary())
+    number, keys = group_channels([texts] if has_plain_constants else [*points.channel, texts], len(homes))
+    distinct = [_encode((*columns, None if has_plain_constants else [key[:-1]], key[-1])) for key in keys]
+    return pa.array(distinct, pa.binary()).take(pa.array(number))
+
+
 def spread(
-    space: TableSpace, points: PointBatch, predicates: Sequence[Predicate]
+    space: TableSpace, points: PointBatch, predicates: Predicates
 ) -> Iterator[tuple[tuple[int, ...], PointBatch, Int64Array]]:
     """Predicates as points of shapes: (columns shown, points of one shape, index of each one's subscription)."""
-    groups: dict[tuple[tuple[int, ...], ...], list[tuple[int, Disjunct]]] = {}
-    for at, predicate in enumerate(predicates):
-        for disjunct in predicate.disjuncts:
-            key = (predicate.shown, disjunct.equalities, disjunct.ranges)
-            groups.setdefault(key, []).append((at, disjunct))
-    for (shown, equalities, ranges), members in groups.items():
-        counts = [len(disjunct.channels) for _, disjunct in members]
-        owner = np.repeat(np.array([at for at, _ in members], np.int64), counts)
-        member = np.repeat(np.arange(len(members)), counts)
-        types = [pa.string() if space.columns[i].type is ColumnType.TEXT else pa.int64() for i in equalities]
-        keys: Any = [channel for _, disjunct in members for channel in disjunct.channels]
-        ends = np.array([disjunct.ends for _, disjunct in members], np.int64).reshape(len(members), 2 * len(ranges))
-        texts = pa.array([disjunct.texts for _, disjunct in members], pa.binary())
-        chosen = pa.array(owner)
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for number, each in enumerate(predicates.distinct):
+        groups.setdefault((each.shown, each.equalities, each.ranges, each.channels is None), []).append(number)
+    for (shown, equalities, ranges, has_plain_constants), members in groups.items():
+        of = np.full(len(predicates.distinct), -1, np.int64)
+        of[members] = np.arange(len(members))
+        member = of[predicates.number]
+        owner = np.flatnonzero(member >= 0)
+        member = member[owner]
+        is_home = np.ones(len(owner), np.bool_)
+        if has_plain_constants:
+            channel = [pa.array(points.coords[owner, space.place_of[i]]) for i in equalities]
+        else:
+            keys = [predicates.distinct[number].channels or () for number in members]
+            counts = np.array([len(each) for each in keys], np.int64)
+            first = np.cumsum(counts) - counts
+            copies = counts[member]
+            starts = np.cumsum(copies) - copies
+            owner, member = np.repeat(owner, copies), np.repeat(member, copies)
+            is_home = np.zeros(len(owner), np.bool_)
+            is_home[starts] = True
+            at = pa.array(first[member] + np.arange(len(owner)) - np.repeat(starts, copies))
+            types = [pa.string() if space.columns[i].type is ColumnType.TEXT else pa.int64() for i in equalities]
+            every: Any = [key for each in keys for key in each]
+            channel = [column.take(at) for column in channel_columns(types, every)]
+        ends = [place for i in ranges for place in (space.place_of[i], space.place_of[i] + 1)]
+        texts = pa.array([predicates.distinct[number].texts for number in members], pa.binary())
         yield (
             shown,
             PointBatch(
@@ -175,10 +209,10 @@ def spread(
                 points.event[owner],
                 points.after[owner],
                 points.order[owner],
-                points.id.take(chosen),
-                tuple(channel_columns(types, keys)),
-                ends[member],
-                np.diff(member, prepend=-1) != 0,
+                points.id.take(pa.array(owner)),
+                tuple(channel),
+                points.coords[:, ends][owner],
+                is_home,
                 texts.take(pa.array(member)),
             ),
             owner,

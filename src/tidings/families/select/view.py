@@ -32,6 +32,9 @@ class SelectViews(Views, Matching):
     def drop(self, slots: Int64Array) -> None:
         self._matcher.remove(slots)
 
+    def coords(self, slots: Int64Array) -> Int64Array:
+        return self._matcher.coords(slots)
+
     def snapshots(self, first: FirstRows) -> list[str]:
         rows = first.rows
         if rows is None:
@@ -51,8 +54,11 @@ class SelectViews(Views, Matching):
     def find(self, messages: MessageBatch, moved: Int64Array, born: Int64Array, died: Int64Array) -> Pairs:
         regions = messages.regions
         tags = np.bitwise_or.reduceat(regions.tags, regions.starts[:-1]) if len(messages) else regions.tags
-        hears = (moved, born[moved], died[moved]) if len(moved) else ()
-        return self._matcher.match(messages.seq, messages.payload, tags.astype(np.int64), hears)
+        found = self._matcher.match(messages.seq, messages.payload, tags.astype(np.int64))
+        if len(moved):
+            seq = messages.seq[found.message]
+            found = kept(found, (born[found.slot] < seq) & (seq <= died[found.slot]))
+        return found
 
     def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
         if not isinstance(pairs, Found):

@@ -73,7 +73,7 @@ from tidings.kernels.extents import TOP
 from tidings.kernels.handles import handles_of
 from tidings.kernels.lives import Lives
 from tidings.kernels.rows import I64, NONE, U8
-from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex
+from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex, Texts
 from tidings.model.catalog import Catalog
 from tidings.model.channel import group_channels
 from tidings.model.codes import CODE_MIN
@@ -96,7 +96,8 @@ class _Channels(NamedTuple):
     spans: I64
     """[channels, columns, 2]: start and end of a TEXT value in `text`, as JSON; NONE for other types."""
     text: U8
-    texts: list[tuple[bytes | None, ...]]
+    texts: list[list[bytes] | None]
+    """[columns]: the texts of a TEXT column, [channels]; None for other types."""
 
 
 class RankedTable:
@@ -221,13 +222,14 @@ class RankedTable:
             tuple(self._columns[column.name] for column in space.equalities), (*own, len(self._columns)), ()
         )
         lows = np.full(len(of), CODE_MIN, np.int64)
+        kind = self._index.kind(shape, int(self._ranking.plans[plan + SHOWN]))
         ids = self._index.add(
             shape,
             numbers[of],
+            np.full(len(of), kind),
             channels.codes[channels.group],
-            [channels.texts[channel] for channel in channels.group.tolist()],
+            [None if texts is None else Texts(texts, channels.group) for texts in channels.texts],
             np.column_stack([ends, lows, highs[of]]),
-            np.full(len(of), self._ranking.plans[plan + SHOWN]),
         )
         top_lists.name_boxes(self._handles(), numbers, firsts, ids)
         self._ranking.plans[plan + MEMBERS] += len(numbers)
@@ -299,7 +301,7 @@ class RankedTable:
         elif lacking == NEEDS_HITS:
             room = 2 * len(work.hits)
             self._work = work._replace(
-                hits=np.zeros((room, 3), np.int64),
+                hits=np.zeros((room, 2), np.int64),
                 touched=np.zeros(room, np.int64),
                 table=np.full(2 * room, NONE, np.int64),
             )
@@ -538,22 +540,23 @@ def _channels(space: Space, points: PointBatch) -> _Channels:
     group, values = group_channels(points.channel, len(points))
     codes = np.zeros((len(values), len(space.equalities)), np.int64)
     spans = np.full((*codes.shape, 2), NONE, np.int64)
-    texts: list[list[bytes | None]] = [[None] * len(space.equalities) for _ in values]
+    texts: list[list[bytes] | None] = []
     blob = bytearray()
     for j, column in enumerate(space.equalities):
         if column.type is ColumnType.TEXT:
-            for i, value in enumerate(values):
-                text = encode_basestring(str(value[j])).encode()
-                texts[i][j] = text
+            own = [encode_basestring(str(value[j])).encode() for value in values]
+            for i, text in enumerate(own):
                 spans[i, j] = len(blob), len(blob) + len(text)
                 blob += text
+            texts.append(own)
         else:
+            texts.append(None)
             codes[:, j] = [value[j] for value in values]
     data = np.frombuffer(blob, np.uint8) if blob else np.zeros(0, np.uint8)
     for j, column in enumerate(space.equalities):
         if column.type is ColumnType.TEXT:
             codes[:, j] = rank_index.hash_texts(data, np.ascontiguousarray(spans[:, j]))
-    return _Channels(group, codes, rank_index.hash_codes(codes), spans, data, [tuple(row) for row in texts])
+    return _Channels(group, codes, rank_index.hash_codes(codes), spans, data, texts)
 
 
 def _joined(parts: list[Told]) -> Told:

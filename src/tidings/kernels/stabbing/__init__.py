@@ -2,12 +2,15 @@
 
 from tidings.kernels.stabbing.change import set_high
 from tidings.kernels.stabbing.conditions import exact_sides, holds, owner_and_mask, ranges_of
-from tidings.kernels.stabbing.index import BoxShape, StabbingIndex
+from tidings.kernels.stabbing.index import BoxShape, StabbingIndex, TextEnds, Texts
 from tidings.kernels.stabbing.layout import (
     CODE,
     EQUAL,
+    KIND_FIELDS,
+    KIND_TAG,
     NEW,
     OLD,
+    SIDES,
     TEXT_START,
     TEXT_STOP,
     VALID,
@@ -21,8 +24,11 @@ from tidings.kernels.stabbing.query import stab
 __all__ = [
     "CODE",
     "EQUAL",
+    "KIND_FIELDS",
+    "KIND_TAG",
     "NEW",
     "OLD",
+    "SIDES",
     "TEXT_START",
     "TEXT_STOP",
     "VALID",
@@ -31,6 +37,8 @@ __all__ = [
     "Boxes",
     "Pointers",
     "StabbingIndex",
+    "TextEnds",
+    "Texts",
     "exact_sides",
     "holds",
     "owner_and_mask",

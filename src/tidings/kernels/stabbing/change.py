@@ -10,7 +10,6 @@ from tidings.kernels.rows import I64, NONE, U8, Int, mix
 from tidings.kernels.stabbing.layout import (
     BOX,
     BOX_FREE,
-    BOX_MASK,
     BOX_TOP,
     BUCKET_CELLS,
     BUCKET_FIELDS,
@@ -30,6 +29,8 @@ from tidings.kernels.stabbing.layout import (
     EQUAL,
     EXTRA_COLUMNS,
     FAN_BITS,
+    KIND_FIELDS,
+    KIND_MASK,
     LEAF,
     LEAF_BITS,
     LIVE,
@@ -237,9 +238,9 @@ def add_boxes(
     shape: Int,
     x: I64,
     owner: I64,
+    kinds: I64,
     equal: I64,
     ends: I64,
-    masks: I64,
     texts: I64,
     text: U8,
     taken: I64,
@@ -282,8 +283,7 @@ def add_boxes(
                 arena[data + c * room + position] = ends[i, c]
             box = new_box(boxes)
             at = data + 2 * dims * room + position
-            arena[at + OWNER * room], arena[at + BOX * room] = owner[i], box
-            arena[at + BOX_MASK * room] = masks[i]
+            arena[at + OWNER * room], arena[at + BOX * room] = kinds[i] << 32 | owner[i], box
             for t in range(2 * text_dims):
                 start, stop = texts[i, 2 * equals + 2 * t], texts[i, 2 * equals + 2 * t + 1]
                 key = NONE
@@ -292,8 +292,9 @@ def add_boxes(
                     key, stop = kept << 1 | (start & 1), kept + stop - (start >> 1)
                 arena[at + (EXTRA_COLUMNS + 2 * t) * room] = key
                 arena[at + (EXTRA_COLUMNS + 2 * t + 1) * room] = stop
-            arena[cell + MASK] |= masks[i]
-            sets[of + SET_WATCH] |= masks[i]
+            mask = boxes.kinds[kinds[i] * KIND_FIELDS + KIND_MASK]
+            arena[cell + MASK] |= mask
+            sets[of + SET_WATCH] |= mask
             arena[cell + USED] += 1
             arena[cell + COMING] -= 1
             boxes.places[box] = taken[i] << 32 | position

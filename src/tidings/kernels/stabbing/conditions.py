@@ -10,7 +10,6 @@ import numpy as np
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, Int
 from tidings.kernels.stabbing.layout import (
-    BOX_MASK,
     BUCKET_FIELDS,
     BUCKET_SET,
     CODE,
@@ -19,10 +18,13 @@ from tidings.kernels.stabbing.layout import (
     DATA,
     DIMS,
     EQUAL,
+    KIND_FIELDS,
+    KIND_MASK,
     NEW,
     OFFSET,
     OLD,
     OWNER,
+    OWNER_BITS,
     POSITION,
     ROOM,
     SET_AXES,
@@ -99,7 +101,8 @@ def owner_and_mask(cells: I64, places: I64, p: Pointers, box: Int) -> tuple[Int,
     cell, position = cells[places[box] >> 32], places[box] & POSITION
     shape, room = arena[cell + SHAPE], arena[cell + ROOM]
     at = arena[cell + DATA] + 2 * arena[shape + DIMS] * room + position
-    return arena[at + OWNER * room], arena[at + BOX_MASK * room]
+    word = arena[at + OWNER * room]
+    return word & OWNER_BITS, p.kinds[(word >> 32) * KIND_FIELDS + KIND_MASK]
 
 
 @kernel

@@ -18,6 +18,7 @@ from tidings.kernels.stabbing.layout import (
     CELL_FREE,
     CELL_TOP,
     HEAD_FIELDS,
+    KIND_FIELDS,
     LIVE,
     SETS_STOP,
     TEXT_COLUMNS,
@@ -30,6 +31,13 @@ TextEnds = tuple[bytes | None, bytes | None, bool, bool]
 """Exact ends of a text range as canonical JSON texts: lo, hi, whether each belongs to the range."""
 
 _NO_TEXT = np.zeros(0, np.uint8)
+
+
+class Texts(NamedTuple):
+    """Texts of a column, many of which may be equal: row i has distinct[number[i]]."""
+
+    distinct: Sequence[bytes]
+    number: I64
 
 
 class BoxShape(NamedTuple):
@@ -46,13 +54,14 @@ class StabbingIndex:
     def __init__(self, axes: int) -> None:
         self._sets: dict[tuple[int, ...], int] = {}
         self._shapes: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        self._kinds: dict[tuple[int, int], int] = {}
         self._vector = np.zeros((1, axes, VECTOR_FIELDS), np.int64)
         arena = np.zeros(256, np.int64)
         head = new_head(HEAD_FIELDS, 1, arena)
         head[BOX_FREE], head[CELL_FREE] = NONE, NONE
         work = np.zeros(2 * axes + STACK_WORDS, np.int64)
-        sets, table, cells, places = (np.zeros(16, np.int64) for _ in range(4))
-        self._boxes = Boxes(head, sets, table, cells, places, arena, arena.view(np.uint8), work)
+        sets, table, cells, places, kinds = (np.zeros(16, np.int64) for _ in range(5))
+        self._boxes = Boxes(head, sets, table, cells, places, arena, arena.view(np.uint8), work, kinds)
 
     @property
     def boxes(self) -> Boxes:
@@ -70,16 +79,16 @@ class StabbingIndex:
         self,
         shape: BoxShape,
         owner: I64,
+        kind: I64,
         equal: I64,
-        equal_text: Sequence[Sequence[bytes | None]],
+        equal_text: Sequence[Texts | None],
         ends: I64,
-        watch: I64,
         text_ends: Sequence[Sequence[TextEnds]] | None = None,
     ) -> I64:
         """Adds boxes of one shape; their numbers, which stay theirs until they are removed.
 
-        equal: [n, equality axes] equality codes; equal_text[i][j]: canonical JSON text of a TEXT constant, else None.
-        ends: [n, 2 * range axes] lo, hi, lo, hi ..; watch: [n] mask, bit (axis & 63), of axes shown. text_ends[i][j]: exact
+        owner: [n], below 2**32; kind: [n], from `kind`. equal: [n, equality axes] equality codes; equal_text[j]: canonical JSON
+        texts of the constants on a TEXT axis, else None. ends: [n, 2 * range axes] lo, hi, lo, hi .. text_ends[i][j]: exact
         ends of the j-th of the text axes.
         """
         n = len(owner)
@@ -88,19 +97,30 @@ class StabbingIndex:
             return taken
         of, number = self._set(shape.equal_axes), self._shape(shape.range_axes, shape.text_axes)
         texts, text = _join_texts(n, shape, equal_text, text_ends)
-        masks = np.asarray(watch, np.int64) | _mask((*shape.equal_axes, *shape.range_axes))
         grow(self._boxes.places, int(self._boxes.head[BOX_TOP]) + n)
         self._boxes = Boxes(*self._boxes)
         progress = np.zeros(2, np.int64)
         arrays = (
             np.ascontiguousarray(owner, np.int64),
+            np.ascontiguousarray(kind, np.int64),
             np.ascontiguousarray(equal, np.int64).reshape(n, len(shape.equal_axes)),
             np.ascontiguousarray(ends, np.int64).reshape(n, 2 * len(shape.range_axes)),
         )
         while progress[0] != DONE:
-            if not add_boxes(self._boxes, of, number, self._vector, *arrays, masks, texts, text, taken, progress):
+            if not add_boxes(self._boxes, of, number, self._vector, *arrays, texts, text, taken, progress):
                 self._grow()
         return taken
+
+    def kind(self, shape: BoxShape, watch: int, tag: int = 0) -> int:
+        """The number of a kind of boxes: those of a shape which changes of the axes in `watch` concern too; bit (axis & 63)."""
+        mask = watch & (2**64 - 1) | _bits((*shape.equal_axes, *shape.range_axes))
+        number = self._kinds.setdefault((mask, tag), len(self._kinds))
+        start = number * KIND_FIELDS
+        if start + KIND_FIELDS > len(self._boxes.kinds):
+            grow(self._boxes.kinds, start + KIND_FIELDS)
+            self._boxes = Boxes(*self._boxes)
+        self._boxes.kinds[start : start + KIND_FIELDS] = _word(mask), tag
+        return number
 
     def remove(self, boxes: I64) -> None:
         """Forgets boxes; those that are not there are passed over."""
@@ -129,7 +149,7 @@ class StabbingIndex:
         if found is None:
             boxes = self._boxes
             found = self._sets[axes] = int(boxes.head[SETS_STOP])
-            record = np.array([len(axes), 0, _mask(axes), 0, *axes], np.int64)
+            record = np.array([len(axes), 0, _word(_bits(axes)), 0, *axes], np.int64)
             stop = found + len(record)
             grow(boxes.sets, stop)
             self._boxes = boxes = Boxes(*boxes)
@@ -144,7 +164,7 @@ class StabbingIndex:
             boxes = self._boxes
             found = self._shapes[axes, text_axes] = int(boxes.head[TOP])
             places = [axes.index(axis) for axis in text_axes]
-            record = np.array([len(axes), len(text_axes), _mask(axes), *axes, *places], np.int64)
+            record = np.array([len(axes), len(text_axes), _word(_bits(axes)), *axes, *places], np.int64)
             boxes.head[WANTED] = len(record)
             make_room(boxes.arena, boxes.head)
             self._boxes = boxes._replace(bytes=boxes.arena.view(np.uint8))
@@ -153,17 +173,21 @@ class StabbingIndex:
         return found
 
 
-def _mask(axes: Sequence[int]) -> np.int64:
+def _bits(axes: Sequence[int]) -> int:
     mask = 0
     for axis in axes:
         mask |= 1 << (axis & 63)
+    return mask
+
+
+def _word(mask: int) -> np.int64:
     return np.uint64(mask).astype(np.int64)
 
 
 def _join_texts(
     n: int,
     shape: BoxShape,
-    equal_text: Sequence[Sequence[bytes | None]],
+    equal_text: Sequence[Texts | None],
     text_ends: Sequence[Sequence[TextEnds]] | None,
 ) -> tuple[I64, U8]:
     """([n, ..] where each text lies, the texts): (start, stop) of constants, then (start << 1 | is closed, stop) of ends."""
@@ -171,13 +195,12 @@ def _join_texts(
     places = np.full((n, 2 * equals + TEXT_COLUMNS * len(shape.text_axes)), NONE, np.int64)
     parts: list[bytes] = []
     at = 0
-    for j in range(equals):
-        column = [row[j] for row in equal_text]
-        if column[0] is not None:
-            known = [text for text in column if text is not None]
-            stops = at + np.cumsum(np.fromiter(map(len, known), np.int64, n))
-            places[1:, 2 * j], places[0, 2 * j], places[:, 2 * j + 1] = stops[:-1], at, stops
-            parts += known
+    for j, column in enumerate(equal_text):
+        if column is not None:
+            sizes = np.fromiter(map(len, column.distinct), np.int64, len(column.distinct))
+            stops = at + np.cumsum(sizes)
+            places[:, 2 * j], places[:, 2 * j + 1] = (stops - sizes)[column.number], stops[column.number]
+            parts += column.distinct
             at = int(stops[-1])
     for j in range(len(shape.text_axes)):
         for i, row in enumerate(text_ends or ()):

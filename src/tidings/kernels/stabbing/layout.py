@@ -4,7 +4,7 @@
     table     open addressing: hash of (set, equality codes) -> bucket
     bucket    set | hash | codes and texts of the constants | cells side by side, one per shape of ranges
     cell      up to 64 boxes, or a packed tree of them and a tail of newcomers; data column by column:
-              lo, hi of each range axis | owner | box | mask of axes that matter | ends of text ranges
+              lo, hi of each range axis | kind and owner | box | ends of text ranges
 
 Buckets, data, trees and texts are extents (`tidings.kernels.extents`) of one arena of int64 words. A kernel that runs out of
 room returns, and is called again with more.
@@ -23,8 +23,8 @@ from tidings.kernels.intrinsics import pointer
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, U8, Int, mix
 
-OLD, NEW = 1, 2
-"""Which of the two vectors a box holds."""
+OLD, NEW, SIDES = 1, 2, 3
+"""Which of the two vectors a box holds; the bits of both."""
 VALID, CODE, EQUAL, TEXT_START, TEXT_STOP, VECTOR_FIELDS = range(6)
 """Fields of a vector's axis."""
 
@@ -54,9 +54,14 @@ MASK, SHAPE, DATA, ROOM, PACKED, USED, TREE, DEAD, NUMBER, COMING, OFFSET, CELL_
 # Fields of a shape: range axes, text axes among them, mask of range axes; then the axes, then places of the text axes.
 DIMS, TEXTS, SHAPE_MASK, SHAPE_FIELDS = range(4)
 
-# Columns of a cell's data behind its ends, and columns of one text range: start << 1 | is closed, and stop, of lo and hi.
-OWNER, BOX, BOX_MASK, EXTRA_COLUMNS = range(4)
+# Columns of a cell's data behind its ends (kind << 32 | owner, and the number of the box), and columns of one text range:
+# start << 1 | is closed, and stop, of lo and hi.
+OWNER, BOX, EXTRA_COLUMNS = range(3)
 TEXT_COLUMNS = 4
+OWNER_BITS = (1 << 32) - 1
+
+# Fields of a kind of box: mask of the axes that matter to it, and a number that callers may use as they like.
+KIND_MASK, KIND_TAG, KIND_FIELDS = range(3)
 
 # A tree: number of levels, then (start, entries) of each from the leaves up, then bounds column by column.
 TREE_LEVELS, TREE_FIELDS = range(2)
@@ -80,6 +85,8 @@ class Boxes(NamedTuple):
     """The arena, as bytes."""
     work: I64
     """Scratch: values of two vectors, and the stack of a walk."""
+    kinds: I64
+    """[kinds * KIND_FIELDS]: boxes of one kind are concerned by changes of the same axes."""
 
 
 @kernel
@@ -94,6 +101,7 @@ def boxes_at(handles: I64) -> Boxes:
         array_at(handles, 5),
         text_array_at(handles, 6),
         array_at(handles, 7),
+        array_at(handles, 8),
     )
 
 
@@ -150,6 +158,7 @@ class Pointers(NamedTuple):
     arena: Any
     bytes: Any
     work: Any
+    kinds: Any
     text: Any
     x: Any
     axis_words: Int
@@ -165,6 +174,7 @@ def pointers_of(boxes: Boxes, text: U8, x: I64) -> Pointers:
         pointer(boxes.arena),
         pointer(boxes.bytes),
         pointer(boxes.work),
+        pointer(boxes.kinds),
         pointer(text),
         pointer(x),
         x.shape[1] * VECTOR_FIELDS,

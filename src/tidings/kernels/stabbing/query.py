@@ -7,18 +7,17 @@ into a word with a bit for each.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import carray
 
 from tidings.kernels.extents import NOWHERE
-from tidings.kernels.intrinsics import lowest_bit, pointer
+from tidings.kernels.intrinsics import lowest_bit, pointer, prefetch
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, U8, Int, compare_texts
 from tidings.kernels.stabbing.layout import (
     BOX,
-    BOX_MASK,
     BUCKET_CELLS,
     BUCKET_FIELDS,
     CELL_FIELDS,
@@ -28,6 +27,8 @@ from tidings.kernels.stabbing.layout import (
     EXTRA_COLUMNS,
     FAN,
     FAN_BITS,
+    KIND_FIELDS,
+    KIND_MASK,
     LEAF,
     LEAF_BITS,
     LEVELS_MAX,
@@ -35,6 +36,7 @@ from tidings.kernels.stabbing.layout import (
     NEW,
     OLD,
     OWNER,
+    OWNER_BITS,
     PACKED,
     ROOM,
     SET_AXES,
@@ -63,6 +65,16 @@ from tidings.kernels.stabbing.layout import (
 )
 
 STACK_WORDS = 2 * FAN * LEVELS_MAX
+LINE = 8
+"""Words in a line of the processor's cache."""
+
+
+class Hits(NamedTuple):
+    """Where hits are written: room for `capacity` hits of `width` words, 2 or 3."""
+
+    words: Any
+    capacity: Int
+    width: Int
 
 
 @kernel
@@ -103,9 +115,7 @@ def is_inside_texts(p: Pointers, side: Int, shape: Int, data: Int, room: Int, po
 
 
 @kernel
-def report(
-    p: Pointers, cell: Int, first: Int, old: Int, new: Int, changed: Int, hits: Any, capacity: Int, count: Int
-) -> Int:
+def report(p: Pointers, cell: Int, first: Int, old: Int, new: Int, changed: Int, hits: Hits, count: Int) -> Int:
     """Writes the boxes at positions from `first` whose bits are set; the new count of hits, or -1."""
     shape, data, room = p.arena[cell + SHAPE], p.arena[cell + DATA], p.arena[cell + ROOM]
     dims, texts = p.arena[shape + DIMS], p.arena[shape + TEXTS]
@@ -122,19 +132,30 @@ def report(
                 bits &= OLD
             if bits == 0:
                 continue
-        if bits == OLD | NEW and p.arena[owners + (BOX_MASK - OWNER) * room + j] & changed == 0:
+        word = p.arena[owners + j]
+        if bits == OLD | NEW and p.kinds[(word >> 32) * KIND_FIELDS + KIND_MASK] & changed == 0:
             continue
-        if count >= capacity:
+        if count >= hits.capacity:
             return -1
-        hits[3 * count] = p.arena[owners + j]
-        hits[3 * count + 1] = bits
-        hits[3 * count + 2] = p.arena[owners + (BOX - OWNER) * room + j]
+        at = hits.width * count
+        hits.words[at] = word & OWNER_BITS
+        hits.words[at + 1] = word >> 32 << 2 | bits
+        if hits.width > 2:
+            hits.words[at + 2] = p.arena[owners + (BOX - OWNER) * room + j]
         count += 1
     return count
 
 
 @kernel
-def visit(p: Pointers, cell: Int, sides: Int, changed: Int, hits: Any, capacity: Int, count: Int) -> Int:
+def ask_for(arena: Any, data: Int, room: Int, columns: Int) -> None:
+    """Asks for the columns of a whole leaf whose first column begins at `data`, without waiting for them."""
+    for c in range(columns):
+        for word in range(0, LEAF, LINE):
+            prefetch(arena, data + c * room + word)
+
+
+@kernel
+def visit(p: Pointers, cell: Int, sides: Int, changed: Int, hits: Hits, count: Int) -> Int:
     """Finds the boxes of a cell that hold the vectors in `sides`."""
     arena, work = p.arena, p.work
     shape, data, room = arena[cell + SHAPE], arena[cell + DATA], arena[cell + ROOM]
@@ -166,6 +187,8 @@ def visit(p: Pointers, cell: Int, sides: Int, changed: Int, hits: Any, capacity:
             start = (first + lowest_bit(met)) << LEAF_BITS
             met &= met - 1
             stop = packed
+            if met:
+                ask_for(arena, data + ((first + lowest_bit(met)) << LEAF_BITS), room, 2 * dims + 1)
         elif depth:
             depth -= 1
             level, first = work[stack + 2 * depth], work[stack + 2 * depth + 1] << FAN_BITS
@@ -192,19 +215,17 @@ def visit(p: Pointers, cell: Int, sides: Int, changed: Int, hits: Any, capacity:
         old &= old_mask
         new &= new_mask
         if old | new:
-            count = report(p, cell, start, old, new, changed, hits, capacity, count)
+            count = report(p, cell, start, old, new, changed, hits, count)
             if count < 0:
                 return -1
 
 
 @kernel
-def visit_bucket(
-    p: Pointers, bucket: Int, equals: Int, sides: Int, changed: Int, hits: Any, capacity: Int, count: Int
-) -> Int:
+def visit_bucket(p: Pointers, bucket: Int, equals: Int, sides: Int, changed: Int, hits: Hits, count: Int) -> Int:
     cell = bucket + BUCKET_FIELDS + 3 * equals
     for _ in range(p.arena[bucket + BUCKET_CELLS]):
         if sides != OLD | NEW or p.arena[cell + MASK] & changed != 0:
-            count = visit(p, cell, sides, changed, hits, capacity, count)
+            count = visit(p, cell, sides, changed, hits, count)
             if count < 0:
                 return -1
         cell += CELL_FIELDS
@@ -213,14 +234,15 @@ def visit_bucket(
 
 @kernel
 def stab(boxes: Boxes, text: U8, x: I64, has: I64, changed: Int, hits: I64) -> Int:
-    """Writes (owner, OLD | NEW, box) of every box that holds the old vector x[0] or the new one x[1]; how many there are.
+    """Writes (owner, kind << 2 | sides) of every box that holds the old vector x[0] or the new one x[1]; how many there are.
 
+    hits: [room, 2], or [room, 3] to get the number of the box too. The sides are OLD, NEW or both (`SIDES`).
     x: [2, axes, VECTOR_FIELDS], texts lie in `text`; has[i]: whether there is such a vector. `changed` has bit (axis & 63)
     for axes that differ between the two, and is ignored unless both are there: a box that holds both is left out if none
     of its axes has changed. A box is there at most once; -1 if `hits` is too small. Arrays are contiguous.
     """
     p = pointers_of(boxes, text, x)
-    out, capacity = pointer(hits), hits.shape[0]
+    out = Hits(pointer(hits), hits.shape[0], hits.shape[1])
     has_old, has_new = has[0] != 0, has[1] != 0
     is_both = has_old and has_new
     # Numbers of numpy: for each literal argument, and each combination of them, a function is compiled once more.
@@ -239,7 +261,7 @@ def stab(boxes: Boxes, text: U8, x: I64, has: I64, changed: Int, hits: I64) -> I
                 sides, other = np.int64(OLD | NEW), NOWHERE
             for _ in range(2):
                 if bucket != NOWHERE:
-                    count = visit_bucket(p, bucket, n, sides, changed, out, capacity, count)
+                    count = visit_bucket(p, bucket, n, sides, changed, out, count)
                     if count < 0:
                         return -1
                 bucket, sides = other, np.int64(NEW)

@@ -14,7 +14,6 @@ from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, Int
 from tidings.kernels.stabbing.layout import (
     BOX,
-    BOX_MASK,
     CODE_MAX,
     CODE_MIN,
     DATA,
@@ -22,10 +21,13 @@ from tidings.kernels.stabbing.layout import (
     DIMS,
     FAN,
     FAN_BITS,
+    KIND_FIELDS,
+    KIND_MASK,
     LEAF,
     LEAF_BITS,
     MASK,
     NUMBER,
+    OWNER,
     PACKED,
     ROOM,
     SHAPE,
@@ -307,7 +309,8 @@ def rebuild(boxes: Boxes, cell: Int) -> None:
     number = arena[cell + NUMBER] << 32
     for i in range(n):
         boxes.places[arena[target + (2 * dims + BOX) * target_room + i]] = number | i
-        mask |= arena[target + (2 * dims + BOX_MASK) * target_room + i]
+        kind = arena[target + (2 * dims + OWNER) * target_room + i] >> 32
+        mask |= boxes.kinds[kind * KIND_FIELDS + KIND_MASK]
     arena[cell + DATA], arena[cell + ROOM], arena[cell + MASK] = target, target_room, mask
     arena[cell + USED], arena[cell + DEAD] = n, 0
     if is_large:

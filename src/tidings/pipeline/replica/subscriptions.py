@@ -8,7 +8,7 @@ from json.encoder import encode_basestring
 
 import numpy as np
 
-from tidings.kernels.lives import FAMILY, FOREVER, ID_START, ID_STOP, LABEL, MARK, PROJECTION, SINCE, UNTIL, new_lives
+from tidings.kernels.lives import FAMILY, FOREVER, ID_START, ID_STOP, LABEL, PROJECTION, SINCE, UNTIL, new_lives
 from tidings.kernels.rows import I64, NONE, U8
 from tidings.model.codes import BoolArray
 
@@ -129,7 +129,6 @@ class Subscriptions:
         lives = self.lives
         lives[at, SINCE], lives[at, UNTIL] = FOREVER, FOREVER
         lives[at, FAMILY], lives[at, PROJECTION] = family, projection
-        lives[at, MARK] = NONE
         self.serial[at] = self._lives_so_far + np.arange(len(at))
         self._lives_so_far += len(at)
         for slot, id in zip(slots, ids, strict=True):

@@ -62,6 +62,7 @@ from tidings.kernels.stabbing import (
     EQUAL,
     NEW,
     OLD,
+    SIDES,
     VALID,
     Boxes,
     exact_sides,
@@ -127,7 +128,7 @@ def candidates(
     is_both = has[0] and has[1]
     count = np.int64(0)
     for i in range(found):
-        box, bits = hits[i, 0], hits[i, 1]
+        box, bits = hits[i, 0], hits[i, 1] & SIDES
         slot, mask = owner_and_mask(boxes.cells, boxes.places, p, box)
         if not lives[slot, SINCE] < event < lives[slot, UNTIL]:
             continue
@@ -261,7 +262,7 @@ def meet(
         if count + stop_at - start > heard.shape[0]:
             return pairs, np.int64(NONE)
         for i in range(start, stop_at):
-            slot, bits = hits[i, 0], hits[i, 1]
+            slot, bits = hits[i, 0], hits[i, 1] & SIDES
             if is_sifted:
                 bits = exact_sides(boxes.cells, boxes.places, p, hits[i, 2], bits)
             elif not lives[slot, SINCE] < event < lives[slot, UNTIL]:

@@ -21,7 +21,7 @@ from tidings.families.join.kernels.tell import (
 )
 from tidings.kernels.lives import SINCE, UNTIL, Lives
 from tidings.kernels.rows import EXACT, I64, NONE, Int, Rows, code_at, equal_at, is_valid, record_of, text_at
-from tidings.kernels.stabbing import CODE, EQUAL, NEW, OLD, TEXT_START, TEXT_STOP, VALID, Boxes, stab
+from tidings.kernels.stabbing import CODE, EQUAL, NEW, OLD, SIDES, TEXT_START, TEXT_STOP, VALID, Boxes, stab
 
 
 @compiled
@@ -109,7 +109,7 @@ def listen(
         if hit_count < 0 or count + hit_count > heard.shape[0]:
             return np.int64(NONE)
         for i in range(hit_count):
-            slot, bits = hits[i, 0], hits[i, 1]
+            slot, bits = hits[i, 0], hits[i, 1] & SIDES
             if lives[slot, SINCE] < event < lives[slot, UNTIL]:
                 if wide:
                     bits = selected(rows, plans, newcomers, found, slot, signature, side, pair, old, new, bits)

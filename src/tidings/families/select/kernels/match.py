@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidings.families.evaluator import CHANGE, CREATE, Events
-from tidings.families.select.kernels.snapshot import count_versions, find_rows
+from tidings.families.select.kernels.snapshot import count_versions, find_rows, next_box
 from tidings.families.select.kernels.table import (
     TableRows,
     differs,
@@ -26,14 +26,17 @@ from tidings.families.select.kernels.table import (
 from tidings.kernels.handles import array_at, table_at
 from tidings.kernels.intrinsics import pointer, prefetch
 from tidings.kernels.jit import kernel
-from tidings.kernels.lives import LIFE_FIELDS, MARK, PROJECTION, SINCE, UNTIL, Lives
+from tidings.kernels.lives import LIFE_FIELDS, PROJECTION, SINCE, UNTIL, Lives
 from tidings.kernels.rows import COLUMNS, FIRST_PAGE, I64, NONE, PAGE, PAGE_BITS, U8, Int, Rows, hash_bytes
 from tidings.kernels.rows.read import rows_at
 from tidings.kernels.stabbing import (
     CODE,
     EQUAL,
+    KIND_FIELDS,
+    KIND_TAG,
     NEW,
     OLD,
+    SIDES,
     TEXT_START,
     TEXT_STOP,
     VALID,
@@ -51,9 +54,9 @@ AT, TOLD, TAILS, CHANGES, RUN_STOP, HITS_NEEDED, TOLD_NEEDED, CHANGES_NEEDED, BA
 CLOCK, TABLE, CELLS_MAX, HAS = range(BATCH_COUNTS, BATCH_COUNTS + 4)
 COUNTS = HAS + 2
 
-# Fields of a slot: its table, NONE if it is not ours; a box, NONE if nothing can match. The mark of its life is 4 * clock plus
-# bits: when the subscription was last hit, and which of two rows it then had.
-SLOT_TABLE, FIRST_BOX, SLOT_FIELDS = range(3)
+# The tag of a box's kind: projection << 1 | whether its subscription has several boxes.
+SEVERAL = 1
+BOX_BITS = (1 << 32) - 1
 
 # Fields of a table: axis of its first column, boxes there have been, boxes created by a run of events; then whether rows were
 # stabbed for them. Behind the axes of its columns is one that says: a row of this table; then one for each column that says:
@@ -70,10 +73,12 @@ _AHEAD = 16
 class Members(NamedTuple):
     """The subscriptions of the family."""
 
-    slots: I64
-    """[slots, SLOT_FIELDS]"""
+    first: I64
+    """[slots]: NONE if the slot is not ours, else table << 32 | box + 1: one of its boxes, 0 if nothing can match."""
     next: I64
-    """[boxes]: the next box of the same subscription, or NONE."""
+    """[boxes]: the next box of the same subscription, or NONE, as it is for boxes beyond."""
+    marks: I64
+    """[slots]: of a subscription with several boxes 4 * clock + bits: when it was last hit, and which of two rows it had."""
     tables: I64
     """[tables, TABLE_FIELDS]"""
     has_predicate: I64
@@ -87,7 +92,7 @@ class Matching(NamedTuple):
     vectors: I64
     """[2, axes, VECTOR_FIELDS]"""
     hits: I64
-    """[hits, 3]"""
+    """[hits, 2]"""
     memory: I64
     """[projections, MEMORY_FIELDS]"""
     told: I64
@@ -105,11 +110,26 @@ _FIRST_OF_MATCHING = _FIRST_OF_MEMBERS + len(Members._fields)
 def _members_at(handles: I64) -> Members:
     first = np.int64(_FIRST_OF_MEMBERS)
     return Members(
-        table_at(handles, first),
+        array_at(handles, first),
         array_at(handles, first + 1),
-        table_at(handles, first + 2),
-        array_at(handles, first + 3),
+        array_at(handles, first + 2),
+        table_at(handles, first + 3),
+        array_at(handles, first + 4),
     )
+
+
+@kernel
+def table_of(members: Members, slot: Int) -> Int:
+    """The table of a subscription, NONE if it is not ours."""
+    if slot >= len(members.first) or members.first[slot] == NONE:
+        return np.int64(NONE)
+    return members.first[slot] >> 32
+
+
+@kernel
+def first_box(first: I64, slot: Int) -> Int:
+    """A box of one of our subscriptions, or NONE."""
+    return (first[slot] & BOX_BITS) - 1
 
 
 @kernel
@@ -170,23 +190,30 @@ def _changed_axes(t: TableRows, first_axis: Int, old: Int, new: Int) -> Int:
 
 
 @kernel
-def _merge(lives: Lives, m: Matching, event: Int, hits: Int) -> Int:
-    """Leaves one hit for each subscription that is alive, with the bits of all; how many there are."""
+def _merge(lives: Lives, kinds: I64, marks: I64, m: Matching, event: Int, hits: Int, is_quiet: Int) -> Int:
+    """Leaves one hit for each subscription that is alive, with the bits of all; how many there are.
+
+    is_quiet: whether all are alive all the time.
+    """
     m.counts[CLOCK] += 1
     clock = m.counts[CLOCK]
+    if is_quiet and len(marks) == 0:
+        return hits
     n = np.int64(0)
     records = pointer(lives)
     for i in range(hits):
-        if i + _AHEAD < hits:
-            prefetch(records, m.hits[i + _AHEAD, 0] * LIFE_FIELDS)
-        slot = m.hits[i, 0]
-        if not lives[slot, SINCE] < event < lives[slot, UNTIL]:
-            continue
-        if lives[slot, MARK] >> 2 == clock:
-            lives[slot, MARK] |= m.hits[i, 1]
-            continue
-        lives[slot, MARK] = clock << 2 | m.hits[i, 1]
-        m.hits[n, 0] = slot
+        slot, kind = m.hits[i, 0], m.hits[i, 1]
+        if not is_quiet:
+            if i + _AHEAD < hits:
+                prefetch(records, m.hits[i + _AHEAD, 0] * LIFE_FIELDS)
+            if not lives[slot, SINCE] < event < lives[slot, UNTIL]:
+                continue
+        if kinds[(kind >> 2) * KIND_FIELDS + KIND_TAG] & SEVERAL:
+            if marks[slot] >> 2 == clock:
+                marks[slot] |= kind & SIDES
+                continue
+            marks[slot] = clock << 2 | kind & SIDES
+        m.hits[n, 0], m.hits[n, 1] = slot, kind
         n += 1
     return n
 
@@ -226,7 +253,8 @@ def _is_shown(t: TableRows, starts: I64, column: I64, projection: Int, old: Int,
 @kernel
 def _tell_all(
     t: TableRows,
-    lives: Lives,
+    kinds: I64,
+    marks: I64,
     starts: I64,
     column: I64,
     m: Matching,
@@ -244,14 +272,16 @@ def _tell_all(
         m.changes[first_change + bits - 1, 1] = new if bits & NEW else NONE
     used = 0
     for i in range(n):
-        slot = m.hits[i, 0]
-        bits = lives[slot, MARK] & 3
-        projection = lives[slot, PROJECTION]
+        slot, bits = m.hits[i, 0], m.hits[i, 1] & SIDES
+        tag = kinds[(m.hits[i, 1] >> 2) * KIND_FIELDS + KIND_TAG]
+        projection = tag >> 1
+        if tag & SEVERAL:
+            bits = marks[slot] & SIDES
         if memory[projection, USED_AT] != clock:
             memory[projection, USED_AT], memory[projection, IS_SHOWN] = clock, NONE
             for kind in range(1, 4):
                 memory[projection, TAIL_OF + kind] = NONE
-        if bits == OLD | NEW:
+        if bits == SIDES:
             if memory[projection, IS_SHOWN] == NONE:
                 memory[projection, IS_SHOWN] = _is_shown(t, starts, column, projection, old, new)
             if not memory[projection, IS_SHOWN]:
@@ -279,6 +309,7 @@ def _change(
     table: Int,
     old: Int,
     new: Int,
+    is_quiet: Int,
 ) -> bool:
     """Tells of a change; False, with nothing told, if there is no room."""
     t, first = table_rows(rows, table), members.tables[table, FIRST_AXIS]
@@ -299,29 +330,30 @@ def _change(
     if found < 0:
         m.counts[HITS_NEEDED] = 2 * m.hits.shape[0]
         return False
-    n = _merge(lives, m, event, found)
+    n = _merge(lives, boxes.kinds, members.marks, m, event, found, is_quiet)
     if n == 0:
         return True
     if not _has_room(m, n, 3):
         return False
-    _tell_all(t, lives, starts, column, m, event, old, new, n)
+    _tell_all(t, boxes.kinds, members.marks, starts, column, m, event, old, new, n)
     return True
 
 
 @kernel
 def _find_run(rows: Rows, members: Members, events: Events, m: Matching, event: Int) -> None:
     """Creations up to the next change see the same rows: decides for which tables rows are stabbed for all of them."""
-    slots, tables = members.slots, members.tables
+    tables = members.tables
     for table in range(len(tables)):
         tables[table, HEAVY] = 0
     stop = event
     while stop < len(events.kind) and events.kind[stop] != CHANGE:
         slot = events.slot[stop]
-        if events.kind[stop] == CREATE and slot < len(slots) and slots[slot, SLOT_TABLE] != NONE:
-            box = slots[slot, FIRST_BOX]
+        table = table_of(members, slot)
+        if events.kind[stop] == CREATE and table != NONE:
+            box = first_box(members.first, slot)
             while box != NONE:
-                tables[slots[slot, SLOT_TABLE], HEAVY] += 1
-                box = members.next[box]
+                tables[table, HEAVY] += 1
+                box = next_box(members.next, box)
         stop += 1
     for table in range(len(tables)):
         if tables[table, HEAVY]:
@@ -364,8 +396,11 @@ def _stab_rows(
             for i in range(found):
                 slot = m.hits[i, 0]
                 of = lives[slot, SINCE] - event
-                if 0 <= of < len(places) and lives[slot, MARK] != m.counts[CLOCK] << 2:
-                    lives[slot, MARK] = m.counts[CLOCK] << 2
+                if 0 <= of < len(places):
+                    if boxes.kinds[(m.hits[i, 1] >> 2) * KIND_FIELDS + KIND_TAG] & SEVERAL:
+                        if members.marks[slot] == m.counts[CLOCK] << 2:
+                            continue
+                        members.marks[slot] = m.counts[CLOCK] << 2
                     if not is_counting:
                         m.changes[places[of], 0], m.changes[places[of], 1] = NONE, version
                     places[of] += 1
@@ -385,8 +420,7 @@ def _create_many(
         return False
     for i in range(len(places)):
         slot = events.slot[event + i]
-        is_ours = slot < len(members.slots) and members.slots[slot, SLOT_TABLE] == table
-        if events.kind[event + i] == CREATE and is_ours:
+        if events.kind[event + i] == CREATE and table_of(members, slot) == table:
             start = m.counts[CHANGES]
             m.counts[CHANGES] += places[i]
             tail = _new_tail(m, event + i, lives[slot, PROJECTION], start, m.counts[CHANGES])
@@ -400,7 +434,7 @@ def _create(
     rows: Rows, boxes: Boxes, members: Members, events: Events, lives: Lives, m: Matching, event: Int, slot: Int
 ) -> bool:
     """Tells a new subscription what it starts with; False, with nothing told, if there is no room."""
-    table = members.slots[slot, SLOT_TABLE]
+    table = table_of(members, slot)
     if event >= m.counts[RUN_STOP]:
         _find_run(rows, members, events, m, event)
         told, tails, changes = m.counts[TOLD], m.counts[TAILS], m.counts[CHANGES]
@@ -415,7 +449,7 @@ def _create(
     if not _has_room(m, 1, 0):
         return False
     start, first_axis = m.counts[CHANGES], members.tables[table, FIRST_AXIS]
-    box = members.slots[slot, FIRST_BOX]
+    box = first_box(members.first, slot)
     stop = find_rows(rows, boxes, m.vectors, members.next, box, table, first_axis, event, m.changes, start)
     if stop < 0:
         m.counts[CHANGES_NEEDED] = 2 * len(m.changes)
@@ -432,20 +466,23 @@ def apply_events(rows_handles: I64, handles: I64, events: Events, lives: Lives, 
     handles: of the arrays of boxes, members and matching. Projection p shows columns column[starts[p] : starts[p + 1]].
     """
     rows, boxes, members, m = rows_at(rows_handles), boxes_at(handles), _members_at(handles), _matching_at(handles)
+    is_quiet = np.int64(1)
+    for event in range(len(events.kind)):
+        if events.kind[event] != CHANGE:
+            is_quiet = np.int64(0)
     for event in range(m.counts[AT], len(events.kind)):
         m.counts[AT] = event
         if events.kind[event] == CHANGE:
             table, old, new = events.table[event], events.old[event], events.new[event]
             if members.tables[table, BOXES] and not _change(
-                rows, boxes, members, lives, starts, column, m, event, table, old, new
+                rows, boxes, members, lives, starts, column, m, event, table, old, new, is_quiet
             ):
                 return False
             continue
         slot = events.slot[event]
-        is_ours = slot < len(members.slots) and members.slots[slot, SLOT_TABLE] != NONE
         if (
             events.kind[event] == CREATE
-            and is_ours
+            and table_of(members, slot) != NONE
             and not _create(rows, boxes, members, events, lives, m, event, slot)
         ):
             return False
@@ -453,24 +490,25 @@ def apply_events(rows_handles: I64, handles: I64, events: Events, lives: Lives, 
 
 
 @kernel
-def link_boxes(slots: I64, following: I64, owners: I64, boxes: I64) -> None:
-    """Puts boxes into the chains of their subscriptions."""
+def link_boxes(first: I64, following: I64, owners: I64, boxes: I64) -> None:
+    """Puts boxes into the chains of their subscriptions. `following` covers those of subscriptions with several boxes."""
     for i in range(len(boxes)):
-        following[boxes[i]] = slots[owners[i], FIRST_BOX]
-        slots[owners[i], FIRST_BOX] = boxes[i]
+        if boxes[i] < len(following):
+            following[boxes[i]] = first_box(first, owners[i])
+        first[owners[i]] = first[owners[i]] >> 32 << 32 | boxes[i] + 1
 
 
 @kernel
-def list_boxes(slots: I64, following: I64, owners: I64, found: I64) -> Int:
+def list_boxes(first: I64, following: I64, owners: I64, found: I64) -> Int:
     """Boxes of subscriptions; how many there are, also where there is no room for all."""
     n = 0
     for slot in owners:
-        box = slots[slot, FIRST_BOX]
+        box = first_box(first, slot)
         while box != NONE:
             if n < len(found):
                 found[n] = box
             n += 1
-            box = following[box]
+            box = next_box(following, box)
     return n
 
 

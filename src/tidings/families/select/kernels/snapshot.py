@@ -117,11 +117,17 @@ def _first_condition(p: Pointers, cell: Int, position: Int, t: TableRows, first_
 
 
 @kernel
+def next_box(following: I64, box: Int) -> Int:
+    """The next box of the same subscription, or NONE. Boxes of subscriptions with one box may lie beyond the array."""
+    return following[box] if box < len(following) else np.int64(NONE)
+
+
+@kernel
 def find_rows(
     rows: Rows,
     boxes: Boxes,
     vectors: I64,
-    next_box: I64,
+    following: I64,
     first: Int,
     table: Int,
     first_axis: Int,
@@ -152,7 +158,7 @@ def find_rows(
                 other = first
                 while is_found and other != box:
                     is_found = not _holds(p, cells, places, other, t, record, first_axis)
-                    other = next_box[other]
+                    other = next_box(following, other)
                 if is_found:
                     if count >= changes.shape[0]:
                         return -1
@@ -160,7 +166,7 @@ def find_rows(
                     count += 1
                 record += t.width
             page = np.int64(rows.page_next[page])
-        box = next_box[box]
+        box = next_box(following, box)
     return count
 
 

@@ -71,6 +71,7 @@ from tidings.kernels.stabbing import (
     EQUAL,
     NEW,
     OLD,
+    SIDES,
     TEXT_START,
     TEXT_STOP,
     VALID,
@@ -99,7 +100,7 @@ class Work(NamedTuple):
     is_double: I64
     """[columns]: columns whose zero may have a sign."""
     hits: I64
-    """[hits, 3]."""
+    """[hits, 2]."""
     touched: I64
     """[hits]: lists that hits are of."""
     told: I64
@@ -294,7 +295,7 @@ def _touch(v: View, o: Output, hits: Int) -> tuple[Int, Int]:
     v.head[STAMP] += 1
     stamp, count, words = v.head[STAMP], 0, 0
     for i in range(hits):
-        number = o.hits[3 * i]
+        number = o.hits[2 * i]
         if v.lists[number + TOUCHED] != stamp:
             v.lists[number + TOUCHED], v.lists[number + BITS] = stamp, 0
             o.touched[count] = number
@@ -302,7 +303,7 @@ def _touch(v: View, o: Output, hits: Int) -> tuple[Int, Int]:
             room = v.lists[number + ROOM]
             if v.lists[number + SIZE] == room and room < v.plans[v.lists[number + PLAN] + CAPACITY]:
                 words += 4 * room
-        v.lists[number + BITS] |= o.hits[3 * i + 1]
+        v.lists[number + BITS] |= o.hits[2 * i + 1] & SIDES
     return count, words
 
 
@@ -467,7 +468,7 @@ def _change(v: View, o: Output, boxes: Boxes, text: U8, rows_room: Int, event: I
             v.row_of[new], v.current[row] = row, new
             return DONE
     vectors = carray(o.vectors, (2, v.head[COLUMNS] + 1, VECTOR_FIELDS))
-    hits = stab(boxes, text, vectors, carray(o.has, (2,)), changed, carray(o.hits, (o.hits_room, 3)))
+    hits = stab(boxes, text, vectors, carray(o.has, (2,)), changed, carray(o.hits, (o.hits_room, 2)))
     if hits < 0:
         return NEEDS_HITS
     touched, more_words = _touch(v, o, hits)
