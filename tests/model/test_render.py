@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.model.quarantine import Quarantined, raw_text
-from tidings.model.render import render_rows
+from tidings.model.render import render_rows, value_texts
 from tidings.testing.plain import to_json
 
 VALUES = {
@@ -58,3 +58,19 @@ def test_a_quarantined_record_is_one_line_of_json():
         "line": 5,
     }
     assert "\n" not in entry.line()
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.floats(1e-3, 1e15, exclude_max=True),
+            st.floats(-1e15, -1e-3, exclude_min=True),
+            st.sampled_from([0.0, -0.0, 1e-3, 0.1, 1.0, 123456.0, 999999999999999.9]),
+        )
+    ),
+    st.lists(st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False)), max_size=2),
+)
+def test_doubles_are_written_as_python_writes_them(ordinary: list[float], others: list[float | None]) -> None:
+    values = [*ordinary, *others]
+    expected = ["null" if value is None else repr(value) for value in values]
+    assert value_texts(pa.array(values, pa.float64())) == expected

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from json.encoder import encode_basestring
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -65,10 +66,22 @@ def _cells(name: str, column: pa.Array) -> list[str]:
 
 def value_texts(column: pa.Array) -> list[str]:
     """JSON texts of values."""
+    if pa.types.is_float64(column.type):
+        return _double_texts(column)
     render = _renderer(column.type)
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())
     return ["null" if value is None else render(value) for value in column.to_pylist()]
+
+
+def _double_texts(column: pa.Array) -> list[str]:
+    """Numbers as Python writes them. The encoder writes those of ordinary size alike, in a third of the time."""
+    values = column.to_pylist()
+    sizes = np.abs(column.to_numpy(zero_copy_only=False))
+    is_ordinary = (sizes == 0) | (sizes >= 1e-3) & (sizes < 1e15)
+    if is_ordinary.all():
+        return msgspec.json.encode(values)[1:-1].decode().split(",") if values else []
+    return ["null" if value is None else repr(value) for value in values]
 
 
 def json_texts(texts: pa.Array) -> pa.Array:

@@ -39,7 +39,8 @@ class GatewayWork:
 class _FormPoints:
     """Points and views of one form at one gateway.
 
-    channels: channel -> its number. slots: subscription id -> slots of its points, the home point first.
+    channels: channel -> its number. slots: subscription id -> slot of its home point; others: of those with several points
+    the slots of the others.
     """
 
     def __init__(self, key: str, catalog: Catalog) -> None:
@@ -54,7 +55,8 @@ class _FormPoints:
         self.remembering = self.views if isinstance(self.views, RememberingViews) else None
         """The views, if they have state beyond their points; else None."""
         self.channels: dict[ChannelKey, int] = {}
-        self.slots: dict[str, tuple[int, ...]] = {}
+        self.slots: dict[str, int] = {}
+        self.others: dict[str, tuple[int, ...]] = {}
 
     @property
     def nbytes(self) -> int:
@@ -65,7 +67,14 @@ class _FormPoints:
 
     def all_slots(self) -> Int64Array:
         """Slots of all points, [points]; the points of one subscription stand together."""
-        return np.array([slot for slots in self.slots.values() for slot in slots], np.int64)
+        if not self.others:
+            return np.fromiter(self.slots.values(), np.int64, len(self.slots))
+        return np.array([slot for id in self.slots for slot in self.slots_of(id)], np.int64)
+
+    def slots_of(self, id: str) -> tuple[int, ...]:
+        """Slots of the points of a subscription, the home point first; none if it is not here."""
+        home = self.slots.get(id)
+        return () if home is None else (home, *self.others.get(id, ()))
 
     def dump(self) -> Any:
         """State of the views beyond their points, for `load`; None if they have none."""
@@ -118,7 +127,7 @@ class Gateway:
     def nbytes(self) -> int:
         """Bytes of index memory: indexes of points, slots and the table of ids."""
         ids = sum(len(id) + 49 + 8 for id in self._ids) + 8 * len(self._details)
-        tables = sum(form.slots.__sizeof__() + 48 * len(form.slots) for form in self._forms.values())
+        tables = sum(form.slots.__sizeof__() + 32 * len(form.slots) for form in self._forms.values())
         return (
             sum(form.nbytes for form in self._forms.values())
             + self._born.nbytes * 2
@@ -222,10 +231,13 @@ class Gateway:
         self._rank = self._id_column = None
         self._ranked = 0
         if points.home.all():
-            form.slots.update(zip(ids, ((slot,) for slot in slots.tolist()), strict=True))
+            form.slots.update(zip(ids, slots.tolist(), strict=True))
         else:
             for slot, id, is_home in zip(slots.tolist(), ids, points.home.tolist(), strict=True):
-                form.slots[id] = (slot,) if is_home else (*form.slots.get(id, ()), slot)
+                if is_home:
+                    form.slots[id] = slot
+                else:
+                    form.others[id] = (*form.others.get(id, ()), slot)
         channel = form.number_channels(points.channel, len(points), is_new=True)
         self._channel[slots] = channel
         if form.forest is not None:
@@ -242,7 +254,9 @@ class Gateway:
     def _drop(self, form: _FormPoints, points: PointBatch, leaving: dict[str, list[int]]) -> None:
         for id, after in zip(points.id.to_pylist(), points.after.tolist(), strict=True):
             # A subscription on several channels has a drop row for each: the first removes all slots, the others find none.
-            slots = form.slots.pop(id, ())
+            slots = form.slots_of(id)
+            form.slots.pop(id, None)
+            form.others.pop(id, None)
             for slot in slots:
                 self._died[slot] = after
             leaving.setdefault(id, []).extend(slots)
@@ -326,7 +340,7 @@ class Gateway:
         found: list[tuple[int, int]] = []
         assert messages.target is not None
         for at, (id, number) in enumerate(zip(messages.target.to_pylist(), channel.tolist(), strict=True)):
-            slots = [*form.slots.get(id, ()), *leaving.get(id, ())]
+            slots = [*form.slots_of(id), *leaving.get(id, ())]
             found.extend((at, slot) for slot in slots if self._channel[slot] == number)
         pairs = np.array(found, np.int64).reshape(len(found), 2)
         return pairs[:, 0], pairs[:, 1]
@@ -399,7 +413,7 @@ class Gateway:
 
     def _dump_points(self, form: _FormPoints) -> PointBatch:
         slots = form.all_slots()
-        home = np.array([i == 0 for slots in form.slots.values() for i in range(len(slots))], np.bool_)
+        home = np.array([i == 0 for id in form.slots for i in range(len(form.slots_of(id)))], np.bool_)
         if form.matching is not None:
             coords = form.matching.coords(slots)
         else:

@@ -57,32 +57,29 @@ class TableStore:
         """Enters changes. Returns positions of their old rows, [changes] (-1: none), and (place, reason) of the refused."""
         keys = self._keys(changes.rows)
         base = len(self._log)
-        before = np.full(len(changes), -1, np.int64)
         refused: list[tuple[int, str]] = []
         index = self._index
-        insert, update, delete = int(Op.INSERT), int(Op.UPDATE), int(Op.DELETE)
-        dead: list[int] = []
-        for i, (op, key) in enumerate(zip(changes.op.tolist(), keys, strict=True)):
+        insert, delete = int(Op.INSERT), int(Op.DELETE)
+        not_there = (int(Op.UPDATE), delete)
+        found: list[int] = []
+        for position, (op, key) in enumerate(zip(changes.op.tolist(), keys, strict=True), base):
             at = index.get(key, -1)
-            if at >= 0:
-                if op == insert:
-                    refused.append((i, contradiction(op, self.table.name, key)))
-                    continue
-                before[i] = at
-                dead.append(at)
-                if op == delete:
-                    del index[key]
-                else:
-                    index[key] = base + i
-            elif op in (update, delete):
-                refused.append((i, contradiction(op, self.table.name, key)))
+            found.append(at)
+            if op == insert if at >= 0 else op in not_there:
+                refused.append((position - base, contradiction(op, self.table.name, key)))
+            elif op == delete:
+                del index[key]
             else:
-                index[key] = base + i
+                index[key] = position
+        before = np.array(found, np.int64)
+        kept = changes.op != delete
+        if refused:
+            places = [place for place, _ in refused]
+            before[places], kept[places] = -1, False
         self._reserve(base + len(changes))
         self._log.append(changes.rows)
-        self._alive[base : base + len(changes)] = changes.op != delete
-        self._alive[[base + i for i, _ in refused]] = False
-        self._alive[dead] = False
+        self._alive[base : base + len(changes)] = kept
+        self._alive[before[before >= 0]] = False
         return before, refused
 
     def take(self, positions: Int64Array) -> pa.RecordBatch:

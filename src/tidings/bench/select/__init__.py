@@ -17,11 +17,10 @@ from tidings.bench.runner import SAMPLE, Bench, Ratio, run_bench
 from tidings.bench.select.data import SelectData
 from tidings.bench.select.peers import add_to
 from tidings.bench.timing import each, timed
-from tidings.families.registry import gathered
-from tidings.families.select.matcher import Matcher
 from tidings.families.select.reformulate import NEW
-from tidings.families.select.table_form import table_space
+from tidings.kernels.stabbing import BoxShape, StabbingIndex
 from tidings.model.blob import pack
+from tidings.model.codes import Int64Array, codes_of_doubles
 from tidings.model.message import MessageBatch
 from tidings.pipeline.gateway import Gateway, GatewayWork
 
@@ -84,13 +83,22 @@ class SelectBench(Bench):
 
 
 def _index(data: SelectData) -> Timed:
-    matcher = Matcher(table_space(data.catalog.table("items")))
-    (points,) = gathered([data.points()], data.catalog)
-    matcher.add(np.arange(data.size), points)
-    (some,) = gathered([SelectData.make(_INDEXED, 0, data.seed + 1).points()], data.catalog)
-    new = [(np.array([data.size + i]), some.take(np.array([i]))) for i in range(_INDEXED)]
-    yield "index.add", "add one, index alone", each(lambda one: matcher.add(*one), new)
-    yield "index.drop", "drop one, index alone", each(lambda one: matcher.remove(one[0]), new)
+    """The stabbing index without what makes boxes of points: axis 0 has equalities, axes 1 and 2 have ranges."""
+    index, shape = StabbingIndex(3), BoxShape((0,), (1, 2), ())
+    kind = index.kind(shape, 0)
+    index.add(shape, *_boxes(data, kind))
+    owner, kinds, equal, texts, ends = _boxes(SelectData.make(_INDEXED, 0, data.seed + 1), kind)
+    ones = [slice(i, i + 1) for i in range(_INDEXED)]
+    new = [(owner[one], kinds[one], equal[one], texts, ends[one]) for one in ones]
+    boxes: list[Int64Array] = []
+    yield "index.add", "add one, index alone", each(lambda one: boxes.append(index.add(shape, *one)), new)
+    yield "index.drop", "drop one, index alone", each(index.remove, boxes)
+
+
+def _boxes(data: SelectData, kind: int) -> tuple[Int64Array, Int64Array, Int64Array, list[None], Int64Array]:
+    """What `StabbingIndex.add` takes: owners, kinds, equality codes and their texts, ends of ranges."""
+    ends = codes_of_doubles(np.stack([data.lo, data.hi], axis=2).reshape(data.size, 4))
+    return np.arange(data.size), np.full(data.size, kind), data.kind[:, None], [None], ends
 
 
 def _matches(gateway: Gateway, messages: MessageBatch) -> list[int]:

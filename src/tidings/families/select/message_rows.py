@@ -111,7 +111,7 @@ class MessageRows:
         texts = {}
         for i in columns:
             values = _both(payload, self._table.columns[i].name)
-            texts[i] = pa.array(value_texts(values.take(chosen)), pa.large_string()).cast(pa.large_binary())
+            texts[i] = _shown_texts(values.take(chosen))
         return self._with_texts(np.zeros((len(versions), int(self._layout[0, WIDTH])), np.int64), texts)
 
     def _with_texts(self, words: I64, texts: dict[int, pa.Array]) -> Rows:
@@ -164,6 +164,17 @@ def _comparable_texts(type: ColumnType, values: pa.Array) -> pa.Array:
     if type is ColumnType.BINARY:
         return (values.fill_null(b"") if values.null_count else values).cast(pa.large_binary())
     return pa.array(value_texts(values), pa.large_string()).cast(pa.large_binary())
+
+
+def _shown_texts(values: pa.Array) -> pa.Array:
+    """Texts as the output shows them. Equal values, as of columns that did not change, become text once."""
+    if not (pa.types.is_float64(values.type) or pa.types.is_int64(values.type) or pa.types.is_string(values.type)):
+        return pa.array(value_texts(values), pa.large_string()).cast(pa.large_binary())
+    # Doubles are told apart by their bits: 0.0 equals -0.0, but does not look the same.
+    keys = values.view(pa.int64()) if pa.types.is_float64(values.type) else values
+    encoded = keys.dictionary_encode(null_encoding="encode")
+    texts = pa.array(value_texts(encoded.dictionary.view(values.type)), pa.large_string()).cast(pa.large_binary())
+    return texts.take(encoded.indices)
 
 
 def _hashes(texts: pa.Array) -> I64:

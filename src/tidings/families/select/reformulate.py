@@ -72,31 +72,46 @@ def _equal_lists(a: pa.Array, b: pa.Array) -> pa.Array:
 
 def _regions(space: TableSpace, changes: TableChanges, constrained: Sequence[int], at: Int64Array) -> Regions:
     """One region per change at `at`: one box if both rows have the same, else the new row's box and the old row's."""
-    new_lo, new_hi = _boxes(space, changes.after, constrained, at)
-    old_lo, old_hi = _boxes(space, changes.before, constrained, at)
+    new, old = _codes(space, changes, constrained)
+    (new_lo, new_hi), (old_lo, old_hi) = _boxes(new, at), _boxes(old, at)
     has, had = changes.has[at], changes.had[at]
-    is_moved = has & had & ((new_lo != old_lo) | (new_hi != old_hi)).any(axis=1)
+    # An end of a box is as another box's exactly if the other end is.
+    is_moved = has & had & (new_lo != old_lo).any(axis=1)
     counts = 1 + is_moved
     starts = np.zeros(len(at) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     lo, hi = np.empty((2, int(starts[-1]), 2 * len(constrained)), np.int64)
     tags = np.empty(len(lo), np.uint8)
     first, second = starts[:-1], starts[1:][is_moved] - 1
-    lo[first], hi[first] = np.where(has[:, None], new_lo, old_lo), np.where(has[:, None], new_hi, old_hi)
+    if has.all():
+        lo[first], hi[first] = new_lo, new_hi
+    else:
+        lo[first], hi[first] = np.where(has[:, None], new_lo, old_lo), np.where(has[:, None], new_hi, old_hi)
     tags[first] = has * NEW | (had & ~is_moved) * OLD
     lo[second], hi[second], tags[second] = old_lo[is_moved], old_hi[is_moved], OLD
     return Regions(lo, hi, tags, starts)
 
 
-def _boxes(
-    space: TableSpace, rows: pa.RecordBatch, constrained: Sequence[int], at: Int64Array
-) -> tuple[Int64Array, Int64Array]:
-    """(lower ends, upper ends), both [n, 2 * columns], of the boxes of points that select the n rows at `at`."""
-    lo = np.full((len(at), 2 * len(constrained)), CODE_MIN, np.int64)
-    hi = np.full_like(lo, CODE_MAX)
-    for i, number in enumerate(constrained):
+_Codes = list[tuple[Int64Array, BoolArray]]
+"""Codes and validity of the values of some columns."""
+
+
+def _codes(space: TableSpace, changes: TableChanges, constrained: Sequence[int]) -> tuple[_Codes, _Codes]:
+    """Codes of the new rows and of the old rows. Columns that did not change are encoded once."""
+    new, old = [], []
+    for number in constrained:
         column = space.columns[number]
-        codes, valid = codes_of(column.type, rows.column(column.name))
+        after, before = changes.after.column(column.name), changes.before.column(column.name)
+        new.append(codes_of(column.type, after))
+        old.append(new[-1] if after.equals(before) else codes_of(column.type, before))
+    return new, old
+
+
+def _boxes(columns: _Codes, at: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """(lower ends, upper ends), both [n, 2 * columns], of the boxes of points that select the n rows at `at`."""
+    lo = np.full((len(at), 2 * len(columns)), CODE_MIN, np.int64)
+    hi = np.full_like(lo, CODE_MAX)
+    for i, (codes, valid) in enumerate(columns):
         hi[:, 2 * i] = np.where(valid, codes, CODE_MIN)[at]
         lo[:, 2 * i + 1] = np.where(valid, codes, CODE_MAX)[at]
     return lo, hi

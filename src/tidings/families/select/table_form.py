@@ -179,41 +179,48 @@ def spread(
     for number, each in enumerate(predicates.distinct):
         groups.setdefault((each.shown, each.equalities, each.ranges, each.channels is None), []).append(number)
     for (shown, equalities, ranges, has_plain_constants), members in groups.items():
-        of = np.full(len(predicates.distinct), -1, np.int64)
-        of[members] = np.arange(len(members))
-        member = of[predicates.number]
-        owner = np.flatnonzero(member >= 0)
-        member = member[owner]
+        owner, member = np.arange(len(points)), predicates.number
+        if len(groups) > 1:
+            of = np.full(len(predicates.distinct), -1, np.int64)
+            of[members] = np.arange(len(members))
+            member = of[member]
+            owner = np.flatnonzero(member >= 0)
+            member = member[owner]
         is_home = np.ones(len(owner), np.bool_)
         if has_plain_constants:
             channel = [pa.array(points.coords[owner, space.place_of[i]]) for i in equalities]
         else:
             keys = [predicates.distinct[number].channels or () for number in members]
-            counts = np.array([len(each) for each in keys], np.int64)
-            first = np.cumsum(counts) - counts
-            copies = counts[member]
-            starts = np.cumsum(copies) - copies
-            owner, member = np.repeat(owner, copies), np.repeat(member, copies)
-            is_home = np.zeros(len(owner), np.bool_)
-            is_home[starts] = True
-            at = pa.array(first[member] + np.arange(len(owner)) - np.repeat(starts, copies))
+            place = member
+            if any(len(each) != 1 for each in keys):
+                counts = np.array([len(each) for each in keys], np.int64)
+                copies = counts[member]
+                starts = np.cumsum(copies) - copies
+                owner, member = np.repeat(owner, copies), np.repeat(member, copies)
+                is_home = np.zeros(len(owner), np.bool_)
+                is_home[starts] = True
+                place = (np.cumsum(counts) - counts)[member] + np.arange(len(owner)) - np.repeat(starts, copies)
             types = [pa.string() if space.columns[i].type is ColumnType.TEXT else pa.int64() for i in equalities]
             every: Any = [key for each in keys for key in each]
-            channel = [column.take(at) for column in channel_columns(types, every)]
+            channel = [column.take(pa.array(place)) for column in channel_columns(types, every)]
+        own = points.take(owner)
         ends = [place for i in ranges for place in (space.place_of[i], space.place_of[i] + 1)]
         texts = pa.array([predicates.distinct[number].texts for number in members], pa.binary())
-        yield (
-            shown,
-            PointBatch(
-                Form("select", space.shape(shown, equalities, ranges)).key,
-                points.event[owner],
-                points.after[owner],
-                points.order[owner],
-                points.id.take(pa.array(owner)),
-                tuple(channel),
-                points.coords[:, ends][owner],
-                is_home,
-                texts.take(pa.array(member)),
-            ),
-            owner,
+        batch = PointBatch(
+            _form_key(space, shown, equalities, ranges),
+            own.event,
+            own.after,
+            own.order,
+            own.id,
+            tuple(channel),
+            own.coords[:, ends],
+            is_home,
+            texts.take(pa.array(member)),
         )
+        yield shown, batch, owner
+
+
+@lru_cache(maxsize=4096)
+def _form_key(space: TableSpace, shown: tuple[int, ...], equalities: tuple[int, ...], ranges: tuple[int, ...]) -> str:
+    """Key of the form of a shape."""
+    return Form("select", space.shape(shown, equalities, ranges)).key
