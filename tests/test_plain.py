@@ -1,5 +1,6 @@
 """The plain engine gives what the compiled one gives, to the byte: lines, refused records, counts."""
 
+import json
 import subprocess
 import sys
 
@@ -14,7 +15,7 @@ from tidings.model.catalog import Catalog
 from tidings.pipeline.door import Door
 from tidings.plain import PlainEngine, serves
 from tidings.sql import parse_catalog
-from tidings.testing import drift_workloads, select_workloads
+from tidings.testing import drift_workloads, join_workloads, select_workloads, topk_workloads
 from tidings.testing.workload import chunks
 
 TWO_TABLES = """
@@ -37,7 +38,11 @@ def run(engine, subscriptions, batches):
 
 
 @pytest.mark.parametrize("size", [1, 3, 1_000])
-@pytest.mark.parametrize("workloads", [select_workloads(), drift_workloads()], ids=["select", "drift"])
+@pytest.mark.parametrize(
+    "workloads",
+    [select_workloads(), drift_workloads(), topk_workloads(), join_workloads()],
+    ids=["select", "drift", "topk", "join"],
+)
 def test_a_whole_run(workloads, size):
     @settings(max_examples=60)
     @given(workloads)
@@ -71,21 +76,31 @@ def test_those_who_come_late():
     assert len(outcomes[0]) > 2
 
 
-def test_it_serves_what_is_found_row_by_row():
-    for sql, is_served in (
-        ("SELECT * FROM stocks WHERE price > 1 OR symbol = 'x'", True),
-        ("SELECT * FROM stocks WHERE moved(price) >= 1", True),
-        ("SELECT * FROM stocks ORDER BY price LIMIT 1", False),
-        ("SELECT * FROM stocks JOIN reviews USING (symbol)", False),
-    ):
+def test_it_serves_what_is_soon_asked():
+    def door(option: str = "") -> Door:
         door = Door(parse_catalog(TWO_TABLES), keeps_queries=True)
-        door.create("s", sql, 0)
-        assert serves(door) == is_served, sql
+        sqls = [
+            "SELECT * FROM stocks WHERE price > 1 OR symbol = 'x'",
+            "SELECT * FROM stocks WHERE moved(price) >= 1",
+            "SELECT * FROM stocks ORDER BY price LIMIT 1",
+            "SELECT * FROM stocks JOIN reviews USING (symbol)",
+        ]
+        records = [{"id": str(i), "sql": sql} for i, sql in enumerate(sqls)]
+        records[2] |= {"option": option} if option else {}
+        assert door.read([json.dumps(record).encode() for record in records]) == []
+        return door
+
+    assert serves(door(), 10)
+    assert not serves(door(), 10_000)
+    assert not serves(door("net"), 10)
 
 
 def test_a_small_replay_loads_no_compiled_code(tmp_path):
     (tmp_path / "catalog.sql").write_text(TWO_TABLES)
-    (tmp_path / "subscriptions.jsonl").write_text('{"id": "s", "sql": "SELECT * FROM stocks WHERE price > 1"}\n')
+    (tmp_path / "subscriptions.jsonl").write_text(
+        '{"id": "s", "sql": "SELECT * FROM stocks WHERE price > 1"}\n'
+        '{"id": "t", "sql": "SELECT * FROM stocks ORDER BY price LIMIT 3"}\n'
+    )
     (tmp_path / "changes.jsonl").write_text(
         '{"seq": 1, "table": "stocks", "op": "insert", "row": {"symbol": "x", "price": 2}}\n'
     )
@@ -96,4 +111,4 @@ def test_a_small_replay_loads_no_compiled_code(tmp_path):
     )
     files = [f"--{name.partition('.')[0]}={name}" for name in ("catalog.sql", "subscriptions.jsonl", "changes.jsonl")]
     subprocess.run([sys.executable, "-c", program, "replay", *files, "--out=out.jsonl"], cwd=tmp_path, check=True)
-    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 4

@@ -1,7 +1,8 @@
-"""The plain engine: every query is asked again for each row that changes, by its family's reference, in Python.
+"""The plain engine: every query is asked again at each change of its tables, by its family's reference, in Python.
 
 For replays so small that loading compiled code, or even compiling it, would take longer than all the rest. Its output is that
-of `tidings.engine.Engine`, byte for byte. Only for families whose answers can be found row by row.
+of `tidings.engine.Engine`, byte for byte. Where answers can be found row by row, the query is asked about the changed row
+only; else its whole answer is computed again.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from json.encoder import encode_basestring
 from typing import Any
 
 import numpy as np
 
-from tidings.families.optional import HoldingReference, RowReference
+from tidings.families.optional import HoldingReference, PlacedReference, RowReference
 from tidings.families.protocols import Family
-from tidings.model.catalog import Catalog, Table
+from tidings.families.registry import spec_of
+from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX, SEQ_NEXT, Op
 from tidings.model.codes import plain_key
 from tidings.model.notification import (
@@ -33,6 +35,7 @@ from tidings.model.notification import (
 from tidings.model.points import Event
 from tidings.model.quarantine import Quarantined, contradiction, out_of_order, raw_text
 from tidings.model.render import value_text
+from tidings.model.types import ColumnType
 from tidings.pipeline.door import Door
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.stats import Stats
@@ -40,11 +43,19 @@ from tidings.sql.compiler import Statement
 
 Row = dict[str, Any]
 
+_WHOLE_MAX = 50_000
+"""Bound of what answers that are computed as a whole may cost: queries times changes (as often as that) times rows."""
 
-def serves(door: Door) -> bool:
-    """Whether all queries that have come in can be asked row by row. The door keeps queries."""
-    assert door.queries is not None
-    return all(isinstance(family.reference, RowReference) for family, _ in door.queries.values())
+
+def serves(door: Door, changes: int) -> bool:
+    """Whether the queries that have come in are soon asked about about so many changes."""
+    if door.queries is None:
+        return False
+    references = [family.reference for family, _, _ in door.queries.values()]
+    if not all(isinstance(reference, RowReference | PlacedReference) for reference in references):
+        return False
+    whole = sum(isinstance(reference, PlacedReference) for reference in references)
+    return whole * changes**2 <= _WHOLE_MAX
 
 
 @dataclass
@@ -52,10 +63,12 @@ class _Subscription:
     id: str
     family: Family
     statement: Statement
+    types: dict[str, ColumnType]
+    """Of the columns shown, by name."""
     held: dict[Any, Any] = field(default_factory=dict)
     """Primary key -> what the family remembers of the row."""
     shown: dict[Any, Row] = field(default_factory=dict)
-    """Primary key -> the row of the answer."""
+    """The answer: primary key, or place, -> row."""
 
 
 class PlainEngine:
@@ -144,19 +157,23 @@ class PlainEngine:
                 self._live.pop(id, None)
                 continue
             assert self.door.queries is not None
-            family, statement = self.door.queries.pop(order)
+            family, statement, form = self.door.queries.pop(order)
             if heard[after, id] == order:
-                self._create(_Subscription(id, family, statement), after)
+                shown = spec_of(form, self.catalog).shown
+                types = {name: self.catalog.table(ref.table).column(ref.column).type for ref, name in shown}
+                self._create(_Subscription(id, family, statement, types), after)
 
     def _create(self, created: _Subscription, after: int) -> None:
         """A subscription comes, and gets its snapshot."""
         self._live[created.id] = created
         shape = created.statement.shape
         self._used.setdefault(created.family.name, set()).update(shape.tables)
-        table = self.catalog.table(shape.tables[0])
-        for key, row in self._tables[table.name].items():
-            self._ask(created, table, key, row)
-        texts = sorted(self._text(table, row) for row in created.shown.values())
+        if isinstance(created.family.reference, PlacedReference):
+            created.shown = self._placed(created)
+        else:
+            for key, row in self._tables[shape.tables[0]].items():
+                self._ask(created, key, row)
+        texts = sorted(_text(created, row) for row in created.shown.values())
         self._told[after, created.id, True] = snapshot_tail(after, texts)
         self._count(created.family)
 
@@ -182,15 +199,24 @@ class PlainEngine:
         texts = (value_text(column.type, value) for column, value in zip(table.columns, values, strict=True))
         self._bytes[name] += sum(len(text.encode()) for text in texts)
         for subscription in self._live.values():
-            if subscription.statement.shape.tables[0] == name:
-                self._tell(subscription, table, key, rows.get(key), seq)
+            if name in subscription.statement.shape.tables:
+                change = self._change(subscription, key, rows.get(key))
+                if change:
+                    self._told[seq, subscription.id, False] = change_tail(seq, change)
+                    self._count(subscription.family)
         return None, seq
 
-    def _ask(self, subscription: _Subscription, table: Table, key: Any, row: Row | None) -> None:
+    def _placed(self, subscription: _Subscription) -> dict[Any, Row]:
+        """The answer as a whole."""
+        reference, statement = subscription.family.reference, subscription.statement
+        assert isinstance(reference, PlacedReference)
+        return reference.placed(statement.shape, statement.constants, self.catalog, self._tables)
+
+    def _ask(self, subscription: _Subscription, key: Any, row: Row | None) -> None:
         """Finds what the subscription shows of a row."""
         shape, constants = subscription.statement.shape, subscription.statement.constants
         reference = subscription.family.reference
-        alone = {table.name: {} if row is None else {key: row}}
+        alone = {shape.tables[0]: {} if row is None else {key: row}}
         held: Any = None
         if isinstance(reference, HoldingReference):
             before = subscription.held.pop(key, None)
@@ -201,30 +227,48 @@ class PlainEngine:
         if answer:
             subscription.shown[key] = answer[0]
 
-    def _tell(self, subscription: _Subscription, table: Table, key: Any, row: Row | None, seq: int) -> None:
-        """A row has changed: tells the subscription if its answer has."""
-        old = subscription.shown.get(key)
-        self._ask(subscription, table, key, row)
-        new = subscription.shown.get(key)
-        if old == new:
-            return
-        if old is None:
-            assert new is not None
-            change = insert_change(self._text(table, new))
-        elif new is None:
-            change = delete_change(self._text(table, old))
-        else:
-            change = update_change(self._text(table, old), self._text(table, new))
-        self._told[seq, subscription.id, False] = change_tail(seq, change)
-        self._count(subscription.family)
+    def _change(self, subscription: _Subscription, key: Any, row: Row | None) -> str:
+        """What the subscription is told when a row has changed; empty if that is nothing."""
+        if isinstance(subscription.family.reference, PlacedReference):
+            old, subscription.shown = subscription.shown, self._placed(subscription)
+            return _difference(subscription, old)
+        before = {key: subscription.shown[key]} if key in subscription.shown else {}
+        self._ask(subscription, key, row)
+        after = {key: subscription.shown[key]} if key in subscription.shown else {}
+        return _difference(replace(subscription, shown=after), before)
 
     def _count(self, family: Family) -> None:
         self._counts.deliveries[family.name] += 1
         self._counts.notifications[family.name] += 1
 
-    @staticmethod
-    def _text(table: Table, row: Row) -> str:
-        cells = (
-            f"{encode_basestring(name)}: {value_text(table.column(name).type, value)}" for name, value in row.items()
-        )
-        return "{" + ", ".join(cells) + "}"
+
+def _difference(subscription: _Subscription, old: dict[Any, Row]) -> str:
+    """Changes from an answer to that of the subscription, as multisets of what is shown; empty if there are none.
+
+    A row that takes the place of another is an update; the rest goes, or comes.
+    """
+    new = subscription.shown
+    had, has = (Counter(map(_look, rows.values())) for rows in (old, new))
+    gone, come = had - has, has - had
+    changes = []
+    for place in new:
+        if place in old and gone[_look(old[place])] > 0 and come[_look(new[place])] > 0:
+            gone[_look(old[place])] -= 1
+            come[_look(new[place])] -= 1
+            changes.append(update_change(_text(subscription, old[place]), _text(subscription, new[place])))
+    for rows, left, change in ((old, gone, delete_change), (new, come, insert_change)):
+        for row in rows.values():
+            if left[_look(row)] > 0:
+                left[_look(row)] -= 1
+                changes.append(change(_text(subscription, row)))
+    return ", ".join(changes)
+
+
+def _look(row: Row) -> tuple[Any, ...]:
+    """What two rows that look the same have in common."""
+    return tuple(tuple(value) if isinstance(value, list) else value for value in row.values())
+
+
+def _text(subscription: _Subscription, row: Row) -> str:
+    cells = (f"{encode_basestring(name)}: {value_text(subscription.types[name], value)}" for name, value in row.items())
+    return "{" + ", ".join(cells) + "}"

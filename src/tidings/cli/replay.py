@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _SMALL_MAX = 300_000_000
 """Bytes of subscriptions times bytes of changes: about 20,000 pairs, a fifth of a second."""
+_CHANGE_BYTES = 100
+"""Of a usual change."""
 DEFAULT_BATCH = {"inline": 10_000, "spark": 50_000}
 
 
@@ -108,7 +110,8 @@ def _replay_inline(
         with open_input(subscriptions) as source:
             entries = door.read(read_lines(source), lambda n: display.update(task, completed=n))
         write_lines(refused, (entry.line() for entry in entries))
-        engine = _engine(catalog, strategies, door, counts_bytes=counts_bytes)
+        count = changes.stat().st_size // _CHANGE_BYTES
+        engine = _engine(catalog, strategies, door, count, counts_bytes=counts_bytes)
         engine.refuse(entries)
         task = display.add_task("bytes of changes", total=changes.stat().st_size or None)
         with open_input(changes) as source:
@@ -128,11 +131,14 @@ def _is_small(subscriptions: Path, changes: Path) -> bool:
     return all(path.is_file() for path in files) and math.prod(path.stat().st_size for path in files) <= _SMALL_MAX
 
 
-def _engine(catalog: Catalog, strategies: dict[str, str], door: Door, *, counts_bytes: bool) -> Engine | PlainEngine:
+def _engine(
+    catalog: Catalog, strategies: dict[str, str], door: Door, changes: int, *, counts_bytes: bool
+) -> Engine | PlainEngine:
+    """changes: about how many there will be."""
     if door.queries is not None:
         from tidings.plain import PlainEngine, serves
 
-        if serves(door):
+        if serves(door, changes):
             return PlainEngine(catalog, door)
     # Compiled code takes most of a second to load, and longer where it is compiled first.
     from tidings.engine import Engine

@@ -137,6 +137,17 @@ class RowReference(Reference):
     """The reference of a family whose answer to several rows is the answers to each row alone, at most one row each."""
 
 
+class PlacedReference(Reference):
+    """The reference of a family whose answer is made of rows that keep their place when their values change."""
+
+    @abstractmethod
+    def placed(self, shape: Shape, constants: Any, catalog: Catalog, tables: PlainTables) -> dict[Any, dict[str, Any]]:
+        """The rows of the answer by place (primary keys of the rows they are made of), in the order changes are told in."""
+
+    def answer(self, shape: Shape, constants: Any, catalog: Catalog, tables: PlainTables, held: Any) -> Any:
+        return list(self.placed(shape, constants, catalog, tables).values())
+
+
 # Servers
 
 

@@ -42,9 +42,9 @@ class Door:
     """Compiles and registers subscriptions. Refuses an id that is in use. `len()` is the number of living subscriptions."""
 
     def __init__(self, catalog: Catalog, *, keeps_queries: bool = False) -> None:
-        """keeps_queries: keep the compiled statement of each creation in `queries`."""
+        """keeps_queries: keep family, compiled statement and form of each creation in `queries`, unless one has an option."""
         self._catalog = catalog
-        self.queries: dict[int, tuple[Family, Statement]] | None = {} if keeps_queries else None
+        self.queries: dict[int, tuple[Family, Statement, str]] | None = {} if keeps_queries else None
         """`PointBatch.order` of a creation -> its family and statement; None unless asked for."""
         self._compiler = Compiler(catalog)
         self._families: dict[Shape, Family] = {}
@@ -110,8 +110,10 @@ class Door:
             raise RecordError(f"subscription id {id!r} is taken; drop it first or choose another")
         family, statement = self._compile(sql)
         placement = self._place(family, statement, is_net=is_net)
+        if is_net:
+            self.queries = None
         if self.queries is not None:
-            self.queries[self._order] = (family, statement)
+            self.queries[self._order] = (family, statement, placement.form)
         self._live[id] = placement
         self._gather(Event.CREATE, id, after, placement)
         return placement

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tidings.families.join.result import shown_columns, shown_names
-from tidings.families.protocols import PlainTables, Reference
+from tidings.families.optional import PlacedReference
+from tidings.families.protocols import PlainTables
 from tidings.model.catalog import Catalog
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
@@ -14,23 +15,33 @@ from tidings.sql.shape import Shape
 Row = dict[str, Any]
 
 
-class JoinReference(Reference):
-    def answer(self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any) -> list[Row]:
-        return answer(shape, constants, catalog, tables)
+class JoinReference(PlacedReference):
+    def placed(
+        self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables
+    ) -> dict[tuple[Any, ...], Row]:
+        return dict(sorted(placed(shape, constants, catalog, tables).items(), key=lambda entry: entry[0]))
 
 
 def answer(shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables) -> list[Row]:
     """The answer over plain rows."""
+    return list(placed(shape, constants, catalog, tables).values())
+
+
+def placed(shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables) -> dict[tuple[Any, ...], Row]:
+    """The joined rows by the primary keys of their parts."""
     columns = shown_columns(shape, catalog)
     names = shown_names(columns)
     selected = {
         table: [row for row in tables[table].values() if _satisfies(shape, constants, table, row)]
         for table in shape.tables
     }
-    return [
-        {name: joined[ref.table][ref.column] for name, ref in zip(names, columns, strict=True)}
+    keys = {table: catalog.table(table).key for table in shape.tables}
+    return {
+        tuple(tuple(row[name] for name in keys[table]) for table, row in joined.items()): {
+            name: joined[ref.table][ref.column] for name, ref in zip(names, columns, strict=True)
+        }
         for joined in _combinations(shape, selected, {})
-    ]
+    }
 
 
 def _combinations(shape: Shape, selected: dict[str, list[Row]], joined: dict[str, Row]) -> Iterator[dict[str, Row]]:

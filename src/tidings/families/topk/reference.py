@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidings.families.protocols import PlainTables, Reference
+from tidings.families.optional import PlacedReference
+from tidings.families.protocols import PlainTables
 from tidings.model.catalog import Catalog
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
@@ -15,19 +16,26 @@ from tidings.sql.shape import Shape
 Row = dict[str, Any]
 
 
-class TopkReference(Reference):
-    def answer(self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables, held: Any) -> list[Row]:
+class TopkReference(PlacedReference):
+    def placed(
+        self, shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTables
+    ) -> dict[tuple[Any, ...], Row]:
         order = shape.order
         assert order is not None
         table = catalog.table(shape.tables[0])
         rows = tables[table.name].values()
+
+        def _key(row: Row) -> tuple[Any, ...]:
+            return tuple(row[name] for name in table.key)
+
         ranked = [row for row in rows if row[order.column.column] is not None and _satisfies(shape, constants, row)]
-        ranked.sort(key=lambda row: tuple(row[name] for name in table.key))
+        ranked.sort(key=_key)
         # Sorting is stable, also in reverse: ties stay in the order of the key.
         ranked.sort(key=lambda row: row[order.column.column], reverse=order.descending)
         shown = None if shape.projection is None else [ref.column for ref in shape.projection]
-        first = ranked[: order.limit]
-        return first if shown is None else [{name: row[name] for name in shown} for row in first]
+        return {
+            _key(row): row if shown is None else {name: row[name] for name in shown} for row in ranked[: order.limit]
+        }
 
 
 def _satisfies(shape: Shape, constants: Constants, row: Row) -> bool:
