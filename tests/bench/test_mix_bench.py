@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 from tidings.bench import Options, mix
 from tidings.bench.mix import inline, peers, spark
-from tidings.bench.mix.data import CASES, Batch, MixData
+from tidings.bench.mix.cases import CASES, Batch, MixData
+from tidings.bench.mix.duckdb_peer import DuckDb
 from tidings.bench.mix.inline import Running, batches_timed, batches_warm, changes_needed
+from tidings.bench.mix.numpy_peer import NumpyShapes
 from tidings.bench.mix.peers import MixPeer, MixWay
-from tidings.bench.mix.recompute import DuckDb
-from tidings.bench.mix.scan import NumpyShapes
 from tidings.bench.mix.selections import Range, Selection
 from tidings.bench.report import Heading
 from tidings.cli import bench as command
@@ -245,7 +245,7 @@ def test_mistakes_name_what_there_is() -> None:
 
 @pytest.mark.spark
 def test_spark_is_measured_by_batch_and_its_peer_makes_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tidings.bench.mix.foreach import SparkForeachBatch
+    from tidings.bench.mix.spark_peer import SparkForeachBatch
     from tidings.spark.session import spark_session
 
     monkeypatch.setattr(spark, "LARGE", 300)

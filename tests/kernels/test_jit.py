@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -55,6 +56,16 @@ def test_a_change_in_a_file_that_a_kernel_imports_is_noticed(sources: Path) -> N
     step.write_text(step.read_text().replace("STEP = 2", "STEP = 5"))
     assert run(sources) == [18, 1]
     assert run(sources) == [18, 0]
+
+
+def test_machine_code_of_a_version_with_other_modules_is_made_anew(sources: Path) -> None:
+    assert run(sources) == [9, 1]
+    (index,) = sources.rglob("outer.total*.nbi")
+    with index.open("rb") as file:
+        version = pickle.load(file)
+    index.write_bytes(pickle.dumps(version) + b"ca_module_that_was_renamed\nThing\n.")
+    assert run(sources) == [9, 1]
+    assert run(sources) == [9, 0]
 
 
 def test_processes_that_need_a_kernel_at_once_compile_it_once(sources: Path) -> None:

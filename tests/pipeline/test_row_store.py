@@ -16,7 +16,7 @@ from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.replica.row_store import RowStore
 from tidings.pipeline.staged import StagedEngine
 from tidings.sql import parse_catalog
-from tidings.testing.strategies import VALUES
+from tidings.testing.select_inputs import VALUES
 
 NOTHING = np.empty(0, np.int64)
 TABLES = parse_catalog(CATALOG)

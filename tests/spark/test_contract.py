@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from tidings.spark.testing import run_spark
 from tidings.testing import check_family, drift_workloads, join_workloads, topk_workloads
 from tidings.testing.checks import check_exact
-from tidings.testing.strategies import select_workloads
+from tidings.testing.select_inputs import select_workloads
 
 pytestmark = pytest.mark.spark
 

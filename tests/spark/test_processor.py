@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from tidings.model.blob import unpack
-from tidings.spark import processor as module
+from tidings.spark import stateful_processor as module
 from tidings.spark.envelope import METRICS, Envelope
-from tidings.spark.processor import Handling, ShardProcessor
+from tidings.spark.stateful_processor import Handling, ShardProcessor
 
 KEY = "table/0#0"
 

@@ -14,8 +14,8 @@ from tidings.pipeline.gateway import GatewayWork
 from tidings.pipeline.host import Sent
 from tidings.pipeline.staged import StagedEngine
 from tidings.spark import envelope as kinds
-from tidings.spark.shards import send
-from tidings.spark.stages import Plan
+from tidings.spark.message_workers import send
+from tidings.spark.plan import Plan
 from tidings.sql import parse_catalog
 
 CATALOG = "CREATE TABLE t (id INT PRIMARY KEY, n INT);"

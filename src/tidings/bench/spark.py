@@ -80,8 +80,8 @@ class _Work:
     def run(self, name: str) -> tuple[list[float], dict[str, int]]:
         """Seconds of each micro-batch after the warm-up, and counts of one of them where they are finished."""
         from tidings.spark.job import notifications, routed_messages
+        from tidings.spark.plan import Plan
         from tidings.spark.source import Recording, recorded_source
-        from tidings.spark.stages import Plan
 
         batch, batches = _RUNS[name]
         total = batches + _WARM_BATCHES

@@ -18,6 +18,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
+import pickle
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -59,6 +60,14 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         return Kernel(function, targetoptions={"nopython": True, "no_cfunc_wrapper": True, **options})
 
     return decorate if function is None else decorate(function)
+
+
+uncounted = kernel(_nrt=False)
+"""Decorates functions that allocate nothing, for loops: numba counts no references to their arrays.
+
+Arrays come in tuples of a dozen; to count references to each of them, whenever a function gets one, took up to three quarters
+of the time. The caller holds all of them while a kernel runs.
+"""
 
 
 class Kernel(CPUDispatcher):
@@ -222,14 +231,22 @@ class _KernelCache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled kernel, or None: then the caller is to compile it, and no other process does so until `unlock`."""
-        found = super().load_overload(sig, target_context)
+        found = self._load(sig, target_context)
         if found is None and fcntl is not None and self._lock is None:
             self._lock = os.open(Path(self._cache_path, f"{self._impl.filename_base}.lock"), os.O_CREAT | os.O_RDWR)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
-            found = super().load_overload(sig, target_context)
+            found = self._load(sig, target_context)
         if found is None:
             announce(f"{self._py_func.__module__}.{self._py_func.__name__}")
         return found
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
+        """What numba finds on disk. Machine code of a version whose modules had other names cannot be read: it is forgotten."""
+        try:
+            return super().load_overload(sig, target_context)
+        except (ImportError, AttributeError, EOFError, pickle.UnpicklingError):
+            self.flush()
+            return None
 
     def unlock(self) -> None:
         if self._lock is not None:

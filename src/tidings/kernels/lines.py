@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.kernels.intrinsics import copy_bytes, pointer, prefetch
-from tidings.kernels.jit import kernel
+from tidings.kernels.jit import kernel, uncounted
 from tidings.kernels.lives import ID_START, ID_STOP, LABEL, LIFE_FIELDS, Lives
 from tidings.kernels.rows.read import (
     ENDS,
@@ -46,19 +46,19 @@ _RUN = 16
 """So many are sorted by insertion before they are merged."""
 
 
-@kernel
+@uncounted
 def _put(out: U8, at: Int, text: U8) -> Int:
     copy_bytes(out, at, text, 0, len(text))
     return at + len(text)
 
 
-@kernel
+@uncounted
 def _put_span(out: U8, at: Int, text: U8, start: Int, stop: Int) -> Int:
     copy_bytes(out, at, text, start, stop - start)
     return at + stop - start
 
 
-@kernel
+@uncounted
 def _put_number(out: U8, at: Int, number: Int) -> Int:
     digits = 1
     rest = number // 10
@@ -71,12 +71,12 @@ def _put_number(out: U8, at: Int, number: Int) -> Int:
     return at + digits
 
 
-@kernel
+@uncounted
 def _version(sources: I64, item: Int, side: Int) -> Int:
     return sources[item, side] if sources.shape[1] else item
 
 
-@kernel
+@uncounted
 def _row_size(rows: Rows, starts: I64, header: I64, sources: I64, projection: Int, item: Int) -> Int:
     """Bytes of a row at most: all values of its records, and the headers."""
     first, last = starts[projection], starts[projection + 1]
@@ -89,7 +89,7 @@ def _row_size(rows: Rows, starts: I64, header: I64, sources: I64, projection: In
     return size
 
 
-@kernel
+@uncounted
 def _put_row(
     out: U8,
     at: Int,
@@ -119,7 +119,7 @@ def _put_row(
     return at + 1
 
 
-@kernel
+@uncounted
 def _is_less(data: U8, a: I64, b: I64) -> bool:
     size = min(a[1] - a[0], b[1] - b[0])
     for i in range(size):
@@ -242,7 +242,7 @@ def render_tails(
     return len(tails)
 
 
-@kernel
+@uncounted
 def _sort_group(order: I64, key: I64, start: Int, stop: Int, spare: I64) -> None:
     """Merge sort of order[start:stop] by their keys; `spare` is as long as `order`, and its content does not matter."""
     for first in range(start, stop, _RUN):

@@ -19,7 +19,7 @@ def preload() -> None:
     import pyspark.worker  # noqa: F401
 
     import tidings.spark.ingest
-    import tidings.spark.replicas  # noqa: F401
+    import tidings.spark.replica_worker  # noqa: F401
     from tidings.pipeline.warm import warm
 
     warm()

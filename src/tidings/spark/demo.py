@@ -20,9 +20,9 @@ from tidings.pipeline.door import Door
 from tidings.spark import envelope as kinds
 from tidings.spark.job import evaluated
 from tidings.spark.live import drop_points, live_source, points_folder
+from tidings.spark.plan import Plan
 from tidings.spark.session import default_partitions, spark_session
 from tidings.spark.sink import add_metrics
-from tidings.spark.stages import Plan
 from tidings.sql import parse_catalog
 from tidings.workloads.market import MarketFeed
 

@@ -14,7 +14,7 @@ from tidings.pipeline.partition import shard_of_values
 from tidings.pipeline.sequence import by_number, ties_of
 from tidings.spark import envelope as kinds
 from tidings.spark.envelope import Envelope
-from tidings.spark.stages import Plan
+from tidings.spark.plan import Plan
 
 
 def ingest_batches(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

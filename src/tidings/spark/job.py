@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import array, coalesce, col, concat, explode, hex, lit, lpad, unhex
 
 from tidings.spark.envelope import NO_POSITION, SCHEMA
-from tidings.spark.processor import ShardProcessor, Stage
-from tidings.spark.stages import DELIVER, FORMS, REPLICA, TABLES, JobStage, Plan
+from tidings.spark.plan import DELIVER, FORMS, REPLICA, TABLES, JobStage, Plan
+from tidings.spark.stateful_processor import ShardProcessor, Stage
 
 
 def routed_messages(source: DataFrame, plan: Plan) -> DataFrame:

@@ -34,10 +34,10 @@ from tidings.network.zones import ZoneMap
 from tidings.pipeline.door import Door
 from tidings.pipeline.stats import Stats
 from tidings.spark.job import evaluated, notifications
+from tidings.spark.plan import Plan
 from tidings.spark.session import default_partitions, spark_session
 from tidings.spark.sink import PartsSink, family_counter
 from tidings.spark.source import Recording, recorded_source
-from tidings.spark.stages import Plan
 from tidings.sql import parse_catalog
 from tidings.terminal import console, progress
 

@@ -1,7 +1,7 @@
 """The sink of a replay: one set of files per micro-batch, idempotent by batch id, put together at the end.
 
 Files are written under temporary names and renamed; a batch counts only when its manifest is there, and the manifest is
-the last to be renamed. A batch that is run again after a crash writes the same contents over its own files.
+the last to be renamed. A batch that is run again after a crash writes the same lines, and a manifest that names its own files.
 """
 
 from __future__ import annotations

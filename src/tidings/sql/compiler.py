@@ -12,7 +12,7 @@ from tidings.sql.literals import LiteralError
 from tidings.sql.shape import Shape
 
 if TYPE_CHECKING:
-    from tidings.sql.disjuncts.template import DisjunctTemplate
+    from tidings.sql.disjuncts.conjunctions import DisjunctTemplate
     from tidings.sql.template import Draft, Template
 
     AnyTemplate = Template | DisjunctTemplate

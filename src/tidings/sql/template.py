@@ -19,7 +19,7 @@ from tidings.sql.bind import (
 from tidings.sql.clauses import ALTERNATIVES
 from tidings.sql.constants import Constants
 from tidings.sql.disjuncts.binders import set_binder
-from tidings.sql.disjuncts.template import DisjunctTemplate, TooManyDisjuncts
+from tidings.sql.disjuncts.conjunctions import DisjunctTemplate, TooManyDisjuncts
 from tidings.sql.disjuncts.terms import DISJUNCTS_MAX, PREDICATES_MAX, TooMany, multiplied_out
 from tidings.sql.fingerprint import is_number
 from tidings.sql.literals import LiteralError

@@ -9,13 +9,13 @@ Needs hypothesis.
 """
 
 from tidings.testing.checks import CHECKS, ENGINE_CHECKS, MESSAGE_CHECKS, STAGE_CHECKS, Case
-from tidings.testing.drift_strategies import drift_workloads
+from tidings.testing.drift_inputs import drift_workloads
 from tidings.testing.engines import RunEngine, run_inline
-from tidings.testing.join_strategies import join_workloads
+from tidings.testing.join_inputs import join_workloads
 from tidings.testing.oracle import Expected, oracle_lines, recompute
-from tidings.testing.strategies import select_workloads, workload_strategy
+from tidings.testing.select_inputs import select_workloads, workload_strategy
 from tidings.testing.suite import check_family
-from tidings.testing.topk_strategies import topk_workloads
+from tidings.testing.topk_inputs import topk_workloads
 from tidings.testing.workload import Workload
 
 __all__ = [

@@ -11,7 +11,7 @@ from tidings.families.join.subscription import common_columns
 from tidings.model.errors import SqlError
 from tidings.sql import Compiler, parse_catalog
 from tidings.testing import CHECKS, ENGINE_CHECKS, STAGE_CHECKS, Workload, check_family, join_workloads, run_inline
-from tidings.testing.join_strategies import selects_either
+from tidings.testing.join_inputs import selects_either
 
 TABLES = """
 CREATE TABLE stocks (symbol TEXT PRIMARY KEY, per DOUBLE);

@@ -12,7 +12,7 @@ from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.sql import parse_catalog
 from tidings.testing import CHECKS, ENGINE_CHECKS, STAGE_CHECKS, Workload, check_family
 from tidings.testing.deployment import deploy, run_steps
-from tidings.testing.join_strategies import selects_either
+from tidings.testing.join_inputs import selects_either
 
 STAR = """
 CREATE TABLE sales (id BIGINT PRIMARY KEY, shop BIGINT, item BIGINT, price DOUBLE);

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 from tidings.bench import Options, Say
 from tidings.bench.mix import inline, spark
-from tidings.bench.mix.data import CASES, Case, MixData
+from tidings.bench.mix.cases import CASES, Case, MixData
 from tidings.bench.mix.inline import Measured, changes_needed
 from tidings.bench.mix.peers import Compared, MixWay, ways
 from tidings.bench.peers import Peers

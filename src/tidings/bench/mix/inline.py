@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tidings.bench import Say
-from tidings.bench.mix.data import Batch, MixData
+from tidings.bench.mix.cases import Batch, MixData
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import rss_bytes, timed
 from tidings.engine import Engine

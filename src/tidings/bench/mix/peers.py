@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from tidings.bench import Say
-from tidings.bench.mix.data import Batch, Case, MixData
+from tidings.bench.mix.cases import Batch, Case, MixData
 from tidings.bench.mix.inline import SAMPLE, Measured, Timed, batches_timed
 from tidings.bench.peers import Peer, Peers
 from tidings.bench.report import Figure, Heading, short, shown
@@ -160,15 +160,15 @@ def _feed(peer: MixPeer, batch: Batch) -> tuple[int, float]:
 
 def ways(peers: Peers, *, has_spark: bool) -> list[MixWay]:
     """The installed peers; those on Spark only if `has_spark`."""
-    from tidings.bench.mix.scan import NumpyShapes
+    from tidings.bench.mix.numpy_peer import NumpyShapes
 
     found = [MixWay("numpy", "numpy scan of each shape", NumpyShapes, is_for_mixes=False)]
     if peers.has("duckdb"):
-        from tidings.bench.mix.recompute import DuckDb
+        from tidings.bench.mix.duckdb_peer import DuckDb
 
         found.append(MixWay("duckdb", "DuckDB, recomputing the affected", DuckDb, is_for_mixes=True))
     if has_spark and (session := peers.spark()):
-        from tidings.bench.mix.foreach import SparkForeachBatch
+        from tidings.bench.mix.spark_peer import SparkForeachBatch
 
         found.append(
             MixWay(

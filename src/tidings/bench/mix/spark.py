@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from tidings.bench import Say
-from tidings.bench.mix.data import MixData
+from tidings.bench.mix.cases import MixData
 from tidings.bench.report import Figure, Heading
 
 LARGE, SMALL = 20_000, 100

@@ -25,7 +25,7 @@ from tidings.families.join.kernels.evaluate import (
     Sides,
     evaluate,
 )
-from tidings.families.join.kernels.partners import fill, no_partners, wider, with_room
+from tidings.families.join.kernels.partner_lists import fill, no_partners, wider, with_room
 from tidings.families.join.kernels.tell import (
     CHANGES,
     COUNTS,

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from tidings.families.join.kernels.combine import LINK_FIELDS, STEP_FIELDS, USE_FIELDS, Plans
-from tidings.families.join.kernels.partners import Relations
+from tidings.families.join.kernels.partner_lists import Relations
 from tidings.kernels.rows import I64, NONE
 
 Columns = tuple[int, ...]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.kernels.jit import kernel
+from tidings.kernels.jit import kernel, uncounted
 from tidings.kernels.lives import SINCE, UNTIL, Lives
 from tidings.kernels.rows.read import (
     ENDS,
@@ -58,7 +58,7 @@ class Keys(NamedTuple):
     """[COUNTS]."""
 
 
-@kernel
+@uncounted
 def take_version(rows: Rows, keys: Keys, table: Int) -> Int:
     """A version of the table whose record is to be written; NONE if there is no room for another page."""
     layout = rows.layout
@@ -84,7 +84,7 @@ def take_version(rows: Rows, keys: Keys, table: Int) -> Int:
     return version
 
 
-@kernel
+@uncounted
 def free_version(rows: Rows, keys: Keys, version: Int) -> None:
     table = table_of(rows, version)
     record = record_of(rows, version)
@@ -96,7 +96,7 @@ def free_version(rows: Rows, keys: Keys, version: Int) -> None:
     rows.layout[table, FREE] = version
 
 
-@kernel
+@uncounted
 def _key_hash(rows: Rows, record: Int, table: Int) -> Int:
     hashed = np.int64(table)
     for i in range(rows.keys.shape[1]):
@@ -107,7 +107,7 @@ def _key_hash(rows: Rows, record: Int, table: Int) -> Int:
     return hashed
 
 
-@kernel
+@uncounted
 def _same_key(rows: Rows, a: Int, b: Int, table: Int) -> bool:
     for i in range(rows.keys.shape[1]):
         column = rows.keys[table, i]
@@ -122,7 +122,7 @@ def _same_key(rows: Rows, a: Int, b: Int, table: Int) -> bool:
     return True
 
 
-@kernel
+@uncounted
 def _find(rows: Rows, keys: Keys, version: Int) -> tuple[Int, Int]:
     """(place of the current row with the version's key or NONE, place where it may be entered)."""
     table, record = table_of(rows, version), record_of(rows, version)
@@ -141,7 +141,7 @@ def _find(rows: Rows, keys: Keys, version: Int) -> tuple[Int, Int]:
         at = (at + 1) & mask
 
 
-@kernel
+@uncounted
 def enter(rows: Rows, keys: Keys, version: Int) -> None:
     """Makes a version current whose key nobody has: for loading state."""
     _, at = _find(rows, keys, version)
@@ -152,7 +152,7 @@ def enter(rows: Rows, keys: Keys, version: Int) -> None:
     rows.since[version], rows.until[version] = np.int64(NONE), FOREVER
 
 
-@kernel
+@uncounted
 def reindex(rows: Rows, old: I64, keys: Keys) -> None:
     """Enters all versions of an index into another, which is empty."""
     keys.counts[INDEXED] = 0
@@ -163,7 +163,7 @@ def reindex(rows: Rows, old: I64, keys: Keys) -> None:
             keys.counts[INDEXED] += 1
 
 
-@kernel
+@uncounted
 def admit(keys: Keys, seq: I64, outcome: I64) -> None:
     """Decides which records are in order: those above every one before. seq 0 becomes the next number while there is one."""
     passed = keys.counts[PASSED]
@@ -178,7 +178,7 @@ def admit(keys: Keys, seq: I64, outcome: I64) -> None:
     keys.counts[PASSED] = passed
 
 
-@kernel
+@uncounted
 def apply_records(rows: Rows, keys: Keys, op: I64, version: I64, outcome: I64, old: I64, new: I64) -> None:
     """Applies those records that are in order: the row's version before and after each.
 
@@ -212,7 +212,7 @@ def apply_records(rows: Rows, keys: Keys, op: I64, version: I64, outcome: I64, o
                 new[i] = own
 
 
-@kernel
+@uncounted
 def merge_events(
     rows: Rows,
     outcome: I64,
@@ -264,7 +264,7 @@ def merge_events(
     return count
 
 
-@kernel
+@uncounted
 def settle(handles: I64, keys: Keys, version: I64, old: I64, new: I64, retained: I64) -> Int:
     """The end of a micro-batch: frees what is not current and not pinned; gives how many were retained for their pins.
 
@@ -288,7 +288,7 @@ def settle(handles: I64, keys: Keys, version: I64, old: I64, new: I64, retained:
     return count
 
 
-@kernel
+@uncounted
 def free_unpinned(rows: Rows, keys: Keys, versions: I64) -> Int:
     """Frees those of the retained versions that nobody has pinned any more; the others are moved to the front."""
     count = 0
@@ -320,7 +320,7 @@ def compact_texts(rows: Rows, keys: Keys, fresh: U8) -> None:
     keys.counts[TEXT_END], keys.counts[TEXT_DEAD] = end, 0
 
 
-@kernel
+@uncounted
 def current_versions(rows: Rows, table: Int, out: I64) -> Int:
     """Writes the versions of the table's current rows; gives how many there are."""
     count = 0

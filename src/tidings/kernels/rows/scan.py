@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.kernels.jit import kernel
+from tidings.kernels.jit import kernel, uncounted
 from tidings.kernels.rows.change import (
     DELETE,
     INSERT,
@@ -75,14 +75,14 @@ class Names(NamedTuple):
     """[tables]: 0 for tables whose records are not rows."""
 
 
-@kernel
+@uncounted
 def _skip(data: U8, at: Int, end: Int) -> Int:
     while at < end and (data[at] == 32 or data[at] == 9):
         at += 1
     return at
 
 
-@kernel
+@uncounted
 def _word(data: U8, at: Int, end: Int, word: U8) -> Int:
     """The place behind the word if it stands here, else NONE."""
     if at == NONE or end - at < len(word):
@@ -93,7 +93,7 @@ def _word(data: U8, at: Int, end: Int, word: U8) -> Int:
     return at + len(word)
 
 
-@kernel
+@uncounted
 def _byte(data: U8, at: Int, end: Int, byte: Int) -> Int:
     """The place behind the byte, and white space around it, if it stands here, else NONE."""
     if at == NONE:
@@ -104,13 +104,13 @@ def _byte(data: U8, at: Int, end: Int, byte: Int) -> Int:
     return _skip(data, at + 1, end)
 
 
-@kernel
+@uncounted
 def _field(data: U8, at: Int, end: Int, name: U8) -> Int:
     """The place of the value of a field of that name."""
     return _byte(data, _word(data, at, end, name), end, 58)
 
 
-@kernel
+@uncounted
 def _string(data: U8, at: Int, end: Int) -> Int:
     """The place behind a string of valid UTF-8 without escapes, else NONE."""
     if at >= end or data[at] != 34:
@@ -145,7 +145,7 @@ def _string(data: U8, at: Int, end: Int) -> Int:
     return np.int64(NONE)
 
 
-@kernel
+@uncounted
 def _integer(data: U8, at: Int, end: Int) -> tuple[Int, Int]:
     """(place behind an integer of at most 18 digits, its value), or (NONE, 0)."""
     is_negative = at < end and data[at] == 45
@@ -162,7 +162,7 @@ def _integer(data: U8, at: Int, end: Int) -> tuple[Int, Int]:
     return at, -value if is_negative else value
 
 
-@kernel
+@uncounted
 def _double(data: U8, at: Int, end: Int) -> tuple[Int, Int]:
     """(place behind a number, its code), or (NONE, 0) unless it is the shortest text of that double.
 
@@ -208,7 +208,7 @@ def _double(data: U8, at: Int, end: Int) -> tuple[Int, Int]:
     return at, bits if bits >= 0 else bits ^ _MIRROR
 
 
-@kernel
+@uncounted
 def _digits(data: U8, at: Int, count: Int) -> Int:
     """The number of so many digits, or NONE."""
     value = np.int64(0)
@@ -219,7 +219,7 @@ def _digits(data: U8, at: Int, count: Int) -> Int:
     return value
 
 
-@kernel
+@uncounted
 def _days(year: Int, month: Int, day: Int) -> Int:
     """Days since 1970-01-01."""
     y = year - 1 if month <= 2 else year
@@ -229,7 +229,7 @@ def _days(year: Int, month: Int, day: Int) -> Int:
     return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
 
 
-@kernel
+@uncounted
 def _moment(data: U8, at: Int, end: Int, has_time: bool) -> tuple[Int, Int]:
     """(place behind a date or a timestamp, its code), or (NONE, 0)."""
     none = np.int64(NONE), np.int64(0)
@@ -264,7 +264,7 @@ def _moment(data: U8, at: Int, end: Int, has_time: bool) -> tuple[Int, Int]:
     return at + 1, code
 
 
-@kernel
+@uncounted
 def text_code(data: U8, start: Int, stop: Int) -> Int:
     """Code of a text without escapes: its first eight bytes as a number."""
     word = np.uint64(0)
@@ -274,7 +274,7 @@ def text_code(data: U8, start: Int, stop: Int) -> Int:
     return np.int64(word ^ np.uint64(2**63))
 
 
-@kernel
+@uncounted
 def _value(data: U8, at: Int, end: Int, type: Int) -> tuple[Int, Int]:
     """(place behind a value of the type, its code), or (NONE, 0)."""
     none = np.int64(NONE), np.int64(0)
@@ -298,7 +298,7 @@ def _value(data: U8, at: Int, end: Int, type: Int) -> tuple[Int, Int]:
     return none
 
 
-@kernel
+@uncounted
 def write_version(rows: Rows, keys: Keys, version: Int, table: Int, data: U8, cells: I64) -> None:
     """Writes a record whose values stand in `data`: cells [columns, 4] of start, stop, code, valid."""
     record, layout = record_of(rows, version), rows.layout
@@ -329,7 +329,7 @@ def write_version(rows: Rows, keys: Keys, version: Int, table: Int, data: U8, ce
     keys.counts[TEXT_END] = end
 
 
-@kernel
+@uncounted
 def _scan_row(data: U8, at: Int, end: Int, names: Names, table: Int, columns: Int, is_delete: bool, cells: I64) -> Int:
     """The place behind a row, whose values are put into `cells`; NONE if it is odd in any way."""
     for column in range(columns):

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.families.join.kernels import compiled
 from tidings.families.join.kernels.combine import (
     AT,
     CELL,
@@ -44,7 +43,7 @@ from tidings.families.join.kernels.combine import (
     partners_of,
 )
 from tidings.families.join.kernels.listen import fill, selected
-from tidings.families.join.kernels.partners import SIZE, Partners, version_at
+from tidings.families.join.kernels.partner_lists import SIZE, Partners, version_at
 from tidings.families.join.kernels.tell import (
     BITS,
     BOTH,
@@ -55,6 +54,7 @@ from tidings.families.join.kernels.tell import (
     SLOT,
     Scratch,
 )
+from tidings.kernels.jit import uncounted
 from tidings.kernels.lives import SINCE, UNTIL, Lives
 from tidings.kernels.rows import COLUMNS, I64, NONE, Int, Rows, code_at, equal_at, is_valid, record_of
 from tidings.kernels.stabbing import (
@@ -78,7 +78,7 @@ ALL_AXES = np.int64(-1)
 _OLD_VECTOR, _NEW_VECTOR = np.int64(0), np.int64(1)
 
 
-@compiled
+@uncounted
 def _fill_side(rows: Rows, plans: Plans, signature: Int, side: Int, version: Int, x: I64, which: Int) -> None:
     """Writes a row to vector `which` of the index of sides: axis 1 + 2 * column has its code, the next its equality code."""
     record, table = record_of(rows, version), plans.tables[signature, side]
@@ -91,7 +91,7 @@ def _fill_side(rows: Rows, plans: Plans, signature: Int, side: Int, version: Int
         x[which, axis + 1, CODE] = equal_at(rows, record, table, column)
 
 
-@compiled
+@uncounted
 def candidates(
     rows: Rows,
     lives: Lives,
@@ -144,7 +144,7 @@ def candidates(
     return count
 
 
-@compiled
+@uncounted
 def _sift(boxes: Boxes, rows: Rows, x: I64, hits: I64, left: Int, first: Int, stop: Int) -> Int:
     """Moves those of hits[:left] whose conditions on axes first:stop hold to the front; how many these are."""
     p = pointers_of(boxes, rows.text, x)
@@ -158,7 +158,7 @@ def _sift(boxes: Boxes, rows: Rows, x: I64, hits: I64, left: Int, first: Int, st
     return kept
 
 
-@compiled
+@uncounted
 def _known_below(plans: Plans, cells: I64, walk: I64, step: Int, stop: Int, first: Int) -> Int:
     """How many combinations a list of partners leads to at least, as far as lists are known before it is read."""
     known = cells[walk[CELL, step - first], SIZE]
@@ -168,7 +168,7 @@ def _known_below(plans: Plans, cells: I64, walk: I64, step: Int, stop: Int, firs
     return known
 
 
-@compiled
+@uncounted
 def meet(
     rows: Rows,
     lives: Lives,

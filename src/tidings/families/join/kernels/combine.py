@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.families.join.kernels import compiled
-from tidings.families.join.kernels.partners import SIZE, Partners, begin, find, finish, version_at
+from tidings.families.join.kernels.partner_lists import SIZE, Partners, begin, find, finish, version_at
+from tidings.kernels.jit import uncounted
 from tidings.kernels.rows import (
     EXACT,
     I64,
@@ -99,7 +99,7 @@ class Newcomers(NamedTuple):
     text: U8
 
 
-@compiled
+@uncounted
 def has_value(rows: Rows, newcomers: Newcomers, value: Int, table: Int, column: Int, record: Int) -> bool:
     values = newcomers.values
     if equal_at(rows, record, table, column) != values[value, VALUE_CODE]:
@@ -110,7 +110,7 @@ def has_value(rows: Rows, newcomers: Newcomers, value: Int, table: Int, column: 
     return bool(same_text(rows, record, table, column, newcomers.text, start, stop))
 
 
-@compiled
+@uncounted
 def passes(rows: Rows, newcomers: Newcomers, test: Int, table: Int, record: Int) -> bool:
     """Whether a row passes one test."""
     tests = newcomers.tests
@@ -138,7 +138,7 @@ def passes(rows: Rows, newcomers: Newcomers, test: Int, table: Int, record: Int)
     return True
 
 
-@compiled
+@uncounted
 def passes_all(rows: Rows, newcomers: Newcomers, who: Int, side: Int, table: Int, record: Int) -> bool:
     """Whether a row satisfies a newcomer's predicates on its side."""
     for test in range(newcomers.tests_of[who, side], newcomers.tests_of[who, side + 1]):
@@ -147,7 +147,7 @@ def passes_all(rows: Rows, newcomers: Newcomers, who: Int, side: Int, table: Int
     return True
 
 
-@compiled
+@uncounted
 def partners_of(rows: Rows, cells: I64, links: I64, relation: Int, first: Int, stop: Int, walk: I64) -> Int:
     """The cell of the partners that links[first:stop] lead to, NONE if there are none."""
     hashed = begin(relation)
@@ -161,7 +161,7 @@ def partners_of(rows: Rows, cells: I64, links: I64, relation: Int, first: Int, s
     return cell if cell != NONE and cells[cell, SIZE] else np.int64(NONE)
 
 
-@compiled
+@uncounted
 def begin_walk(rows: Rows, cells: I64, plans: Plans, use: Int, version: Int, walk: I64) -> bool:
     """Places a walk at a version, before its first partner; False if there is a side on which it has none."""
     steps, first, stop = plans.steps, plans.uses[use, FIRST], plans.uses[use, STOP]
@@ -181,7 +181,7 @@ def begin_walk(rows: Rows, cells: I64, plans: Plans, use: Int, version: Int, wal
     return True
 
 
-@compiled
+@uncounted
 def is_joined(rows: Rows, links: I64, walk: I64, first: Int, stop: Int, record: Int, table: Int) -> bool:
     """Whether a row equals rows chosen before in the columns of links[first:stop]."""
     for i in range(first, stop):
@@ -192,7 +192,7 @@ def is_joined(rows: Rows, links: I64, walk: I64, first: Int, stop: Int, record: 
     return True
 
 
-@compiled
+@uncounted
 def combine(
     rows: Rows,
     partners: Partners,
@@ -250,7 +250,7 @@ def combine(
     return count
 
 
-@compiled
+@uncounted
 def _list_of(partners: Partners, relation: Int, newcomers: Newcomers, value: Int) -> Int:
     """The cell of rows with a value (NONE: of all rows), by the relation of that number; NONE if there are none."""
     hashed = begin(relation)
@@ -260,7 +260,7 @@ def _list_of(partners: Partners, relation: Int, newcomers: Newcomers, value: Int
     return cell if cell != NONE and partners.cells[cell, SIZE] else np.int64(NONE)
 
 
-@compiled
+@uncounted
 def _expected_looks(
     rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, who: Int, side: Int, cell: Int, walk: I64
 ) -> Int:
@@ -278,7 +278,7 @@ def _expected_looks(
     return size + looks * size // sampled
 
 
-@compiled
+@uncounted
 def answer(rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, who: Int, walk: I64, found: I64) -> Int:
     """Writes a newcomer's whole answer to `found`; how many combinations it has, NONE if there is no room.
 

@@ -22,7 +22,6 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings.families.evaluator import CHANGE, CREATE, Events, Projections
-from tidings.families.join.kernels import compiled
 from tidings.families.join.kernels.candidates import SIDE_BITS, candidates, meet
 from tidings.families.join.kernels.combine import (
     OWN,
@@ -36,7 +35,7 @@ from tidings.families.join.kernels.combine import (
     combine,
 )
 from tidings.families.join.kernels.listen import fill, listen
-from tidings.families.join.kernels.partners import Partners, Relations, change, has_room
+from tidings.families.join.kernels.partner_lists import Partners, Relations, change, has_room
 from tidings.families.join.kernels.tell import (
     CHANGES,
     FIRST,
@@ -56,6 +55,7 @@ from tidings.families.join.kernels.tell import (
     tell_many,
     tell_one,
 )
+from tidings.kernels.jit import uncounted
 from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows import COLUMNS, I64, NONE, Int, Rows, record_of, same_value
 from tidings.kernels.stabbing import CODE, EQUAL, VALID, Boxes
@@ -86,7 +86,7 @@ class Sides(NamedTuple):
 LOOKS_MAX, ASKED_MAX, LIMITS = range(3)
 
 
-@compiled
+@uncounted
 def _has_room(out: Output, told: Int, changes: Int, items: Int) -> bool:
     counts = out.counts
     return bool(
@@ -97,7 +97,7 @@ def _has_room(out: Output, told: Int, changes: Int, items: Int) -> bool:
     )
 
 
-@compiled
+@uncounted
 def _changed_columns(rows: Rows, table: Int, old: Int, new: Int) -> Int:
     """Mask (bit column & 63) of columns in which two versions differ."""
     a, b, mask = record_of(rows, old), record_of(rows, new), np.int64(0)
@@ -107,7 +107,7 @@ def _changed_columns(rows: Rows, table: Int, old: Int, new: Int) -> Int:
     return mask
 
 
-@compiled
+@uncounted
 def _hear(
     rows: Rows,
     lives: Lives,
@@ -207,7 +207,7 @@ def _hear(
         looks_max = _NEXT_LOOKS * (looks_max + 1)
 
 
-@compiled
+@uncounted
 def _change(
     rows: Rows,
     lives: Lives,
@@ -278,7 +278,7 @@ def _change(
     return DONE
 
 
-@compiled
+@uncounted
 def _create(
     rows: Rows,
     lives: Lives,
@@ -308,7 +308,7 @@ def _create(
     return DONE
 
 
-@compiled
+@uncounted
 def evaluate(
     rows: Rows,
     events: Events,

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.families.join.kernels import compiled
 from tidings.families.join.kernels.combine import Newcomers, Plans, passes_all
 from tidings.families.join.kernels.tell import (
     BITS,
@@ -19,12 +18,13 @@ from tidings.families.join.kernels.tell import (
     SLOT,
     Scratch,
 )
+from tidings.kernels.jit import uncounted
 from tidings.kernels.lives import SINCE, UNTIL, Lives
 from tidings.kernels.rows import EXACT, I64, NONE, Int, Rows, code_at, equal_at, is_valid, record_of, text_at
 from tidings.kernels.stabbing import CODE, EQUAL, NEW, OLD, SIDES, TEXT_START, TEXT_STOP, VALID, Boxes, stab
 
 
-@compiled
+@uncounted
 def fill(rows: Rows, plans: Plans, signature: Int, side: Int, version: Int, x: I64, which: Int) -> None:
     """Writes the tested columns of a side to vector `which`."""
     record, table = record_of(rows, version), plans.tables[signature, side]
@@ -40,7 +40,7 @@ def fill(rows: Rows, plans: Plans, signature: Int, side: Int, version: Int, x: I
             x[which, axis, TEXT_START], x[which, axis, TEXT_STOP] = text_at(rows, record, table, column)
 
 
-@compiled
+@uncounted
 def selected(
     rows: Rows,
     plans: Plans,
@@ -73,7 +73,7 @@ def selected(
     return bits
 
 
-@compiled
+@uncounted
 def listen(
     rows: Rows,
     lives: Lives,

@@ -14,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings.families.evaluator import Projections
-from tidings.families.join.kernels import compiled
 from tidings.families.join.kernels.combine import Plans
-from tidings.kernels.jit import kernel
+from tidings.kernels.jit import kernel, uncounted
 from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows import I64, NONE, Int, Rows, compare_keys, equal_at, is_valid, mix, record_of, same_value
 from tidings.kernels.stabbing import NEW, OLD
@@ -76,7 +75,7 @@ class Scratch(NamedTuple):
     walk: I64
 
 
-@compiled
+@uncounted
 def _compare(rows: Rows, tables: I64, found: I64, a: Int, b: Int) -> Int:
     """Order of two combinations: by the keys of their rows, side by side."""
     for side in range(len(tables)):
@@ -90,7 +89,7 @@ def _compare(rows: Rows, tables: I64, found: I64, a: Int, b: Int) -> Int:
     return 0
 
 
-@compiled
+@uncounted
 def _sort(rows: Rows, tables: I64, found: I64, order: I64, spare: I64, start: Int, stop: Int) -> None:
     """Merge sort of order[start:stop], numbers of combinations."""
     for low in range(start, stop, 8):
@@ -117,7 +116,7 @@ def _sort(rows: Rows, tables: I64, found: I64, order: I64, spare: I64, start: In
         width *= 2
 
 
-@compiled
+@uncounted
 def _shows(
     rows: Rows, projections: Projections, projection: Int, side: Int, old: Int, new: Int, looks: I64, stamp: Int
 ) -> bool:
@@ -135,7 +134,7 @@ def _shows(
     return is_shown
 
 
-@compiled
+@uncounted
 def _item(out: Output, scratch: Scratch, pair: Int, field: Int, side: Int, version: Int) -> Int:
     """The number of the old or new joined row of a pair."""
     item = scratch.of_pair[field, pair]
@@ -148,7 +147,7 @@ def _item(out: Output, scratch: Scratch, pair: Int, field: Int, side: Int, versi
     return item
 
 
-@compiled
+@uncounted
 def add_source(out: Output, found: I64, pair: Int, item: Int) -> None:
     """Notes the versions that a joined row is made of."""
     for side in range(out.sources.shape[1]):
@@ -156,14 +155,14 @@ def add_source(out: Output, found: I64, pair: Int, item: Int) -> None:
         out.sources[item, side] = found[pair, 0] if version == NONE else version
 
 
-@compiled
+@uncounted
 def _add_change(out: Output, scratch: Scratch, pair: Int, bits: Int, side: Int, old: Int, new: Int, at: Int) -> None:
     """Writes the change that a pair is to those who select its old joined row, its new one, or both."""
     out.changes[at, 0] = _item(out, scratch, pair, np.int64(OLD_ITEM), side, old) if bits & OLD else NONE
     out.changes[at, 1] = _item(out, scratch, pair, np.int64(NEW_ITEM), side, new) if bits & NEW else NONE
 
 
-@compiled
+@uncounted
 def add_tail(out: Output, event: Int, projection: Int, first: Int, stop: Int) -> Int:
     tail = out.counts[TAILS]
     out.tails[tail, 0], out.tails[tail, 1], out.tails[tail, 2], out.tails[tail, 3] = event, projection, first, stop
@@ -171,14 +170,14 @@ def add_tail(out: Output, event: Int, projection: Int, first: Int, stop: Int) ->
     return tail
 
 
-@compiled
+@uncounted
 def add_told(out: Output, event: Int, slot: Int, tail: Int) -> None:
     told = out.counts[TOLD]
     out.told[told, 0], out.told[told, 1], out.told[told, 2] = event, slot, tail
     out.counts[TOLD] = told + 1
 
 
-@compiled
+@uncounted
 def tell_one(
     rows: Rows,
     lives: Lives,
@@ -217,7 +216,7 @@ def tell_one(
         add_told(out, event, slot, looks[projection, TAIL + bits])
 
 
-@compiled
+@uncounted
 def _look_alike(rows: Rows, projections: Projections, projection: Int, found: I64, a: Int, b: Int) -> bool:
     for i in range(projections.starts[projection], projections.starts[projection + 1]):
         side = projections.side[i]
@@ -275,7 +274,7 @@ def _cancel(rows: Rows, projections: Projections, projection: Int, scratch: Scra
             heard[entries[i], BITS] = 0
 
 
-@compiled
+@uncounted
 def _group(scratch: Scratch, pairs: Int) -> Int:
     """Chains what was heard by subscription, pairs in their order; gives the number of groups."""
     heard, groups, mark, of_pair = scratch.heard, scratch.groups, scratch.mark, scratch.of_pair
@@ -302,7 +301,7 @@ def _group(scratch: Scratch, pairs: Int) -> Int:
     return count
 
 
-@compiled
+@uncounted
 def tell_many(
     rows: Rows,
     plans: Plans,
@@ -368,7 +367,7 @@ def tell_many(
         add_told(out, event, slot, table[place])
 
 
-@compiled
+@uncounted
 def _is_tail(out: Output, tail: Int, projection: Int, start: Int, stop: Int) -> bool:
     """Whether a tail says the same as the changes from start to stop."""
     if out.tails[tail, 1] != projection or out.tails[tail, 3] - out.tails[tail, 2] != stop - start:

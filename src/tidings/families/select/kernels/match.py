@@ -25,7 +25,7 @@ from tidings.families.select.kernels.table import (
 )
 from tidings.kernels.handles import array_at, table_at
 from tidings.kernels.intrinsics import pointer, prefetch
-from tidings.kernels.jit import kernel
+from tidings.kernels.jit import kernel, uncounted
 from tidings.kernels.lives import LIFE_FIELDS, PROJECTION, SINCE, UNTIL, Lives
 from tidings.kernels.rows import COLUMNS, FIRST_PAGE, I64, NONE, PAGE, PAGE_BITS, U8, Int, Rows, hash_bytes
 from tidings.kernels.rows.read import rows_at
@@ -189,7 +189,7 @@ def _changed_axes(t: TableRows, first_axis: Int, old: Int, new: Int) -> Int:
     return mask
 
 
-@kernel
+@uncounted
 def _merge(lives: Lives, kinds: I64, marks: I64, m: Matching, event: Int, hits: Int, is_quiet: Int) -> Int:
     """Leaves one hit for each subscription that is alive, with the bits of all; how many there are.
 
@@ -218,14 +218,14 @@ def _merge(lives: Lives, kinds: I64, marks: I64, m: Matching, event: Int, hits: 
     return n
 
 
-@kernel
+@uncounted
 def _has_room(m: Matching, told: Int, changes: Int) -> bool:
     """Whether so much more can be told; else says how long arrays have to be."""
     m.counts[TOLD_NEEDED], m.counts[CHANGES_NEEDED] = m.counts[TOLD] + told, m.counts[CHANGES] + changes
     return bool(m.counts[TOLD_NEEDED] <= m.told.shape[1] and m.counts[CHANGES_NEEDED] <= m.changes.shape[0])
 
 
-@kernel
+@uncounted
 def _new_tail(m: Matching, event: Int, projection: Int, start: Int, stop: Int) -> Int:
     tail = m.counts[TAILS]
     m.tails[tail, 0], m.tails[tail, 1], m.tails[tail, 2], m.tails[tail, 3] = event, projection, start, stop
@@ -240,7 +240,7 @@ def _tell(m: Matching, event: Int, slot: Int, tail: Int) -> None:
     m.counts[TOLD] += 1
 
 
-@kernel
+@uncounted
 def _is_shown(t: TableRows, starts: I64, column: I64, projection: Int, old: Int, new: Int) -> bool:
     """Whether two versions differ in a column that is shown."""
     a, b = record_at(t, old), record_at(t, new)
@@ -250,7 +250,7 @@ def _is_shown(t: TableRows, starts: I64, column: I64, projection: Int, old: Int,
     return False
 
 
-@kernel
+@uncounted
 def _tell_all(
     t: TableRows,
     kinds: I64,
@@ -296,7 +296,7 @@ def _tell_all(
     counts[TOLD] = at
 
 
-@kernel
+@uncounted
 def _change(
     rows: Rows,
     boxes: Boxes,

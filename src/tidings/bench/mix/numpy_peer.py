@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from tidings.bench.mix.data import MixData
+from tidings.bench.mix.cases import MixData
 from tidings.bench.mix.peers import MixPeer
 from tidings.bench.mix.selections import Row, Rows, Selection, Value, Writer, read_queries
 from tidings.model.codes import BoolArray, Int64Array

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidings.bench.mix.data import MixData
+from tidings.bench.mix.cases import MixData
 from tidings.bench.mix.peers import MixPeer
 from tidings.bench.mix.selections import CONSTANT, Change, Rows, Selection, Writer, cell_text, constant, read_queries
 from tidings.bench.mix.tables import arrow_type, grouped, images

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidings.bench.mix.data import MixData
+from tidings.bench.mix.cases import MixData
 from tidings.bench.mix.peers import MixPeer
 from tidings.bench.mix.selections import Rows, Selection, read_queries
 from tidings.bench.mix.tables import Group, arrow_type, grouped, images

@@ -1,5 +1,5 @@
 """The stages of the job, and the plan that every worker gets. Cheap to import, since Spark unpickles stages in processes that
-only plan: the code of the stages (`tidings.spark.shards`) is imported where it is used.
+only plan: the code of the stages (`tidings.spark.message_workers`) is imported where it is used.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tidings.model.catalog import Catalog
     from tidings.network.zones import ZoneMap
     from tidings.pipeline.ingest import Ingest
-    from tidings.spark.processor import Shard
     from tidings.spark.source import Recording
+    from tidings.spark.stateful_processor import Shard
 
 
 @dataclass(frozen=True)
@@ -115,14 +115,14 @@ class JobStage:
 
     def shard(self, key: str) -> Shard:
         if self.name == REPLICA:
-            from tidings.spark.replicas import ReplicaWorker
+            from tidings.spark.replica_worker import ReplicaWorker
 
             return ReplicaWorker(self.plan, key)
-        from tidings.spark import shards
+        from tidings.spark import message_workers
 
         workers: dict[str, Callable[[Plan, str], Shard]] = {
-            TABLES: shards.TablesWorker,
-            FORMS: shards.FormsWorker,
-            DELIVER: shards.DeliverWorker,
+            TABLES: message_workers.TablesWorker,
+            FORMS: message_workers.FormsWorker,
+            DELIVER: message_workers.DeliverWorker,
         }
         return workers[self.name](self.plan, key)

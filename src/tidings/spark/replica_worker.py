@@ -20,8 +20,8 @@ from tidings.pipeline.replica.replica import Replica
 from tidings.spark import envelope as kinds
 from tidings.spark.envelope import NO_POSITION, Envelope
 from tidings.spark.ingest import pack_refused
-from tidings.spark.processor import Handling
-from tidings.spark.stages import Plan
+from tidings.spark.plan import Plan
+from tidings.spark.stateful_processor import Handling
 
 _PIECE_BYTES = 64 * 2**20
 _SAMPLES = 4

@@ -17,8 +17,8 @@ from tidings.pipeline.tables import TableShard, TablesWork
 from tidings.spark import envelope as kinds
 from tidings.spark.envelope import Envelope
 from tidings.spark.ingest import pack_refused
-from tidings.spark.processor import Handling
-from tidings.spark.stages import Plan
+from tidings.spark.plan import Plan
+from tidings.spark.stateful_processor import Handling
 
 
 class TablesWorker:

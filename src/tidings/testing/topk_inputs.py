@@ -11,7 +11,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from tidings.model.catalog import Catalog, Column
 from tidings.model.types import ColumnType
 from tidings.sql import parse_catalog
-from tidings.testing.strategies import VALUES, literal, workload_strategy
+from tidings.testing.select_inputs import VALUES, literal, workload_strategy
 from tidings.testing.workload import Workload
 
 CATALOGS = (

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.families.join.kernels import compiled
+from tidings.kernels.jit import uncounted
 from tidings.kernels.rows import I32, I64, NONE, Int, Rows, equal_at, is_valid, mix, record_of
 
 # Fields of a cell. Without room the one version of the list stands in START.
@@ -85,7 +85,7 @@ def with_room(partners: Partners) -> Partners:
     return partners._replace(cells=fresh)
 
 
-@compiled
+@uncounted
 def rehash(cells: I64, fresh: I64) -> Int:
     """Writes cells that have a list to an empty table; gives how many these are."""
     mask, count = fresh.shape[0] - 1, 0
@@ -100,18 +100,18 @@ def rehash(cells: I64, fresh: I64) -> Int:
     return count
 
 
-@compiled
+@uncounted
 def begin(number: Int) -> Int:
     """The hash of a relation before its values are mixed into it."""
     return mix(np.int64(_SEED), number)
 
 
-@compiled
+@uncounted
 def finish(hashed: Int) -> Int:
     return np.int64(1) if hashed == NOWHERE else np.int64(hashed)
 
 
-@compiled
+@uncounted
 def hash_of(rows: Rows, relations: Relations, relation: Int, table: Int, record: Int) -> Int:
     """The hash that leads to the list of a row, NOWHERE if a null keeps it out."""
     hashed = begin(relations.number[relation])
@@ -122,7 +122,7 @@ def hash_of(rows: Rows, relations: Relations, relation: Int, table: Int, record:
     return finish(hashed)
 
 
-@compiled
+@uncounted
 def find(cells: I64, hashed: Int) -> Int:
     """The cell of a hash, NONE if there is none."""
     mask = cells.shape[0] - 1
@@ -134,7 +134,7 @@ def find(cells: I64, hashed: Int) -> Int:
     return np.int64(NONE)
 
 
-@compiled
+@uncounted
 def version_at(cells: I64, lists: I32, cell: Int, i: Int) -> Int:
     """Number i of a cell's list."""
     if cells[cell, ROOM] == 0:
@@ -142,7 +142,7 @@ def version_at(cells: I64, lists: I32, cell: Int, i: Int) -> Int:
     return np.int64(lists[cells[cell, START] + i])
 
 
-@compiled
+@uncounted
 def has_room(rows: Rows, partners: Partners, relations: Relations, table: Int, version: Int) -> bool:
     """Whether a version can be put into all lists it belongs to."""
     first, stop = relations.of_table[table], relations.of_table[table + 1]
@@ -158,7 +158,7 @@ def has_room(rows: Rows, partners: Partners, relations: Relations, table: Int, v
     return bool(partners.head[END] + wanted <= len(partners.lists))
 
 
-@compiled
+@uncounted
 def _power(room: Int) -> Int:
     power = 0
     while (1 << power) < room:
@@ -166,7 +166,7 @@ def _power(room: Int) -> Int:
     return power
 
 
-@compiled
+@uncounted
 def _release(partners: Partners, cell: Int) -> None:
     """Gives the room of a list back."""
     cells, lists, head = partners.cells, partners.lists, partners.head
@@ -176,7 +176,7 @@ def _release(partners: Partners, cell: Int) -> None:
     cells[cell, ROOM] = 0
 
 
-@compiled
+@uncounted
 def _widen(partners: Partners, cell: Int) -> None:
     """Gives a list twice the room it has."""
     cells, lists, head = partners.cells, partners.lists, partners.head
@@ -198,7 +198,7 @@ def _widen(partners: Partners, cell: Int) -> None:
     cells[cell, START], cells[cell, ROOM] = start, room
 
 
-@compiled
+@uncounted
 def _put(partners: Partners, ordinal: Int, hashed: Int, version: Int) -> None:
     cells = partners.cells
     mask = cells.shape[0] - 1
@@ -220,7 +220,7 @@ def _put(partners: Partners, ordinal: Int, hashed: Int, version: Int) -> None:
     partners.place[ordinal, version] = size
 
 
-@compiled
+@uncounted
 def _remove(partners: Partners, ordinal: Int, hashed: Int, version: Int) -> None:
     cells = partners.cells
     cell = find(partners.cells, hashed)
@@ -235,7 +235,7 @@ def _remove(partners: Partners, ordinal: Int, hashed: Int, version: Int) -> None
             _release(partners, cell)
 
 
-@compiled
+@uncounted
 def _replace(partners: Partners, ordinal: Int, hashed: Int, old: Int, new: Int) -> None:
     cell = find(partners.cells, hashed)
     at = partners.place[ordinal, old]
@@ -246,7 +246,7 @@ def _replace(partners: Partners, ordinal: Int, hashed: Int, old: Int, new: Int) 
     partners.place[ordinal, new] = at
 
 
-@compiled
+@uncounted
 def change(rows: Rows, partners: Partners, relations: Relations, table: Int, old: Int, new: Int) -> None:
     """A row has another version, NONE for none: lists of all relations of its table follow. There is room."""
     first = relations.of_table[table]
@@ -266,7 +266,7 @@ def change(rows: Rows, partners: Partners, relations: Relations, table: Int, old
             _put(partners, relation - first, come, new)
 
 
-@compiled
+@uncounted
 def fill(
     rows: Rows, partners: Partners, relations: Relations, table: Int, relation: Int, versions: I64, start: Int
 ) -> Int:
