@@ -8,10 +8,12 @@ that may select the row (candidates) are found first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
+import msgspec
 import numpy as np
+import pyarrow as pa
 
 from tidings.families.evaluator import Evaluator, Events, Projections, Store, Told
 from tidings.families.join.kernels.candidates import SIDE_BITS
@@ -50,10 +52,10 @@ from tidings.families.join.plan import (
     mask_of,
     plans_of,
 )
-from tidings.families.join.predicates import Predicates, Tested, gathered
+from tidings.families.join.predicates import Predicates, Tested, alternatives, gathered
 from tidings.families.join.result import shown_columns
 from tidings.families.join.side_index import SideIndex
-from tidings.families.join.subscription import predicates_of
+from tidings.families.join.subscription import AnyOf, compared_columns, is_any_of, predicates_of
 from tidings.families.spec import Form
 from tidings.kernels.lives import SINCE, Lives
 from tidings.kernels.rows import I64, NONE
@@ -63,11 +65,12 @@ from tidings.model.points import PointBatch
 
 T = TypeVar("T")
 _ROOM_MIN = 256
+_any_of = msgspec.msgpack.Decoder(AnyOf)
 
 
 @dataclass
 class _Form:
-    """A form with subscriptions. watch: mask of the axes of shown columns; users: number of subscriptions."""
+    """A form with subscriptions. watch: mask of the axes of `shown`; users: number of subscriptions."""
 
     number: int
     signature: int
@@ -75,10 +78,11 @@ class _Form:
     axes: list[int]
     """[tested]: axis of the column."""
     shown: list[set[int]]
-    """[sides]: columns shown."""
+    """[sides]: columns shown, or compared by alternatives."""
     watch: int
     relations: set[RelationKey]
     """Lists of partners that the form needs, and lists of rows by the value of an equality column."""
+    has_alternatives: bool
     users: int = 0
 
     def shape(self, wide: tuple[int, ...]) -> BoxShape:
@@ -129,6 +133,10 @@ class JoinEvaluator(Evaluator):
         form = self._form(points.form)
         form.users += len(points)
         self._open_sides = None
+        any_of = [_any_of.decode(details) for details in points.details.to_pylist()] if form.has_alternatives else []
+        if any_of:
+            boxed = [msgspec.msgpack.encode(each.predicates) for each in any_of]
+            points = replace(points, details=pa.array(boxed, pa.binary()))
         predicates = Predicates(form.tested, points)
         self._form_of = _longer(self._form_of, slots)
         self._box_of = _longer(self._box_of, slots)
@@ -148,6 +156,11 @@ class JoinEvaluator(Evaluator):
             self._keep(owner, ids)
             for side in self._side_index.sides(form.signature):
                 self._side_index.add(self._index.boxes, ids, form.signature, side, form.tested, form.axes)
+        if any_of:
+            for slot, each in zip(slots.tolist(), any_of, strict=True):
+                self._wide[slot] = alternatives(each, slot, form.signature, len(form.shown))
+            self._newcomers = None
+            return
         is_wide = predicates.is_wide
         for at in np.flatnonzero(is_wide)[:, None]:
             self._wide[int(slots[at[0]])] = predicates.newcomers(at, slots[at], form.signature, len(form.shown))
@@ -239,7 +252,8 @@ class JoinEvaluator(Evaluator):
         known = self._forms.get(key)
         if known is not None:
             return known
-        shape = Form.from_key(key).shape
+        named = Form.from_key(key)
+        shape = named.shape
         tables = [self.catalog.table(name) for name in shape.tables]
 
         def place(table: str, column: str) -> tuple[int, int]:
@@ -259,7 +273,7 @@ class JoinEvaluator(Evaluator):
             is_text = self.catalog.table(ref.table).column(ref.column).type.is_lossy
             tested.append(Tested(*place(*ref), ref in shape.equalities, is_text))
         shown: list[set[int]] = [set() for _ in tables]
-        for ref in shown_columns(shape, self.catalog):
+        for ref in (*shown_columns(shape, self.catalog), *compared_columns(named)):
             side, column = place(*ref)
             shown[side].add(column)
         first = np.cumsum([SIGNATURE_AXIS + 1, *(len(table.columns) for table in tables)]).tolist()
@@ -268,7 +282,7 @@ class JoinEvaluator(Evaluator):
         wanted: set[RelationKey] = {(signature.tables[one.side], (one.column,)) for one in tested if one.is_equal}
         relations = wanted | signature.relations()
         number = self._number(signature, relations)
-        form = _Form(_take(self._form_keys, key), number, tested, axes, shown, watch, relations)
+        form = _Form(_take(self._form_keys, key), number, tested, axes, shown, watch, relations, is_any_of(named))
         self._forms[key] = form
         self._plans = None
         return form

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidings.families.join.subscription import Space, predicates_of, space_of
+import msgspec
+
+from tidings.families.join.subscription import AnyOf, Space, is_any_of, predicates_of, space_of
 from tidings.families.protocols import Explanation
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
@@ -31,6 +33,10 @@ class JoinExplanation(Explanation):
             low, high = (value_of(type, code) for code in placement.coords[2 * i : 2 * i + 2])
             ends.append(f"{ref.table}.{ref.column} in [{low}, {high}]")
         point = ", ".join(ends) or "the one point that holds everything"
+        if is_any_of(form):
+            count = len(msgspec.msgpack.decode(placement.details, type=AnyOf).alternatives)
+            conditions = f"any of {count} conjunctions; the point's box holds all of them"
+            return [("point", point), ("conditions", conditions)]
         return [("point", point), *_costs(space_of(form, catalog), strategy)]
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from tidings.families.join import subscription
 from tidings.families.join.explain import JoinExplanation
 from tidings.families.join.reference import JoinReference
-from tidings.families.optional import Evaluating, Projecting
+from tidings.families.optional import Disjunctive, Evaluating, Projecting
 from tidings.families.protocols import Family, Server, Views
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog
@@ -34,7 +34,7 @@ STRATEGIES = (
 """`ref-sj:SKYLINE` is the strategy of semijoins with this skyline."""
 
 
-class JoinFamily(Family, Projecting, Evaluating):
+class JoinFamily(Family, Disjunctive, Projecting, Evaluating):
     name = "join"
     strategies = STRATEGIES
     reference = JoinReference()
@@ -66,8 +66,14 @@ class JoinFamily(Family, Projecting, Evaluating):
 
         return payload_of(form, messages, catalog)
 
+    def serves_disjuncts(self, shape: Shape) -> bool:
+        return True
+
     def evaluates(self, form: Form) -> bool:
         return True
+
+    def needs_shared_rows(self, form: Form) -> bool:
+        return subscription.is_any_of(form)
 
     def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
         from tidings.families.join.evaluator import JoinEvaluator

@@ -16,6 +16,7 @@ from tidings.families.join.kernels.combine import (
     COLUMN,
     HI,
     HI_TEXT,
+    IS_NULL,
     LO,
     LO_TEXT,
     TEST_FIELDS,
@@ -27,13 +28,12 @@ from tidings.families.join.kernels.combine import (
     VALUES_STOP,
     Newcomers,
 )
-from tidings.families.join.subscription import Predicate
+from tidings.families.join.subscription import AnyOf, Predicate
 from tidings.kernels.rows import I64, NONE, U8, hash_bytes
 from tidings.kernels.stabbing import TextEnds, Texts
 from tidings.model.codes import BoolArray
 from tidings.model.points import PointBatch
 
-"""(lower end, upper end, whether the lower end is included, whether the upper end is) of a text range."""
 BOXES_MAX = 256
 """Highest number of boxes of one subscription."""
 _DECODER = msgspec.msgpack.Decoder(list[Predicate | None])
@@ -171,7 +171,7 @@ class Predicates:
         tests = np.full((len(at), dims, TEST_FIELDS), NONE, np.int64)
         tests[:, :, COLUMN] = [one.column for one in self._tested]
         tests[:, :, LO], tests[:, :, HI] = self._coords[at, 0::2], self._coords[at, 1::2]
-        tests[:, :, VALUES] = tests[:, :, VALUES_STOP] = 0
+        tests[:, :, VALUES] = tests[:, :, VALUES_STOP] = tests[:, :, IS_NULL] = 0
         first = self._first_value
         for j, i in enumerate(self._equal):
             place = equalities * at + j
@@ -207,6 +207,52 @@ class Predicates:
         )
 
 
+def alternatives(any_of: AnyOf, slot: int, signature: int, sides: int) -> Newcomers:
+    """The alternatives of a subscription as newcomers."""
+    tests: list[I64] = []
+    values: list[tuple[int, int, int]] = []
+    text = bytearray()
+    tests_of = []
+
+    def keep(value: str | None) -> tuple[int, int]:
+        if value is None:
+            return NONE, NONE
+        start = len(text)
+        text.extend(_canonical(value))
+        return start, len(text)
+
+    for conditions in any_of.alternatives:
+        first = len(tests)
+        tests_of.append(first + np.searchsorted([one.side for one in conditions], np.arange(sides + 1)))
+        for one in conditions:
+            test = np.full(TEST_FIELDS, NONE, np.int64)
+            test[[COLUMN, LO, HI, IS_NULL]] = one.column, one.lo, one.hi, one.is_null
+            test[VALUES] = len(values)
+            predicate = one.predicate
+            if predicate is not None and predicate.values is not None:
+                for value in predicate.values:
+                    if isinstance(value, str):
+                        start, stop = keep(value)
+                        values.append((int(hash_bytes(_bytes(bytes(text[start:stop])), 0, stop - start)), start, stop))
+                    else:
+                        values.append((value, 0, 0))
+            elif predicate is not None:
+                test[CLOSED] = predicate.lo_closed | predicate.hi_closed << 1
+                test[[LO_TEXT, LO_TEXT + 1]], test[[HI_TEXT, HI_TEXT + 1]] = keep(predicate.lo), keep(predicate.hi)
+            test[VALUES_STOP] = len(values)
+            tests.append(test)
+    count = len(any_of.alternatives)
+    return Newcomers(
+        np.full(count, slot),
+        np.ones(count, np.int64),
+        np.full(count, signature),
+        np.array(tests_of, np.int64),
+        np.array(tests, np.int64).reshape(len(tests), TEST_FIELDS),
+        np.array(values, np.int64).reshape(len(values), VALUE_FIELDS),
+        _bytes(bytes(text)),
+    )
+
+
 def gathered(parts: Sequence[Newcomers], sides: int) -> Newcomers:
     """Joins newcomers into one, sorted by slot. sides: highest number of sides of a join."""
     slots = np.concatenate([np.empty(0, np.int64), *(part.slots for part in parts)])
@@ -228,7 +274,7 @@ def gathered(parts: Sequence[Newcomers], sides: int) -> Newcomers:
         values.append(shifted)
         text.append(part.text)
         test, value, byte = test + len(moved), value + len(shifted), byte + len(part.text)
-    order = np.argsort(slots)
+    order = np.argsort(slots, kind="stable")
     return Newcomers(
         slots[order],
         is_wide[order],

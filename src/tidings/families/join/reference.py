@@ -31,8 +31,9 @@ def placed(shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTa
     """The joined rows by the primary keys of their parts."""
     columns = shown_columns(shape, catalog)
     names = shown_names(columns)
+    alternatives = list(zip(shape.conjunctions, constants.disjuncts or (constants,), strict=True))
     selected = {
-        table: [row for row in tables[table].values() if _satisfies(shape, constants, table, row)]
+        table: [row for row in tables[table].values() if any(_satisfies(*one, table, row) for one in alternatives)]
         for table in shape.tables
     }
     keys = {table: catalog.table(table).key for table in shape.tables}
@@ -41,6 +42,7 @@ def placed(shape: Shape, constants: Constants, catalog: Catalog, tables: PlainTa
             name: joined[ref.table][ref.column] for name, ref in zip(names, columns, strict=True)
         }
         for joined in _combinations(shape, selected, {})
+        if any(all(_satisfies(*one, table, row) for table, row in joined.items()) for one in alternatives)
     }
 
 
@@ -71,6 +73,8 @@ def _satisfies(shape: Shape, constants: Constants, table: str, row: Row) -> bool
     for ref, values in zip(shape.equalities, constants.equalities, strict=True):
         if ref.table == table and (row[ref.column] is None or row[ref.column] not in values):
             return False
+    if any(ref.table == table and row[ref.column] is not None for ref in shape.nulls):
+        return False
     return all(
         interval.holds(row[ref.column])
         for ref, interval in zip(shape.ranges, constants.intervals, strict=True)

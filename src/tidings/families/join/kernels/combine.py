@@ -41,8 +41,11 @@ SIGNATURE, USE_SIDE, FIRST, STOP, OWN, OWN_STOP, USE_FIELDS = range(7)
 STEP_SIDE, STEP_RELATION, STEP_IS_DIRECT, KEYS, KEYS_STOP, CHECKS, CHECKS_STOP, STEP_FIELDS = range(8)
 # Fields of a link: a side visited before and its column, and the column of the side visited now that equals it.
 LINK_SIDE, LINK_COLUMN, LINK_OWN, LINK_FIELDS = range(4)
-# Fields of a test: column, closed ends of its code, values it may have, ends of a range of text and whether they are closed.
-COLUMN, LO, HI, VALUES, VALUES_STOP, LO_TEXT, LO_TEXT_STOP, HI_TEXT, HI_TEXT_STOP, CLOSED, TEST_FIELDS = range(11)
+# Fields of a test: column, closed ends of its code, values it may have, ends of a range of text and whether they are closed,
+# whether the value must be null instead.
+COLUMN, LO, HI, VALUES, VALUES_STOP, LO_TEXT, LO_TEXT_STOP, HI_TEXT, HI_TEXT_STOP, CLOSED, IS_NULL, TEST_FIELDS = range(
+    12
+)
 # Fields of a value: equality code, text.
 VALUE_CODE, VALUE_TEXT, VALUE_TEXT_STOP, VALUE_FIELDS = range(4)
 # Rows of a walk: by side the version chosen, its record and table; by depth the list of partners, how far it is read, how many
@@ -84,8 +87,8 @@ class Plans(NamedTuple):
 class Newcomers(NamedTuple):
     """Predicates, as tests of columns, of subscriptions that are created in this micro-batch, and of wide ones; by slot.
 
-    A subscription is wide if its lists of values combine to so many boxes that it has fewer, larger ones, which hold more than
-    it selects.
+    A subscription is wide if its boxes hold more than it selects: its lists of values combine to so many boxes that it has
+    fewer, larger ones, or it has several alternatives. Each alternative is an entry with the same slot.
     """
 
     slots: I64
@@ -115,6 +118,8 @@ def passes(rows: Rows, newcomers: Newcomers, test: Int, table: Int, record: Int)
     """Whether a row passes one test."""
     tests = newcomers.tests
     column = tests[test, COLUMN]
+    if tests[test, IS_NULL]:
+        return not is_valid(rows, record, column)
     if not is_valid(rows, record, column):
         return False
     code = code_at(rows, record, table, column)
@@ -134,6 +139,19 @@ def passes(rows: Rows, newcomers: Newcomers, test: Int, table: Int, record: Int)
         start, stop = text_at(rows, record, table, column)
         order = compare_texts(rows.text, start, stop, newcomers.text, tests[test, HI_TEXT], tests[test, HI_TEXT_STOP])
         if order > 0 or (order == 0 and tests[test, CLOSED] & 2 == 0):
+            return False
+    return True
+
+
+@uncounted
+def is_selected(rows: Rows, plans: Plans, newcomers: Newcomers, who: Int, found: I64, pair: Int) -> bool:
+    """Whether a combination satisfies a newcomer's predicates on all sides."""
+    signature = newcomers.signature[who]
+    for side in range(plans.tables.shape[1]):
+        table = plans.tables[signature, side]
+        if table == NONE:
+            break
+        if not passes_all(rows, newcomers, who, side, table, record_of(rows, found[pair, side])):
             return False
     return True
 
@@ -279,15 +297,17 @@ def _expected_looks(
 
 
 @uncounted
-def answer(rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, who: Int, walk: I64, found: I64) -> Int:
-    """Writes a newcomer's whole answer to `found`; how many combinations it has, NONE if there is no room.
+def answer(
+    rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, who: Int, walk: I64, found: I64, count: Int
+) -> Int:
+    """Writes a newcomer's whole answer to `found`, behind the `count` entries there are; the new count, NONE without room.
 
     It begins where the fewest rows and partners have to be looked at: with rows that have the value, or one of the values, of
     an equality, or with a whole table.
     """
     signature = newcomers.signature[who]
     if signature == NONE:
-        return 0
+        return count
     best_side: Int = np.int64(0)
     best_test: Int = np.int64(NONE)
     best: Int = np.int64(NO_LIMIT)
@@ -297,7 +317,7 @@ def answer(rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, w
             break
         cell = _list_of(partners, plans.whole[table], newcomers, np.int64(NONE))
         if cell == NONE:
-            return 0
+            return count
         looks = _expected_looks(rows, partners, plans, newcomers, who, side, cell, walk)
         if looks < best:
             best_side, best_test, best = side, np.int64(NONE), looks
@@ -319,7 +339,7 @@ def answer(rows: Rows, partners: Partners, plans: Plans, newcomers: Newcomers, w
         first, stop = newcomers.tests[best_test, VALUES], newcomers.tests[best_test, VALUES_STOP]
         column = newcomers.tests[best_test, COLUMN]
         relation = plans.equal[table, column]
-    count, limit = np.int64(0), np.int64(NO_LIMIT)
+    limit = np.int64(NO_LIMIT)
     for value in range(first, stop):
         cell = _list_of(partners, relation, newcomers, np.int64(NONE) if best_test == NONE else value)
         if cell == NONE:

@@ -33,6 +33,7 @@ from tidings.families.join.kernels.combine import (
     Plans,
     answer,
     combine,
+    is_selected,
 )
 from tidings.families.join.kernels.listen import fill, listen
 from tidings.families.join.kernels.partner_lists import Partners, Relations, change, has_room
@@ -279,6 +280,25 @@ def _change(
 
 
 @uncounted
+def _without_known(
+    rows: Rows, plans: Plans, newcomers: Newcomers, found: I64, first: Int, who: Int, begin: Int, count: Int
+) -> Int:
+    """Removes those of found[begin:count] that satisfy one of the alternatives first:who, which are there already."""
+    kept = begin
+    for i in range(begin, count):
+        is_known = False
+        for earlier in range(first, who):
+            if is_selected(rows, plans, newcomers, earlier, found, i):
+                is_known = True
+                break
+        if not is_known:
+            for side in range(found.shape[1]):
+                found[kept, side] = found[i, side]
+            kept += 1
+    return kept
+
+
+@uncounted
 def _create(
     rows: Rows,
     lives: Lives,
@@ -294,9 +314,15 @@ def _create(
     who = np.searchsorted(newcomers.slots, slot)
     if who == len(newcomers.slots) or newcomers.slots[who] != slot:
         return DONE
-    count = answer(rows, partners, plans, newcomers, who, scratch.walk, scratch.found)
-    if count == NONE:
-        return FOUND_FULL
+    first, count = who, np.int64(0)
+    while who < len(newcomers.slots) and newcomers.slots[who] == slot:
+        begin = count
+        count = answer(rows, partners, plans, newcomers, who, scratch.walk, scratch.found, count)
+        if count == NONE:
+            return FOUND_FULL
+        if who > first:
+            count = _without_known(rows, plans, newcomers, scratch.found, first, who, begin, count)
+        who += 1
     if not _has_room(out, SECOND, count, count):
         return OUT_FULL
     start, item = out.counts[CHANGES], out.counts[ITEMS]

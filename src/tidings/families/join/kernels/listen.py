@@ -58,13 +58,35 @@ def selected(
     who = np.searchsorted(newcomers.slots, slot)
     if who == len(newcomers.slots) or newcomers.slots[who] != slot or not newcomers.is_wide[who]:
         return bits
+    kept = np.int64(0)
+    while who < len(newcomers.slots) and newcomers.slots[who] == slot and kept != bits:
+        kept |= _selected_by(rows, plans, newcomers, found, who, signature, side, pair, old, new, bits)
+        who += 1
+    return kept
+
+
+@uncounted
+def _selected_by(
+    rows: Rows,
+    plans: Plans,
+    newcomers: Newcomers,
+    found: I64,
+    who: Int,
+    signature: Int,
+    side: Int,
+    pair: Int,
+    old: Int,
+    new: Int,
+    bits: Int,
+) -> Int:
+    """Which of OLD | NEW an alternative of a wide subscription selects."""
     for other in range(plans.tables.shape[1]):
         table = plans.tables[signature, other]
         if table == NONE:
             break
         if other != side:
             if not passes_all(rows, newcomers, who, other, table, record_of(rows, found[pair, other])):
-                return 0
+                return np.int64(0)
             continue
         if bits & OLD and not passes_all(rows, newcomers, who, side, table, record_of(rows, old)):
             bits &= NEW

@@ -36,6 +36,8 @@ GROUP_SLOT, GROUP_FIRST, GROUP_LAST, GROUP_FIELDS = range(4)
 # then, for changes of one pair by their kind (OLD, NEW, BOTH), the stamp and the tail.
 SHOWS, TAIL_STAMP, TAIL, LOOK_FIELDS = 0, 0, 3, 7
 
+_TOLD_IN_ORDER = (BOTH, OLD, NEW)
+
 
 class Output(NamedTuple):
     """What is told, as in `tidings.families.evaluator.Told`."""
@@ -231,9 +233,9 @@ def _look_alike(rows: Rows, projections: Projections, projection: Int, found: I6
 # It allocates, and says so: it would otherwise be compiled as its callers are.
 @kernel(_nrt=True)
 def _cancel(rows: Rows, projections: Projections, projection: Int, scratch: Scratch, first: Int) -> None:
-    """Of a list of what goes and then what comes, silences what looks alike before and after (no bits).
+    """Of a list of what goes, comes, or stays, silences what looks alike before and after: takes bits away.
 
-    Of several that look alike the first are told.
+    What stays looks as it did. Of several that look alike the first are told.
     """
     heard, found = scratch.heard, scratch.found
     count, at = 0, first
@@ -264,14 +266,17 @@ def _cancel(rows: Rows, projections: Projections, projection: Int, scratch: Scra
         if table[place] == NONE:
             table[place], hashes[place] = i, hashed
         look[i] = table[place]
-        balance[look[i]] += 1 if heard[at, BITS] & NEW else -1
+        balance[look[i]] += np.int64(heard[at, BITS] & NEW != 0) - np.int64(heard[at, BITS] & OLD != 0)
         at = heard[at, NEXT]
     for i in range(count):
-        is_new = heard[entries[i], BITS] & NEW != 0
-        if balance[look[i]] > 0 if is_new else balance[look[i]] < 0:
-            balance[look[i]] += -1 if is_new else 1
-        else:
-            heard[entries[i], BITS] = 0
+        bits, kept = heard[entries[i], BITS], np.int64(0)
+        if bits & OLD and balance[look[i]] < 0:
+            balance[look[i]] += 1
+            kept = np.int64(OLD)
+        elif bits & NEW and balance[look[i]] > 0:
+            balance[look[i]] -= 1
+            kept = np.int64(NEW)
+        heard[entries[i], BITS] = kept
 
 
 @uncounted
@@ -340,23 +345,31 @@ def tell_many(
     for group in range(groups):
         slot, first = scratch.groups[group, GROUP_SLOT], scratch.groups[group, GROUP_FIRST]
         projection = lives[slot, PROJECTION]
+        # Alternatives may select some combinations before, others after, others both before and after the change.
+        kind, is_mixed, at = heard[first, BITS], False, heard[first, NEXT]
+        while at != NONE and not is_mixed:
+            is_mixed = heard[at, BITS] != kind
+            at = heard[at, NEXT]
         if (
             old != NONE
             and new != NONE
             and not _shows(rows, projections, projection, side, old, new, scratch.looks, stamp)
         ):
-            if heard[first, BITS] == BOTH:
+            if kind == BOTH and not is_mixed:
                 continue
-            if heard[first, BITS] != heard[scratch.groups[group, GROUP_LAST], BITS]:
+            if is_mixed:
                 _cancel(rows, projections, projection, scratch, first)
         start = out.counts[CHANGES]
-        hashed, stop, at = mix(np.int64(0), projection), start, first
-        while at != NONE:
-            if heard[at, BITS]:
-                _add_change(out, scratch, heard[at, PAIR], heard[at, BITS], side, old, new, stop)
-                hashed = mix(mix(hashed, out.changes[stop, 0]), out.changes[stop, 1])
-                stop += 1
-            at = heard[at, NEXT]
+        hashed, stop = mix(np.int64(0), projection), start
+        # Updates are told first, then what goes, then what comes.
+        for bits in _TOLD_IN_ORDER:
+            at = first if is_mixed or bits == kind else np.int64(NONE)
+            while at != NONE:
+                if heard[at, BITS] == bits:
+                    _add_change(out, scratch, heard[at, PAIR], bits, side, old, new, stop)
+                    hashed = mix(mix(hashed, out.changes[stop, 0]), out.changes[stop, 1])
+                    stop += 1
+                at = heard[at, NEXT]
         if stop == start:
             continue
         place = hashed & (size - 1)
