@@ -35,7 +35,7 @@ lint: $(DEV_STAMP)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 bench: $(DEV_STAMP)
 	$(BIN)/tidings bench select
