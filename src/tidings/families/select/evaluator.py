@@ -264,12 +264,15 @@ def _constants(points: PointBatch, layout: _Layout) -> tuple[I64, list[Texts | N
 
 def _coded_texts(column: pa.Array) -> tuple[I64, Texts]:
     """(equality codes, [texts]; the texts as JSON). Distinct texts are encoded once."""
-    encoded = column.dictionary_encode()
-    distinct = [encode_basestring(text).encode() for text in encoded.dictionary.to_pylist()]
+    if len(column) == 1:
+        values, number = column.to_pylist(), np.zeros(1, np.int64)
+    else:
+        encoded = column.dictionary_encode()
+        values, number = encoded.dictionary.to_pylist(), np.asarray(encoded.indices).astype(np.int64)
+    distinct = [encode_basestring(text).encode() for text in values]
     stops = np.cumsum(np.fromiter(map(len, distinct), np.int64, len(distinct)))
     hashes = np.empty(len(distinct), np.int64)
     hash_texts(np.frombuffer(bytearray(b"".join(distinct)), np.uint8), stops, hashes)
-    number = np.asarray(encoded.indices).astype(np.int64)
     return hashes[number], Texts(distinct, number)
 
 

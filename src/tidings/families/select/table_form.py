@@ -61,6 +61,9 @@ class Predicates(NamedTuple):
 
 
 def predicates_of(details: pa.Array) -> Predicates:
+    if len(details) == 1:
+        # Dictionaries are made for many: for a single point they would take most of the time.
+        return Predicates([_decoder.decode(details[0].as_py())], np.zeros(1, np.int64))
     encoded = details.dictionary_encode()
     distinct = [_decoder.decode(each) for each in encoded.dictionary.to_pylist()]
     return Predicates(distinct, np.asarray(encoded.indices).astype(np.int64))
@@ -202,7 +205,7 @@ def spread(
                 place = (np.cumsum(counts) - counts)[member] + np.arange(len(owner)) - np.repeat(starts, copies)
             types = [pa.string() if space.columns[i].type is ColumnType.TEXT else pa.int64() for i in equalities]
             every: Any = [key for each in keys for key in each]
-            channel = [column.take(pa.array(place)) for column in channel_columns(types, every)]
+            channel = [_taken(column, place) for column in channel_columns(types, every)]
         own = points.take(owner)
         ends = [place for i in ranges for place in (space.place_of[i], space.place_of[i] + 1)]
         texts = pa.array([predicates.distinct[number].texts for number in members], pa.binary())
@@ -215,9 +218,13 @@ def spread(
             tuple(channel),
             own.coords[:, ends],
             is_home,
-            texts.take(pa.array(member)),
+            _taken(texts, member),
         )
         yield shown, batch, owner
+
+
+def _taken(column: pa.Array, at: Int64Array) -> pa.Array:
+    return column if len(column) == len(at) == 1 else column.take(pa.array(at))
 
 
 @lru_cache(maxsize=4096)
