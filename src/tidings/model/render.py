@@ -66,22 +66,19 @@ def _cells(name: str, column: pa.Array) -> list[str]:
 
 def value_texts(column: pa.Array) -> list[str]:
     """JSON texts of values."""
-    if pa.types.is_float64(column.type):
-        return _double_texts(column)
+    if pa.types.is_float64(column.type) and _are_ordinary(column):
+        # The encoder writes such numbers as Python does, in a third of the time.
+        return msgspec.json.encode(column.to_pylist())[1:-1].decode().split(",")
     render = _renderer(column.type)
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())
     return ["null" if value is None else render(value) for value in column.to_pylist()]
 
 
-def _double_texts(column: pa.Array) -> list[str]:
-    """Numbers as Python writes them. The encoder writes those of ordinary size alike, in a third of the time."""
-    values = column.to_pylist()
-    sizes = np.abs(column.to_numpy(zero_copy_only=False))
-    is_ordinary = (sizes == 0) | (sizes >= 1e-3) & (sizes < 1e15)
-    if is_ordinary.all():
-        return msgspec.json.encode(values)[1:-1].decode().split(",") if values else []
-    return ["null" if value is None else repr(value) for value in values]
+def _are_ordinary(doubles: pa.Array) -> bool:
+    """Whether there are numbers, and all of a size that is written without an exponent; null is no number."""
+    sizes = np.abs(doubles.to_numpy(zero_copy_only=False))
+    return len(sizes) > 0 and bool(((sizes == 0) | (sizes >= 1e-3) & (sizes < 1e15)).all())
 
 
 def json_texts(texts: pa.Array) -> pa.Array:

@@ -45,7 +45,7 @@ class Door:
         """keeps_queries: keep family, compiled statement and form of each creation in `queries`, unless one has an option."""
         self._catalog = catalog
         self.queries: dict[int, tuple[Family, Statement, str]] | None = {} if keeps_queries else None
-        """`PointBatch.order` of a creation -> its family and statement; None unless asked for."""
+        """`PointBatch.order` of a creation -> its family, statement and form; None unless asked for."""
         self._compiler = Compiler(catalog)
         self._families: dict[Shape, Family] = {}
         self._live: dict[str, Placement] = {}

@@ -135,8 +135,7 @@ class JoinEvaluator(Evaluator):
         self._open_sides = None
         any_of = [_any_of.decode(details) for details in points.details.to_pylist()] if form.has_alternatives else []
         if any_of:
-            boxed = [msgspec.msgpack.encode(each.predicates) for each in any_of]
-            points = replace(points, details=pa.array(boxed, pa.binary()))
+            points = replace(points, details=pa.array([each.box for each in any_of], pa.binary()))
         predicates = Predicates(form.tested, points)
         self._form_of = _longer(self._form_of, slots)
         self._box_of = _longer(self._box_of, slots)

@@ -133,9 +133,9 @@ class Condition(msgspec.Struct, array_like=True, frozen=True):
 
 
 class AnyOf(msgspec.Struct, array_like=True, frozen=True):
-    """Details of a point with alternatives, of which a joined row must satisfy one. predicates: those of the point's box."""
+    """Details of a point with alternatives, of which a joined row must satisfy one. box: details of the point without them."""
 
-    predicates: list[Predicate | None]
+    box: bytes
     alternatives: list[list[Condition]]
 
 
@@ -210,8 +210,11 @@ def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
     if not shape.is_plain:
         return _place_alternatives(shape, constants, catalog)
     form, coords, predicates = _point(shape, constants, "", catalog)
-    details = msgspec.msgpack.encode(predicates) if any(predicates) else b""
-    return Placement(form.key, ((),), coords, details)
+    return Placement(form.key, ((),), coords, _details(predicates))
+
+
+def _details(predicates: list[Predicate | None]) -> bytes:
+    return msgspec.msgpack.encode(predicates) if any(predicates) else b""
 
 
 def _place_alternatives(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
@@ -237,7 +240,7 @@ def _place_alternatives(shape: Shape, constants: Constants, catalog: Catalog) ->
     variant = ANY_OF + msgspec.json.encode(compared).decode()
     form, coords, predicates = _point(box, Constants(tuple(pinned.values()), tuple(bounded.values())), variant, catalog)
     sorted_by_side = [sorted(each.values(), key=lambda one: (one.side, one.column)) for each in alternatives]
-    return Placement(form.key, ((),), coords, msgspec.msgpack.encode(AnyOf(predicates, sorted_by_side)))
+    return Placement(form.key, ((),), coords, msgspec.msgpack.encode(AnyOf(_details(predicates), sorted_by_side)))
 
 
 def _pinned(shape: Shape, constants: Constants) -> dict[ColumnRef, tuple[Any, ...]]:
