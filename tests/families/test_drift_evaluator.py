@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tidings.families.drift.evaluator import DriftEvaluator
 from tidings.families.drift.kernels.tournament_tree import NEVER, NO_TIME, interval_around, patient_until
 from tidings.families.drift.movement import has_been_silent, has_moved
-from tidings.families.evaluator import CHANGE
+from tidings.kernels.events import CHANGE
 from tidings.model.codes import code_of, double_of
 from tidings.model.types import ColumnType
 from tidings.pipeline.door import Door

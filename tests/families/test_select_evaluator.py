@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tidings.families.evaluator import CHANGE, CREATE, Told
 from tidings.families.select.evaluator import SelectEvaluator
+from tidings.kernels.events import CHANGE, CREATE, Told
 from tidings.kernels.rows import NONE
 from tidings.pipeline.door import Door
 from tidings.pipeline.replica.replica import Replica

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tidings.families.evaluator import CHANGE, Events, Told
 from tidings.families.topk.evaluator import TopkEvaluator
+from tidings.kernels.events import CHANGE, Events, Told
 from tidings.kernels.lives import new_lives
 from tidings.kernels.rows import I64
 from tidings.pipeline.door import Door

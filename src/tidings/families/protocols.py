@@ -94,7 +94,7 @@ class Server(ABC):
 
 
 @dataclass(frozen=True)
-class Told:
+class Notifications:
     """Notifications: the subscription in slot[i] gets a line with seq[i] that ends in tails[tail[i]]."""
 
     seq: Int64Array
@@ -149,7 +149,7 @@ class Views(ABC):
         """Fills new views with their snapshot rows. Returns the tail of each view's snapshot line."""
 
     @abstractmethod
-    def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
+    def tell(self, messages: MessageBatch, pairs: Pairs) -> Notifications:
         """Applies delivered messages. Returns notifications, at most one per subscription and seq.
 
         Batches of several shards come one by one, in any order, except to `RememberingViews`.

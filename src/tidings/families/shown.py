@@ -7,7 +7,7 @@ from json.encoder import encode_basestring
 
 import numpy as np
 
-from tidings.families.evaluator import Events, Projections, Told
+from tidings.kernels.events import Events, Projections, Told
 from tidings.kernels.lines import render_tails
 from tidings.kernels.rows import I64, U8
 

@@ -243,10 +243,9 @@ class Gateway:
         if form.forest is not None:
             placed = channel != NO_CHANNEL
             form.forest.add_many(channel[placed], slots[placed], points.coords[placed])
-        encoded = points.details.dictionary_encode()
-        distinct = encoded.dictionary.to_pylist()
-        for slot, number in zip(slots.tolist(), encoded.indices.to_pylist(), strict=True):
-            self._details[slot] = distinct[number]
+        distinct: dict[bytes, bytes] = {}
+        for slot, details in zip(slots.tolist(), points.details.to_pylist(), strict=True):
+            self._details[slot] = distinct.setdefault(details, details)
         form.views.create(slots, points)
         home: list[int] = slots[points.home].tolist()
         return home
@@ -402,6 +401,8 @@ class Gateway:
         Ranks of the given ids alone are made per call, until as many ids have been ranked since the last creation as there are
         ids; then ranks of all ids are made and kept until the next creation.
         """
+        if len(slot) == 1:
+            return np.zeros(1, np.int64)
         if self._rank is not None:
             return self._rank[slot]
         self._ranked += len(slot)

@@ -35,9 +35,10 @@ from tidings.families.drift.kernels.layout import (
 from tidings.families.drift.kernels.members import add_members, link_rows, list_held, remove_members, restore_held
 from tidings.families.drift.kernels.tournament_tree import MOVED, MOVED_PERCENT, MOVED_RATIO
 from tidings.families.drift.subscription import space_of
-from tidings.families.evaluator import Evaluator, Events, Projections, Store, Told
+from tidings.families.evaluator import Evaluator, Store
 from tidings.families.spec import Form
 from tidings.kernels.arrays import grow
+from tidings.kernels.events import Events, Projections, Told
 from tidings.kernels.extents import TOP, WANTED, make_room, new_head
 from tidings.kernels.lives import SINCE, Lives
 from tidings.kernels.rows import I64, NONE, PAGE_BITS
@@ -56,7 +57,7 @@ class DriftEvaluator(Evaluator):
     """Up to this many members of a row are scanned; more have a tree with this many children per node. A power of two."""
 
     def __init__(self, catalog: Catalog, store: Store) -> None:
-        super().__init__(catalog, store)
+        self.catalog, self.store = catalog, store
         self._groupings: dict[tuple[int, tuple[int, ...]], int] = {}
         """(table, pinned columns) -> address of the grouping. Groupings are never removed."""
         words = np.zeros(1024, np.int64)

@@ -19,7 +19,7 @@ from tidings.families.drift.rows import NO_TIME, TIME, VALUE
 from tidings.families.drift.subscription import Space
 from tidings.families.drift.versions import NONE, Versions
 from tidings.families.optional import RememberingViews
-from tidings.families.protocols import FirstRows, Pairs, Told
+from tidings.families.protocols import FirstRows, Notifications, Pairs
 from tidings.model.channel import ChannelKey, channel_column, channel_keys
 from tidings.model.codes import BoolArray, Int64Array, double_of
 from tidings.model.message import MessageBatch
@@ -149,11 +149,11 @@ class DriftViews(RememberingViews):
         self._versions.hold(versions, 1)
         return first.tails([self._versions.texts[version] for version in versions.tolist()])
 
-    def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
+    def tell(self, messages: MessageBatch, pairs: Pairs) -> Notifications:
         """As in the protocol. Pairs must be in the order of their messages: each view goes from version to version."""
         if len(pairs.slot) == 0:
             nothing = np.empty(0, np.int64)
-            return Told(nothing, nothing, nothing, [])
+            return Notifications(nothing, nothing, nothing, [])
         reached, message = _numbered(pairs.message, len(messages))
         is_gone = np.zeros(len(reached), np.bool_)
         is_gone[message] = (pairs.tags & GONE) != 0
@@ -176,7 +176,9 @@ class DriftViews(RememberingViews):
         self._versions.sweep(version)
         return told
 
-    def _told(self, seq: Int64Array, message: Int64Array, slot: Int64Array, old: Int64Array, new: Int64Array) -> Told:
+    def _told(
+        self, seq: Int64Array, message: Int64Array, slot: Int64Array, old: Int64Array, new: Int64Array
+    ) -> Notifications:
         """Notifications of deliveries that replaced version `old` by `new`, all [deliveries]. Equal ones share a tail."""
         kind, examples = number_replacements(message, old, new, len(self._versions.texts))
         texts, same = self._versions.texts, self._versions.same
@@ -194,7 +196,7 @@ class DriftViews(RememberingViews):
             else:
                 tails.append(change_tail(at, update_change(texts[before], texts[after])))
         is_told = np.array([*map(bool, tails), False], np.bool_)[kind]
-        return Told(seq[is_told], slot[is_told], kind[is_told], tails)
+        return Notifications(seq[is_told], slot[is_told], kind[is_told], tails)
 
     def _decide(
         self,

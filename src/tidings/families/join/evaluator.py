@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.evaluator import Evaluator, Events, Projections, Store, Told
+from tidings.families.evaluator import Evaluator, Store
 from tidings.families.join.kernels.candidates import SIDE_BITS
 from tidings.families.join.kernels.combine import WALK_FIELDS, Newcomers, Plans
 from tidings.families.join.kernels.evaluate import (
@@ -57,6 +57,7 @@ from tidings.families.join.result import shown_columns
 from tidings.families.join.side_index import SideIndex
 from tidings.families.join.subscription import AnyOf, compared_columns, is_any_of, predicates_of
 from tidings.families.spec import Form
+from tidings.kernels.events import Events, Projections, Told
 from tidings.kernels.lives import SINCE, Lives
 from tidings.kernels.rows import I64, NONE
 from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex
@@ -104,7 +105,7 @@ class JoinEvaluator(Evaluator):
     """Candidates are tested one by one if there are at most this many per combination saved; else the index is used."""
 
     def __init__(self, catalog: Catalog, store: Store) -> None:
-        super().__init__(catalog, store)
+        self.catalog, self.store = catalog, store
         self._columns = [len(table.columns) for table in catalog.tables]
         self._index = StabbingIndex(SIGNATURE_AXIS + 1 + sum(self._columns))
         self._side_index = SideIndex(max(self._columns, default=1))

@@ -21,7 +21,7 @@ from tidings.families.join.residual_predicates import ResidualPredicates
 from tidings.families.join.side_rows import SideRows
 from tidings.families.join.subscription import Space
 from tidings.families.optional import RememberingViews
-from tidings.families.protocols import FirstRows, Pairs, Told
+from tidings.families.protocols import FirstRows, Notifications, Pairs
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.notification import change_tail, delete_change, insert_change, update_change
@@ -67,7 +67,7 @@ class JoinViews(RememberingViews):
         self._rows.sweep()
         return FirstRows(first.slot, first.seq, starts, None).tails(shown)
 
-    def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
+    def tell(self, messages: MessageBatch, pairs: Pairs) -> Notifications:
         """Applies deliveries. Notifies how each join differs before and after all messages of a seq, whatever their order."""
         is_placed = (pairs.tags & PLACED) != 0
         name, version = self._number(messages, pairs, is_placed)
@@ -171,9 +171,9 @@ class _Lines:
         self._parts.append((seqs[found.group], slots[found.group], found.number + len(self._tails)))
         self._tails.extend(tails)
 
-    def told(self) -> Told:
+    def told(self) -> Notifications:
         seq, slot, tail = (np.concatenate(column) for column in zip(*self._parts, strict=True))
-        return Told(seq, slot, tail, self._tails)
+        return Notifications(seq, slot, tail, self._tails)
 
 
 def _rendered(change: Callable[[str], str], texts: list[str], chosen: Numbers) -> tuple[list[str], Int64Array]:

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.evaluator import Evaluator, Events, Projections, Store, Told
+from tidings.families.evaluator import Evaluator, RowSource
 from tidings.families.listeners import on_some_channel
 from tidings.families.select.kernels.match import (
     BATCH_COUNTS,
@@ -42,6 +42,7 @@ from tidings.families.select.kernels.match import (
 )
 from tidings.families.select.subscription import Details, TextRange, is_disjunct, space_of
 from tidings.families.spec import Form
+from tidings.kernels.events import Events, Projections, Told
 from tidings.kernels.handles import handles_of
 from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows import I64, NONE
@@ -75,8 +76,8 @@ class SelectEvaluator(Evaluator):
     scan_cells_max: ClassVar[int] = 20_000_000
     """New boxes are compared with all rows while there are at most this many (box, row) pairs; an index is faster beyond."""
 
-    def __init__(self, catalog: Catalog, store: Store) -> None:
-        super().__init__(catalog, store)
+    def __init__(self, catalog: Catalog, store: RowSource) -> None:
+        self.catalog, self.store = catalog, store
         widths = [2 * len(table.columns) + 1 for table in catalog.tables]
         axes = sum(widths)
         self.index = StabbingIndex(axes)

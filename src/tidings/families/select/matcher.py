@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.evaluator import CHANGE, Events
-from tidings.families.evaluator import Told as Evaluated
 from tidings.families.protocols import Pairs
 from tidings.families.select.evaluator import SelectEvaluator
 from tidings.families.select.message_rows import MessageRows
@@ -16,6 +14,7 @@ from tidings.families.select.reformulate import NEW, OLD
 from tidings.families.select.table_form import TableSpace, predicates_of, spread
 from tidings.families.shown import ProjectionTable, render
 from tidings.kernels.arrays import grow
+from tidings.kernels.events import CHANGE, Events, Told
 from tidings.kernels.handles import handles_of
 from tidings.kernels.lives import new_lives
 from tidings.kernels.rows import NONE
@@ -32,7 +31,7 @@ class Found(Pairs):
 
     tail: Int64Array
     events: Events
-    evaluated: Evaluated
+    evaluated: Told
     payload: pa.RecordBatch
     """Payload of the messages."""
 

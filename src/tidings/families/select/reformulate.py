@@ -56,18 +56,17 @@ def same_rows(changes: TableChanges, columns: Sequence[str]) -> BoolArray:
     """Whether the old and the new row are equal in these columns, [changes]. Null equals null."""
     same = np.ones(len(changes), np.bool_)
     for name in columns:
-        a, b = changes.before.column(name), changes.after.column(name)
-        equal = pc.equal(a, b) if not pa.types.is_fixed_size_list(a.type) else _equal_lists(a, b)
-        if equal.null_count:
-            both_null = np.asarray(a.is_null()) & np.asarray(b.is_null())
-            same &= np.asarray(equal.fill_null(False)) | both_null
-        else:
-            same &= np.asarray(equal)
+        same &= same_values(changes.before.column(name), changes.after.column(name))
     return same
 
 
-def _equal_lists(a: pa.Array, b: pa.Array) -> pa.Array:
-    return pa.array([x == y for x, y in zip(a.to_pylist(), b.to_pylist(), strict=True)], pa.bool_())
+def same_values(a: pa.Array, b: pa.Array) -> BoolArray:
+    """Whether values of two columns are equal, [values]. Null equals null."""
+    if pa.types.is_fixed_size_list(a.type):
+        return np.fromiter((x == y for x, y in zip(a.to_pylist(), b.to_pylist(), strict=True)), np.bool_, len(a))
+    equal = pc.equal(a, b)
+    same: BoolArray = np.asarray(equal.fill_null(False) if equal.null_count else equal)
+    return same | np.asarray(a.is_null()) & np.asarray(b.is_null()) if equal.null_count else same
 
 
 def _regions(space: TableSpace, changes: TableChanges, constrained: Sequence[int], at: Int64Array) -> Regions:

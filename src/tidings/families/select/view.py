@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.optional import Matching
-from tidings.families.protocols import FirstRows, Pairs, Told, Views
+from tidings.families.protocols import FirstRows, Notifications, Pairs, Views
 from tidings.families.select.matcher import Found, Matcher, kept
 from tidings.families.select.table_form import TableSpace
 from tidings.model.codes import Int64Array
@@ -60,11 +60,11 @@ class SelectViews(Views, Matching):
             found = kept(found, (born[found.slot] < seq) & (seq <= died[found.slot]))
         return found
 
-    def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
+    def tell(self, messages: MessageBatch, pairs: Pairs) -> Notifications:
         if not isinstance(pairs, Found):
             pairs = self._found(messages, pairs)
         tail, tails = self._matcher.tails(pairs)
-        return Told(messages.seq[pairs.message], pairs.slot, tail, tails)
+        return Notifications(messages.seq[pairs.message], pairs.slot, tail, tails)
 
     def _found(self, messages: MessageBatch, pairs: Pairs) -> Found:
         """The pairs of unicast messages that get a notification. Messages about the same change are matched once."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.families.evaluator import Evaluator, Events, Projections, Store, Told
+from tidings.families.evaluator import Evaluator, Store
 from tidings.families.spec import Form
 from tidings.families.topk.kernels.ranked_table import rank_index, top_lists
 from tidings.families.topk.kernels.ranked_table.evaluate import (
@@ -69,6 +69,7 @@ from tidings.families.topk.kernels.ranked_table.layout import (
 from tidings.families.topk.kernels.ranked_table.rank_index import BLOCK_JOINED
 from tidings.families.topk.kernels.ranked_table.top_lists import ROOM_FIRST
 from tidings.families.topk.subscription import Space, space_of
+from tidings.kernels.events import Events, Projections, Told
 from tidings.kernels.extents import TOP
 from tidings.kernels.handles import handles_of
 from tidings.kernels.lives import Lives
@@ -413,7 +414,7 @@ class TopkEvaluator(Evaluator):
     name = "topk"
 
     def __init__(self, catalog: Catalog, store: Store) -> None:
-        super().__init__(catalog, store)
+        self.catalog, self.store = catalog, store
         self._ranked: list[RankedTable | None] = []
         self._numbers: dict[tuple[str, str, bool], int] = {}
         self._plans: dict[str, tuple[int, int]] = {}

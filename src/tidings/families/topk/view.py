@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.optional import RememberingViews
-from tidings.families.protocols import FirstRows, Pairs, Told
+from tidings.families.protocols import FirstRows, Notifications, Pairs
 from tidings.families.topk.kernels.view_lists import NONE, Differences, ViewLists
 from tidings.families.topk.subscription import Space
 from tidings.families.topk.view_rows import ViewRows
@@ -77,7 +77,7 @@ class TopkViews(RememberingViews):
         self._rows.sweep()
         return FirstRows(first.slot, first.seq, starts, None).tails(texts)
 
-    def tell(self, messages: MessageBatch, pairs: Pairs) -> Told:
+    def tell(self, messages: MessageBatch, pairs: Pairs) -> Notifications:
         """Applies deliveries in the order of messages. Notifies how each answer differs before and after all of a seq."""
         is_next = np.diff(pairs.message, prepend=NONE) != 0
         reached, send = pairs.message[is_next], np.cumsum(is_next) - 1
@@ -95,7 +95,7 @@ class TopkViews(RememberingViews):
         found = self._lists.apply(self._list[pairs.slot], send, is_gone, messages.seq[reached], number, ties)
         tails = self._tails(found)
         self._rows.sweep()
-        return Told(found.batch[found.kind], self._slot[found.home].astype(np.int64), found.kind, tails)
+        return Notifications(found.batch[found.kind], self._slot[found.home].astype(np.int64), found.kind, tails)
 
     def _tails(self, found: Differences) -> list[str]:
         """The tail of a line for each distinct difference."""

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.evaluator import CREATE, DROP, Evaluator, Events, Told
+from tidings.families.evaluator import Evaluator
 from tidings.families.optional import Evaluating
 from tidings.families.registry import family_of, spec_of
 from tidings.families.shown import ProjectionTable, render
+from tidings.kernels.events import CREATE, DROP, Events, Told
 from tidings.kernels.lines import write_lines
 from tidings.kernels.lives import FAMILY
 from tidings.kernels.rows import I64, NONE

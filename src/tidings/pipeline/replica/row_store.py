@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.families.evaluator import Events
+from tidings.kernels.events import Events
 from tidings.kernels.handles import handles_of
 from tidings.kernels.lives import Lives
 from tidings.kernels.rows import BINARY as BINARY_KIND

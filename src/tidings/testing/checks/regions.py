@@ -19,7 +19,6 @@ from tidings.model.channel import ChannelKey, channel_keys
 from tidings.model.points import Event, PointBatch
 from tidings.pipeline.door import Door
 from tidings.sql import Statement
-from tidings.sql.shape import Shape
 from tidings.testing.checks.case import Case
 from tidings.testing.deployment import BatchResult, deploy, run_steps
 from tidings.testing.oracle import Followed, Recomputation, walk
@@ -86,7 +85,7 @@ class _Altered(Recomputation):
         channels = [key for key in channel_keys(placed.channel, len(placed)) if None not in key]
         is_exact = self._case.has_exact_regions(shape, self.catalog)
         if isinstance(self._case.family, Gathering):
-            is_exact &= constants.is_single and _says_all(shape, self.catalog)
+            is_exact &= constants.is_single and _says_all(statement, self.catalog)
         points = []
         parts = [
             constants._replace(equalities=tuple((value,) for value in values))
@@ -101,10 +100,15 @@ class _Altered(Recomputation):
         return points
 
 
-def _says_all(shape: Shape, catalog: Catalog) -> bool:
-    """Whether the one point of a subscription expresses its whole query: all columns are shown, and no equality is on text."""
+def _says_all(statement: Statement, catalog: Catalog) -> bool:
+    """Whether the one point of a subscription expresses its whole query.
+
+    All columns are shown, no equality is on text, and no range is open at both ends: to a point, IS NOT NULL is no condition.
+    """
+    shape = statement.shape
     equal = (catalog.table(ref.table).column(ref.column).type for ref in shape.equalities)
-    return shape.projection is None and not any(type.is_lossy for type in equal)
+    is_open = any(interval.lo is None and interval.hi is None for interval in statement.constants.intervals)
+    return shape.projection is None and not is_open and not any(type.is_lossy for type in equal)
 
 
 def check_regions(case: Case) -> None:

@@ -56,8 +56,8 @@ from tidings.families.drift.kernels.layout import (
 )
 from tidings.families.drift.kernels.members import join, leave, words_to_join
 from tidings.families.drift.kernels.tournament_tree import double_of, find_due, refresh_several, stride_of
-from tidings.families.evaluator import CHANGE, CREATE, DROP
 from tidings.kernels.arrays import ONE, ZERO
+from tidings.kernels.events import CHANGE, CREATE, DROP
 from tidings.kernels.jit import kernel
 from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows import I64, NONE, Int, Rows, mix, record_of, same_value
@@ -72,7 +72,7 @@ _STAMP, _KIND, _OLD, _TAIL = range(4)
 
 
 class Output(NamedTuple):
-    """Room for what is told; shapes as in `tidings.families.evaluator.Told`."""
+    """Room for what is told; shapes as in `tidings.kernels.events.Told`."""
 
     told: I64
     """[room, 3]: event, slot, tail."""

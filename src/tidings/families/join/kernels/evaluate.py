@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.families.evaluator import CHANGE, CREATE, Events, Projections
 from tidings.families.join.kernels.candidates import SIDE_BITS, candidates, meet
 from tidings.families.join.kernels.combine import (
     OWN,
@@ -56,6 +55,7 @@ from tidings.families.join.kernels.tell import (
     tell_many,
     tell_one,
 )
+from tidings.kernels.events import CHANGE, CREATE, Events, Projections
 from tidings.kernels.jit import uncounted
 from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows import COLUMNS, I64, NONE, Int, Rows, record_of, same_value

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.families.evaluator import Projections
 from tidings.families.join.kernels.combine import Plans
+from tidings.kernels.events import Projections
 from tidings.kernels.jit import kernel, uncounted
 from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows import I64, NONE, Int, Rows, compare_keys, equal_at, is_valid, mix, record_of, same_value
@@ -40,7 +40,7 @@ _TOLD_IN_ORDER = (BOTH, OLD, NEW)
 
 
 class Output(NamedTuple):
-    """What is told, as in `tidings.families.evaluator.Told`."""
+    """What is told, as in `tidings.kernels.events.Told`."""
 
     told: I64
     """[room, 3]: event, slot, tail."""

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.families.evaluator import CHANGE, CREATE, Events
 from tidings.families.select.kernels.snapshot import count_versions, find_rows, next_box
 from tidings.families.select.kernels.table import (
     TableRows,
@@ -23,6 +22,7 @@ from tidings.families.select.kernels.table import (
     table_rows,
     text_span,
 )
+from tidings.kernels.events import CHANGE, CREATE, Events
 from tidings.kernels.handles import array_at, table_at
 from tidings.kernels.intrinsics import pointer, prefetch
 from tidings.kernels.jit import kernel, uncounted

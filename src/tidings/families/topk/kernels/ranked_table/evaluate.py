@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import carray
 
-from tidings.families.evaluator import CHANGE, CREATE
 from tidings.families.topk.kernels.ranked_table.layout import (
     BITS,
     BLOCK_TOP,
@@ -62,6 +61,7 @@ from tidings.families.topk.kernels.ranked_table.top_lists import (
     refill,
     take_out,
 )
+from tidings.kernels.events import CHANGE, CREATE
 from tidings.kernels.handles import text_array_at, words_at
 from tidings.kernels.jit import kernel
 from tidings.kernels.lives import LIFE_FIELDS, PROJECTION, SINCE, UNTIL

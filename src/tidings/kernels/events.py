@@ -1,0 +1,53 @@
+"""What goes into an evaluator and what comes out of it, as compiled loops see it: events, projections, who is told what."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tidings.kernels.rows.read import I64, U8
+
+CHANGE, CREATE, DROP = 0, 1, 2
+"""Kinds of events."""
+
+
+class Events(NamedTuple):
+    """A micro-batch in order; at equal seq a change stands before creations and drops. All arrays [events]."""
+
+    kind: I64
+    seq: I64
+    table: I64
+    """Of a change: number of its table; else NONE."""
+    old: I64
+    """Of a change: the row's version before, NONE for an insert."""
+    new: I64
+    """Of a change: the row's version after, NONE for a delete."""
+    slot: I64
+    """Of a creation or drop: the subscription, of whatever family."""
+
+
+class Projections(NamedTuple):
+    """What subscriptions show, by number: projection p has entries starts[p]:starts[p + 1]."""
+
+    starts: I64
+    side: I64
+    """[entries]: place of the table in FROM; 0 where there is one."""
+    table: I64
+    column: I64
+    header: I64
+    """[entries + 1]: where the text before the value stands in `headers`: brace or comma, name, colon."""
+    headers: U8
+
+
+class Told(NamedTuple):
+    """Who is told what. A creation has exactly one entry, its snapshot; a change at most one per subscription."""
+
+    event: I64
+    slot: I64
+    tail: I64
+    """[told]: number of what the subscription is told; those told the same share one."""
+    tails: I64
+    """[tails, 4]: event, projection, first change, end of changes."""
+    changes: I64
+    """[changes, 2]: old and new item, NONE for none."""
+    sources: I64
+    """[items, sides]: versions that a joined row is made of; [0, 0] where an item is a version itself."""
