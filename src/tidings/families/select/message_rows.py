@@ -79,13 +79,14 @@ class MessageRows:
         """
         count, layout, kinds = payload.num_rows, self._layout[0], self._kinds.copy()
         words = np.zeros((2 * count, int(layout[WIDTH])), np.int64)
+        valid = np.zeros((2 * count, int(layout[CODES]) - RECORD_VALID), np.int64)
         texts: dict[int, _Texts] = {}
         for i, column in enumerate(self._table.columns):
             if payload.schema.get_field_index(f"new.{column.name}") < 0:
                 continue
             old, new = (payload.column(f"{side}.{column.name}") for side in ("old", "new"))
-            for first, part in ((0, old), (count, new)):
-                words[first : first + count, RECORD_VALID + (i >> 6)] |= _bits(part, i)
+            valid[:count, i >> 6] |= _bits(old, i)
+            valid[count:, i >> 6] |= _bits(new, i)
             codes, equals = words[:, layout[CODES] + i], words[:, layout[EQUALS] + i]
             if i not in constrained:
                 equals[count:] = ~same_values(old, new)
@@ -97,6 +98,7 @@ class MessageRows:
                 equals[:] = _hashes(texts[i].distinct)[texts[i].number]
             else:
                 codes[:] = equals[:] = codes_of(column.type, pa.concat_arrays([old, new]))[0]
+        words[:, RECORD_VALID : layout[CODES]] = valid
         self.rows = self._with_texts(words, texts)._replace(kinds=kinds)
 
     def shown(self, payload: pa.RecordBatch, versions: Int64Array, columns: Sequence[int]) -> Rows:
@@ -149,8 +151,12 @@ class MessageRows:
 
 
 def _bits(values: pa.Array, column: int) -> I64:
-    """The valid bit of the column, shifted to its place in the mask, [rows]."""
-    return np.asarray(values.is_valid()).astype(np.int64) << np.int64(column & 63)
+    """The valid bit of each value at its column's place in the mask, [values]; one for all if all have the same."""
+    bit = np.ones(1, np.int64) << np.int64(column & 63)
+    if values.null_count in (0, len(values)):
+        return bit if values.null_count == 0 else bit * 0
+    bits: I64 = np.asarray(values.is_valid()) * bit
+    return bits
 
 
 def _shown_texts(values: pa.Array) -> _Texts:
