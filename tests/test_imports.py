@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,17 +22,14 @@ ALLOWED = {
     "plain": {"pipeline", "model", "families", "sql"},
     "workloads": {"workloads", "model", "sql"},
     "testing": {"testing", "engine", "pipeline", "model", "families", "network", "sql", "kernels"},
-    "simulator": {"simulator", "network", "model", "families", "pipeline", "kernels", "sql", "workloads"},
-    "relay": {"relay", "model", "kernels", "sql"},
     "files": {"model", "sql"},
     "terminal": {"kernels"},
     "standing": {"engine", "pipeline", "model", "families", "sql", "files", "terminal"},
     "painting": {"painting", "engine", "pipeline", "model", "families", "files", "terminal"},
     "spark": {"spark", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "files", "terminal"},
-    "server": {"server", "engine", "pipeline", "model", "families", "network", "sql", "workloads"},
     "bench": {"bench", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"},
     "cli": {"cli", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
-    | {"bench", "server", "simulator", "relay", "files", "terminal", "standing", "painting", "plain"},
+    | {"bench", "files", "terminal", "standing", "painting", "plain"},
 }
 
 
@@ -40,18 +38,18 @@ def name_of(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
 def imports(path, *, top_level=False):
     """Names of the modules a file imports, absolute; with `top_level` only those imported as soon as the file is."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    nodes = _at_import(tree.body) if top_level else ast.walk(tree)
-    for node in nodes:
+    found = set()
+    for node in _at_import(tree.body) if top_level else ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path.name}:{node.lineno}: relative import"
-            yield from (
-                f"{node.module}.{alias.name}" if node.module == "tidings" else node.module for alias in node.names
-            )
+            found |= {f"tidings.{alias.name}" if node.module == "tidings" else node.module for alias in node.names}
+    return found
 
 
 def _at_import(body):
@@ -73,37 +71,41 @@ def is_within(module, packages):
     return any(module == package or module.startswith(package + ".") for package in packages)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_direction(path):
-    name = name_of(path)
-    if not name:
-        assert list(imports(path)) == [], "the package itself imports nothing"
-        return
-    allowed = ALLOWED[name.split(".")[0]]
-    used = {found for module in imports(path) if (found := inner(module)) is not None}
-    wrong = {found for found in used if not is_within(found, allowed)}
-    # The version is all that the root package has.
-    assert wrong <= {"__version__"}, f"{name} must not import {sorted(wrong)}"
+def inner_imports(path):
+    return {found for module in imports(path) if (found := inner(module)) is not None}
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if name_of(path).startswith("families.")], ids=name_of)
-def test_families_do_not_know_each_other(path):
-    name = name_of(path)
-    own = ".".join(name.split(".")[:2])
+def test_direction():
+    wrong = {}
+    for path in MODULES:
+        name = name_of(path)
+        allowed = ALLOWED[name.split(".")[0]] if name else set()
+        # The version is all that the root package has.
+        wrong[name] = {found for found in inner_imports(path) - {"__version__"} if not is_within(found, allowed)}
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+def test_families_do_not_know_each_other():
     common = ("spec", "protocols", "optional", "evaluator", "listeners", "shown", "targets")
-    parts = {f"families.{part}" for part in common}
-    shared = parts if path.parent.parent.name == "families" else {"families"}
-    used = {found for module in imports(path) if (found := inner(module)) and found.startswith("families")}
-    wrong = {found for found in used if not is_within(found, {own, *shared})}
-    assert not wrong, f"{name} must not import {sorted(wrong)}"
+    wrong = {}
+    for path in (SOURCE / "families").rglob("*.py"):
+        name = name_of(path)
+        own = ".".join(name.split(".")[:2])
+        shared = {f"families.{part}" for part in common} if path.parent.parent.name == "families" else {"families"}
+        used = {found for found in inner_imports(path) if found.startswith("families")}
+        wrong[name] = {found for found in used if not is_within(found, {own, *shared})}
+    assert {name: found for name, found in wrong.items() if found} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_only_spark_imports_pyspark(path):
-    package = name_of(path).split(".")[0]
-    # Benchmarks compare with Spark, but only when asked to: their imports are inside functions.
-    used = {module.split(".")[0] for module in imports(path, top_level=package == "bench")}
-    assert package == "spark" or not used & {"pyspark", "py4j"}
+def test_only_spark_imports_pyspark():
+    wrong = []
+    for path in MODULES:
+        package = name_of(path).split(".")[0]
+        # Benchmarks compare with Spark, but only when asked to: their imports are inside functions.
+        used = {module.split(".")[0] for module in imports(path, top_level=package == "bench")}
+        if package != "spark" and used & {"pyspark", "py4j"}:
+            wrong.append(name_of(path))
+    assert wrong == []
 
 
 COMMANDS = [path for path in (SOURCE / "cli").glob("*.py") if path.stem == "main" or "def add_to(" in path.read_text()]
@@ -126,15 +128,18 @@ def test_the_command_starts_without_the_heavy_libraries():
     assert done.stdout.split() == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_nothing_imports_tests(path):
-    test_modules = {path.stem for path in Path(__file__).parent.rglob("*.py")} | {"tests", "pytest"}
-    assert not {module.split(".")[0] for module in imports(path)} & test_modules
+def imports_any_of(path, packages):
+    return bool({module.split(".")[0] for module in imports(path)} & packages)
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if name_of(path).split(".")[0] != "testing"], ids=name_of)
-def test_hypothesis_stays_in_the_testing_package(path):
-    assert "hypothesis" not in {module.split(".")[0] for module in imports(path)}
+def test_nothing_imports_tests():
+    tests = {path.stem for path in Path(__file__).parent.rglob("*.py")} | {"tests", "pytest"}
+    assert [name_of(path) for path in MODULES if imports_any_of(path, tests)] == []
+
+
+def test_hypothesis_stays_in_the_testing_package():
+    using = {name_of(path).split(".")[0] for path in MODULES if imports_any_of(path, {"hypothesis"})}
+    assert using == {"testing"}
 
 
 @pytest.mark.parametrize("package", ["model", "kernels", "families", "network", "pipeline"])

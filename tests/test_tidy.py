@@ -1,8 +1,10 @@
 """House rules that a reader relies on: short files that say what they are for, and nothing left lying about."""
 
 import ast
+import io
 import re
 import tokenize
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,46 +21,49 @@ def name_of(path):
     return str(path.relative_to(ROOT))
 
 
-every_source = pytest.mark.parametrize("path", SOURCES, ids=name_of)
-every_file = pytest.mark.parametrize("path", [*SOURCES, *TESTS], ids=name_of)
+@cache
+def text_of(path):
+    return path.read_text(encoding="utf-8")
 
 
-@every_source
-def test_files_are_short(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= LINES_MAX
+@cache
+def nodes_of(path):
+    return list(ast.walk(ast.parse(text_of(path))))
 
 
-@every_source
-def test_modules_say_what_they_are_for(path):
-    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    assert docstring
-    assert docstring.strip()
+@cache
+def tokens_of(path):
+    return list(tokenize.generate_tokens(io.StringIO(text_of(path)).readline))
 
 
-@every_file
-def test_nothing_is_left_for_later(path):
-    found = [
-        token.start for token in _tokens(path) if token.type == tokenize.COMMENT and LEFT_BEHIND.search(token.string)
-    ]
-    assert found == []
+def test_files_are_short():
+    assert [name_of(path) for path in SOURCES if len(text_of(path).splitlines()) > LINES_MAX] == []
 
 
-@pytest.mark.parametrize("path", [path for path in (*SOURCES, *TESTS) if path != Path(__file__)], ids=name_of)
-def test_no_path_of_a_machine_is_written_down(path):
-    found = [
-        token.string for token in _tokens(path) if token.type == tokenize.STRING and MACHINE_PATH.search(token.string)
-    ]
-    assert found == []
+def test_modules_say_what_they_are_for():
+    assert [name_of(path) for path in SOURCES if not (ast.get_docstring(nodes_of(path)[0]) or "").strip()] == []
 
 
-def _tokens(path):
-    with path.open("rb") as source:
-        return list(tokenize.tokenize(source.readline))
+def test_nothing_is_left_for_later():
+    assert [
+        (name_of(path), token.start)
+        for path in (*SOURCES, *TESTS)
+        for token in tokens_of(path)
+        if token.type == tokenize.COMMENT and LEFT_BEHIND.search(token.string)
+    ] == []
+
+
+def test_no_path_of_a_machine_is_written_down():
+    assert [
+        (name_of(path), token.string)
+        for path in (*SOURCES, *TESTS)
+        for token in tokens_of(path)
+        if path != Path(__file__) and token.type == tokenize.STRING and MACHINE_PATH.search(token.string)
+    ] == []
 
 
 def _functions(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return [node for node in nodes_of(path) if isinstance(node, ast.FunctionDef)]
 
 
 def _asserts(node):
@@ -72,32 +77,40 @@ def _called(node):
     return {part.func.id for part in ast.walk(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}
 
 
-# What a test may call instead of asserting: functions of the tests that assert, and the checks of the contract suite.
-HELPERS = {node.name for path in TESTS for node in _functions(path) if _asserts(node)} | {"check", "check_family"}
+def test_tests_check_something():
+    # What a test may call instead of asserting: functions of the tests that assert, and the checks of the contract suite.
+    helpers = {node.name for path in TESTS for node in _functions(path) if _asserts(node)} | {"check", "check_family"}
+    files = [path for path in TESTS if path.name.startswith("test_")]
+    tests = {path: [node for node in _functions(path) if node.name.startswith("test")] for path in files}
+    assert [name_of(path) for path, found in tests.items() if not found] == []
+    assert [
+        (name_of(path), node.name)
+        for path, found in tests.items()
+        for node in found
+        if not _asserts(node) and not _called(node) & helpers
+    ] == []
 
 
-def _can_fail(node):
-    return _asserts(node) or bool(_called(node) & HELPERS)
+def test_tests_do_not_mock():
+    imported = [
+        (name_of(path), alias.name if isinstance(node, ast.Import) else node.module or "")
+        for path in TESTS
+        for node in nodes_of(path)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    ]
+    assert [(name, module) for name, module in imported if "mock" in module] == []
 
 
-@pytest.mark.parametrize("path", [path for path in TESTS if path.name.startswith("test_")], ids=name_of)
-def test_tests_check_something(path):
-    tests = [node for node in _functions(path) if node.name.startswith("test")]
-    assert tests, "no tests"
-    assert [node.name for node in tests if not _can_fail(node)] == []
-
-
-@pytest.mark.parametrize("path", TESTS, ids=name_of)
-def test_tests_neither_mock_nor_sleep(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    modules |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
-    assert not {module for module in modules if "mock" in module}
-    calls = {
-        node.func.attr for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    }
+def test_tests_do_not_sleep():
+    calls = [
+        (path.name, node.func.attr)
+        for path in TESTS
+        for node in nodes_of(path)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ]
     # Killing a process at a random moment takes waiting for that moment.
-    assert "sleep" not in calls or path.name == "test_kill.py"
+    assert {name for name, called in calls if called == "sleep"} <= {"test_kill.py"}
 
 
 @pytest.mark.parametrize("text", ["/home/ann/x", "open('/tmp/x')", "C:\\\\data"])
