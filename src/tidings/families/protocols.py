@@ -29,7 +29,7 @@ from tidings.model.points import Placement, PointBatch
 from tidings.sql.shape import Shape
 
 
-class Rows(Protocol):
+class ColumnarRows(Protocol):
     """A table's current rows, as a server reads them when a subscription is created.
 
     Rows have positions; `alive` [positions] is True where a position holds a current row. `codes` returns the codes and the
@@ -80,7 +80,7 @@ class Server(ABC):
         """Returns the messages for changes of one of the tables."""
 
     @abstractmethod
-    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+    def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
         """Adds new subscriptions. Returns their points with final coordinates, and this shard's rows of their snapshots.
 
         A server of the tables stage may choose coordinates along axes that zones are not cut along; other servers must return

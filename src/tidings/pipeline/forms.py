@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.protocols import Rows
+from tidings.families.protocols import ColumnarRows
 from tidings.families.registry import family_of, spec_of
 from tidings.families.spec import ByValues, FormSpec, Together
 from tidings.model.blob import pack, unpack
@@ -213,7 +213,9 @@ class FormShard:
                     yield sent
                     sent, boxes = Sent(), 0
             for points in due:
-                tables: dict[str, Rows] = {t: self._store(t) for t in spec_of(points.form, self._catalog).tables}
+                tables: dict[str, ColumnarRows] = {
+                    t: self._store(t) for t in spec_of(points.form, self._catalog).tables
+                }
                 self._host.release(points, tables, sent if is_wanted else None)
         self._host.settle()
         yield sent

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidings.families.optional import FamilyServer, Interleaving, Remembering, Replanning
-from tidings.families.protocols import Memory, Rows, Server
+from tidings.families.protocols import ColumnarRows, Memory, Server
 from tidings.families.registry import family_of, spec_of
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges, runs_of
@@ -69,7 +69,7 @@ class Host:
             if sent is not None:
                 sent.messages.extend(messages)
 
-    def release(self, points: PointBatch, tables: dict[str, Rows], sent: Sent | None) -> PointBatch:
+    def release(self, points: PointBatch, tables: dict[str, ColumnarRows], sent: Sent | None) -> PointBatch:
         """Creates and drops subscriptions in the order of the events. Returns the events with the server's coordinates.
 
         Rows of snapshots are added to `sent`; with None (log replay) none are looked for.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.families.protocols import Rows
+from tidings.families.protocols import ColumnarRows
 from tidings.families.registry import gathered, spec_of
 from tidings.families.spec import ByKey
 from tidings.model.blob import pack, unpack
@@ -219,7 +219,7 @@ class TableShard:
         return images
 
     def _release(self, moment: int, due: list[PointBatch], result: TablesResult | None) -> None:
-        tables: dict[str, Rows] = dict(self._stores)
+        tables: dict[str, ColumnarRows] = dict(self._stores)
         for released in last_lives(due):
             sent = None if result is None else result.sent
             spec = spec_of(released.form, self._catalog)

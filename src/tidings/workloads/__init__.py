@@ -1,6 +1,6 @@
 """Seeded workloads in the file contract: realistic data for demos, tests and experiments.
 
-A workload is one module with a function `(seed, rows, subscriptions, changes) -> Workload`, and an entry here.
+A workload is one module with a function `(seed, rows, subscriptions, changes) -> WorkloadLines`, and an entry here.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from tidings.model.errors import UsageError
-from tidings.workloads.workload import Generator, Workload
+from tidings.workloads.workload import Generator, WorkloadLines
 
-__all__ = ["WORKLOADS", "Entry", "Workload", "find"]
+__all__ = ["WORKLOADS", "Entry", "WorkloadLines", "find"]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tidings.workloads.subscribers import coming_and_going, steady
-from tidings.workloads.workload import Workload
+from tidings.workloads.workload import WorkloadLines
 
 CATALOG_SQL = """\
 CREATE TABLE homes (id BIGINT PRIMARY KEY, city TEXT, kind TEXT, agent BIGINT, rooms INT, price DOUBLE, area DOUBLE, built INT,\
@@ -55,7 +55,7 @@ COLUMNS = ("id", *_EQUAL, *_RANGED)
 
 def shapes(
     *, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000, has_churn: bool = True
-) -> Workload:
+) -> WorkloadLines:
     """The whole workload: `rows` homes at the start, which are then offered, changed and withdrawn.
 
     With churn a tenth of the subscriptions is created later and a tenth is dropped, each after a change of its own.
@@ -66,7 +66,7 @@ def shapes(
         lines = coming_and_going(asked, subscriptions, range(homes, changes), seed)
     else:
         lines = steady(asked, subscriptions)
-    return Workload(CATALOG_SQL, lines, islice(_changes(seed, homes), changes))
+    return WorkloadLines(CATALOG_SQL, lines, islice(_changes(seed, homes), changes))
 
 
 @dataclass(frozen=True)

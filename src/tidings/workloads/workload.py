@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True)
-class Workload:
+class WorkloadLines:
     """Lines have no newline. Each iterator can be consumed once, independently of the other."""
 
     catalog_sql: str
@@ -17,6 +17,6 @@ class Workload:
 
 
 class Generator(Protocol):
-    def __call__(self, *, seed: int, rows: int, subscriptions: int, changes: int) -> Workload:
+    def __call__(self, *, seed: int, rows: int, subscriptions: int, changes: int) -> WorkloadLines:
         """rows: approximate number of rows of the largest table at the start; 0: a number that suits the number of changes."""
         ...

@@ -16,7 +16,7 @@ from tidings.model.change import ChangeBatch, Op, TableChanges
 from tidings.model.codes import Int64Array, codes_of_doubles
 from tidings.workloads.draws import FloatArray
 from tidings.workloads.drift.quotes import CATALOG_SQL
-from tidings.workloads.workload import Workload
+from tidings.workloads.workload import WorkloadLines
 
 _START = np.datetime64("2026-01-05T09:30:00", "us")
 
@@ -34,7 +34,7 @@ class Timeline:
     """Number of moves before the member is created; ascending."""
 
     @staticmethod
-    def of(workload: Workload) -> Timeline:
+    def of(workload: WorkloadLines) -> Timeline:
         """The timeline of a workload. Every subscription must be `symbol = '..' AND moved(price) >= r` and is never dropped."""
         numbers: dict[str, int] = {}
         subscription, change = msgspec.json.Decoder(_Subscription), msgspec.json.Decoder(_Change)

@@ -17,7 +17,7 @@ from tidings.families.join.strategies import server_of
 from tidings.families.join.subscriber_index import SubscriberIndex
 from tidings.families.join.subscription import Space
 from tidings.families.optional import Replanning
-from tidings.families.protocols import Rows
+from tidings.families.protocols import ColumnarRows
 from tidings.families.registry import project_all
 from tidings.families.spec import Form
 from tidings.kernels.point_index import PointIndex
@@ -42,7 +42,7 @@ class JoinReplay:
         stores = {table.name: TableStore(table) for table in data.catalog.tables}
         for batch in data.inserts():
             stores[batch.table].replay(batch)
-        tables: dict[str, Rows] = {**stores}
+        tables: dict[str, ColumnarRows] = {**stores}
         self._server.create(data.points(), tables, wants_snapshots=False)
 
     def play(self, changes: TableChanges) -> list[MessageBatch]:

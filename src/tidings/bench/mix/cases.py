@@ -12,7 +12,7 @@ from typing import Protocol
 from tidings.workloads.auctions import auctions
 from tidings.workloads.market import Churn, market
 from tidings.workloads.shapes import shapes
-from tidings.workloads.workload import Workload
+from tidings.workloads.workload import WorkloadLines
 
 _AFTER = re.compile(rb'"after": (\d+)\}$')
 _SEQ = re.compile(rb'^\{"seq": (\d+)')
@@ -32,7 +32,7 @@ class MixData:
     live: list[bytes]
 
     @staticmethod
-    def of(made: Workload) -> MixData:
+    def of(made: WorkloadLines) -> MixData:
         """The data of a workload. Its filling ends at the first change that is no insert."""
         first: list[bytes] = []
         later: list[tuple[int, bytes]] = []
@@ -60,7 +60,7 @@ class Batch:
 
 
 class Make(Protocol):
-    def __call__(self, *, seed: int, rows: int, subscriptions: int, changes: int, has_churn: bool) -> Workload: ...
+    def __call__(self, *, seed: int, rows: int, subscriptions: int, changes: int, has_churn: bool) -> WorkloadLines: ...
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Case:
 
 def _market(
     is_select_only: bool, *, seed: int, rows: int, subscriptions: int, changes: int, has_churn: bool
-) -> Workload:
+) -> WorkloadLines:
     churn = Churn.single if has_churn else Churn.none
     return market(
         seed=seed, rows=rows, subscriptions=subscriptions, changes=changes, churn=churn, is_select_only=is_select_only

@@ -12,7 +12,16 @@ import pyarrow as pa
 
 from tidings.bench.mix.cases import MixData
 from tidings.bench.mix.peers import MixPeer
-from tidings.bench.mix.selections import CONSTANT, Change, Rows, Selection, Writer, cell_text, constant, read_queries
+from tidings.bench.mix.selections import (
+    CONSTANT,
+    Change,
+    CurrentRows,
+    Selection,
+    Writer,
+    cell_text,
+    constant,
+    read_queries,
+)
 from tidings.bench.mix.tables import arrow_type, grouped, images
 from tidings.bench.peers import DuckDbPeer
 from tidings.model.catalog import Catalog, Table
@@ -32,7 +41,7 @@ class DuckDb(DuckDbPeer, MixPeer):
         super().__init__({})
         catalog = parse_catalog(data.catalog_sql)
         self._catalog = catalog
-        self._rows = Rows(catalog)
+        self._rows = CurrentRows(catalog)
         selections: list[Selection] = []
         standing: dict[str, _Standing] = {}
         for id, sql in read_queries(data.first):

@@ -10,7 +10,7 @@ import numpy as np
 
 from tidings.bench.mix.cases import MixData
 from tidings.bench.mix.peers import MixPeer
-from tidings.bench.mix.selections import Row, Rows, Selection, Value, Writer, read_queries
+from tidings.bench.mix.selections import CurrentRows, Row, Selection, Value, Writer, read_queries
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.sql import parse_catalog
 
@@ -25,7 +25,7 @@ class NumpyShapes(MixPeer):
         found = (Selection.parse(id, sql, catalog) for id, sql in read_queries(data.first))
         selections = [selection for selection in found if selection is not None]
         self.expressed = len(selections)
-        self._rows = Rows(catalog)
+        self._rows = CurrentRows(catalog)
         self._writer = Writer(selections)
         self._numbers: dict[Value, int] = {}
         """Constant of an equality -> its number."""

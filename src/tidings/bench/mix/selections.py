@@ -86,7 +86,7 @@ class Change(NamedTuple):
     new: Row | None
 
 
-class Rows:
+class CurrentRows:
     """All rows of all tables, by key."""
 
     def __init__(self, catalog: Catalog) -> None:

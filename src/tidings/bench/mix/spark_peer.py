@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tidings.bench.mix.cases import MixData
 from tidings.bench.mix.peers import MixPeer
-from tidings.bench.mix.selections import Rows, Selection, read_queries
+from tidings.bench.mix.selections import CurrentRows, Selection, read_queries
 from tidings.bench.mix.tables import Group, arrow_type, grouped, images
 from tidings.model.catalog import Table
 from tidings.sql import parse_catalog
@@ -43,7 +43,7 @@ class SparkForeachBatch(MixPeer):
         selections = [selection for selection in found if selection is not None]
         self.expressed = len(selections)
         self._session = session
-        self._rows = Rows(catalog)
+        self._rows = CurrentRows(catalog)
         self._groups = [(group, self._cached(_shown(group))) for group in grouped(selections, catalog)]
         self._tables = {group.table.name: group.table for group, _ in self._groups}
         self._folder = tempfile.TemporaryDirectory(prefix="tidings-bench-")

@@ -15,7 +15,7 @@ from tidings.families.drift.kernels.baselines import BaselineIndex
 from tidings.families.drift.kernels.threshold_index import ABSOLUTE, CHOOSE, PERCENT, RATIO, ThresholdIndex, Touched
 from tidings.families.drift.rows import NO_TIME, Float64Array, changed_keys, in_key_order, row_keys, rows_on, values_of
 from tidings.families.drift.subscription import Space
-from tidings.families.protocols import Rows
+from tidings.families.protocols import ColumnarRows
 from tidings.model.change import TableChanges
 from tidings.model.channel import ChannelKey, channel_columns, channel_keys, channel_type, group_channels
 from tidings.model.codes import Int64Array, doubles_of_codes
@@ -43,7 +43,7 @@ class Followers:
         self._labels: dict[tuple[str, int], int] = {}
         """(subscription id, audience) -> label, if the label is not 0."""
 
-    def add(self, points: PointBatch, rows: Rows) -> PointBatch:
+    def add(self, points: PointBatch, rows: ColumnarRows) -> PointBatch:
         """Adds new points. Returns them with their labels as second coordinate."""
         audience = self._audiences_of(points, rows)
         at = np.flatnonzero(audience != _NOBODY)
@@ -119,7 +119,7 @@ class Followers:
         names = zip(state["label_ids"].to_pylist(), state["label_audiences"].tolist(), strict=True)
         self._labels.update(zip(names, state["labels"].tolist(), strict=True))
 
-    def _audiences_of(self, points: PointBatch, rows: Rows) -> Int64Array:
+    def _audiences_of(self, points: PointBatch, rows: ColumnarRows) -> Int64Array:
         """The audience of each point, [points], made if there is none; _NOBODY if the query is contradictory."""
         group, keys = group_channels(points.channel, len(points))
         fresh = [key for key in keys if None not in key and key not in self._audiences]
@@ -129,7 +129,7 @@ class Followers:
             self._follow(fresh, rows)
         return np.array([self._audiences.get(key, _NOBODY) for key in keys], np.int64)[group]
 
-    def _follow(self, channels: list[ChannelKey], rows: Rows) -> None:
+    def _follow(self, channels: list[ChannelKey], rows: ColumnarRows) -> None:
         """Makes items for the rows of new audiences. A pinned row has an item even while the row does not exist."""
         if self.space.follows_one_row:
             values, times = values_of(self.space, rows.take(rows.find(in_key_order(self.space, channels))))
@@ -186,7 +186,7 @@ class BaselineFollowers(Followers):
         """Ids of the subscriptions with these labels, [labels]."""
         return pa.array([self._ids[label] for label in labels.tolist()], pa.string())
 
-    def add(self, points: PointBatch, rows: Rows) -> PointBatch:
+    def add(self, points: PointBatch, rows: ColumnarRows) -> PointBatch:
         placed = super().add(points, rows)
         self._ids.update(zip(placed.coords[:, 1].tolist(), placed.id.to_pylist(), strict=True))
         self._ids.pop(0, None)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.families.drift.subscription import Space
-from tidings.families.protocols import Rows
+from tidings.families.protocols import ColumnarRows
 from tidings.model.change import TableChanges
 from tidings.model.channel import ChannelKey, channel_column, channel_keys, group_channels
 from tidings.model.codes import CODE_MIN, Int64Array, code_of, codes_of
@@ -59,7 +59,7 @@ def in_key_order(space: Space, keys: Iterable[ChannelKey]) -> Iterator[ChannelKe
     return (tuple(key[at] for at in order) for key in keys)
 
 
-def snapshots(space: Space, points: PointBatch, rows: Rows) -> Iterator[SnapshotBatch]:
+def snapshots(space: Space, points: PointBatch, rows: ColumnarRows) -> Iterator[SnapshotBatch]:
     """The snapshot rows of new points: none or one batch."""
     owner, position = _first_rows(space, points, rows)
     taken = rows.take(position)
@@ -76,7 +76,7 @@ def snapshots(space: Space, points: PointBatch, rows: Rows) -> Iterator[Snapshot
     yield SnapshotBatch(space.key, points.after[owner], points.id.take(pa.array(owner)), payload)
 
 
-def _first_rows(space: Space, points: PointBatch, rows: Rows) -> tuple[Int64Array, Int64Array]:
+def _first_rows(space: Space, points: PointBatch, rows: ColumnarRows) -> tuple[Int64Array, Int64Array]:
     """(index of the point, position of the row) for every current row that a new point follows."""
     group, keys = group_channels(points.channel, len(points))
     if space.follows_one_row:
@@ -92,7 +92,7 @@ def _first_rows(space: Space, points: PointBatch, rows: Rows) -> tuple[Int64Arra
     return owner, found_at[first + np.arange(len(owner))]
 
 
-def rows_on(space: Space, rows: Rows, channels: Sequence[ChannelKey]) -> tuple[Int64Array, Int64Array]:
+def rows_on(space: Space, rows: ColumnarRows, channels: Sequence[ChannelKey]) -> tuple[Int64Array, Int64Array]:
     """Positions of the current rows of channels: those of channel i are positions[starts[i]:starts[i + 1]]."""
     parts = [_on_channel(space, rows, channel) for channel in channels]
     starts = np.zeros(len(parts) + 1, np.int64)
@@ -100,7 +100,7 @@ def rows_on(space: Space, rows: Rows, channels: Sequence[ChannelKey]) -> tuple[I
     return starts, np.concatenate([np.empty(0, np.int64), *parts])
 
 
-def _on_channel(space: Space, rows: Rows, channel: ChannelKey) -> Int64Array:
+def _on_channel(space: Space, rows: ColumnarRows, channel: ChannelKey) -> Int64Array:
     if None in channel:
         return np.empty(0, np.int64)
     is_on = rows.alive.copy()

@@ -18,7 +18,7 @@ from tidings.families.drift.rows import changed_keys, snapshots, values_of
 from tidings.families.drift.subscription import Space
 from tidings.families.listeners import Listeners
 from tidings.families.optional import Remembering
-from tidings.families.protocols import Created, Memory, Rows, Server
+from tidings.families.protocols import ColumnarRows, Created, Memory, Server
 from tidings.model.change import TableChanges
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
@@ -42,7 +42,7 @@ class RegionServer(Server, Remembering):
         regions = regions_of(touched, tags_of(values)).take(reached)
         return [messages_of(self.space, changes, at[reached], regions)]
 
-    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+    def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
         rows = tables[self.space.table.name]
         placed = self.followers.add(points, rows)
         return Created(placed, list(snapshots(self.space, points, rows)) if wants_snapshots else [])
@@ -105,7 +105,7 @@ class RelaxServer(Server, Remembering):
         tags[~np.isnan(old) & ~np.isnan(new)] = ASKED
         return [messages_of(self.space, changes, at, everyone(tags[at]), with_values=True)]
 
-    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+    def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
         self._listeners.add(points)
         rows = tables[self.space.table.name]
         return Created(points, list(snapshots(self.space, points, rows)) if wants_snapshots else [])

@@ -36,7 +36,7 @@ from tidings.families.join.server import JoinServer, Member
 from tidings.families.join.subscriber_index import SubscriberIndex
 from tidings.families.join.subscription import Space, space_of, spec_of
 from tidings.families.optional import FamilyServer, Remembering
-from tidings.families.protocols import Created, Memory, Rows
+from tidings.families.protocols import ColumnarRows, Created, Memory
 from tidings.families.spec import Form
 from tidings.kernels.rows import NONE
 from tidings.model.catalog import Catalog
@@ -88,11 +88,11 @@ class RelaxedServer(FamilyServer, Remembering):
         regions = Regions(boxes.lo, boxes.hi, tags, starts)
         yield MessageBatch(semijoin.key, changes.seq[at], (), regions, rows, None, tuple(to), semijoin.axes)
 
-    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+    def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
         self._listeners[points.form] += len(points)
         return Created(points, list(self._snapshots(points, tables)) if wants_snapshots else [])
 
-    def _snapshots(self, points: PointBatch, tables: dict[str, Rows]) -> Iterator[SnapshotBatch]:
+    def _snapshots(self, points: PointBatch, tables: dict[str, ColumnarRows]) -> Iterator[SnapshotBatch]:
         space = space_of(Form.from_key(points.form), self._catalog)
         for number, side in enumerate(space.sides):
             rows = tables[side.table.name].rows()

@@ -16,7 +16,7 @@ from tidings.families.join.relations.tombstones import NEVER
 from tidings.families.join.semijoin.decomposition import Filters
 from tidings.families.join.subscription import Space, space_of
 from tidings.families.optional import Remembering
-from tidings.families.protocols import Created, Memory, Rows, Server
+from tidings.families.protocols import ColumnarRows, Created, Memory, Server
 from tidings.families.spec import Form
 from tidings.families.targets import one_each
 from tidings.kernels.arrays import covering
@@ -132,7 +132,7 @@ class JoinServer(Server, Remembering):
         """Applies changes without sending messages."""
         self._store.change(changes)
 
-    def create(self, points: PointBatch, tables: Mapping[str, Rows], *, wants_snapshots: bool) -> Created:
+    def create(self, points: PointBatch, tables: Mapping[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
         member = self.admit(points.form, tables)
         self._listen(member, self.subscribers.add(points.form, points.id.to_pylist(), points.coords))
         return Created(points, list(self._first_rows(member, points)) if wants_snapshots else [])
@@ -140,7 +140,7 @@ class JoinServer(Server, Remembering):
     def drop(self, points: PointBatch) -> None:
         self._leave(self.members[points.form], self.subscribers.remove(points))
 
-    def admit(self, form: str, tables: Mapping[str, Rows]) -> Member:
+    def admit(self, form: str, tables: Mapping[str, ColumnarRows]) -> Member:
         """The member of a form, made at its first subscription. tables: current rows."""
         if form not in self.members:
             graph = self._store.graph(space_of(Form.from_key(form), self._catalog), tables)

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.listeners import on_some_channel
-from tidings.families.protocols import Rows
+from tidings.families.protocols import ColumnarRows
 from tidings.families.select.subscription import Details, Space, space_of
 from tidings.families.select.table_form import Predicates, TableSpace, spread
 from tidings.families.spec import Form
@@ -23,7 +23,7 @@ _details = msgspec.msgpack.Decoder(Details)
 
 
 def find_rows(
-    space: TableSpace, points: PointBatch, predicates: Predicates, rows: Rows
+    space: TableSpace, points: PointBatch, predicates: Predicates, rows: ColumnarRows
 ) -> tuple[Int64Array, Int64Array]:
     """(index of the point, position of the row), both [pairs], of every current row in the answer of a new point, each once."""
     found = []
@@ -35,7 +35,7 @@ def find_rows(
     return pairs[0], pairs[1]
 
 
-def _find_rows(space: Space, points: PointBatch, rows: Rows) -> tuple[Int64Array, Int64Array]:
+def _find_rows(space: Space, points: PointBatch, rows: ColumnarRows) -> tuple[Int64Array, Int64Array]:
     """As `find_rows`, for points of one shape."""
     reachable = np.flatnonzero(on_some_channel(points))
     if len(reachable) == 0:
@@ -49,7 +49,7 @@ def _find_rows(space: Space, points: PointBatch, rows: Rows) -> tuple[Int64Array
     return _verify(space, points, owner, position, rows) if space.is_lossy else (owner, position)
 
 
-def _scan(space: Space, points: PointBatch, point: int, rows: Rows) -> Int64Array:
+def _scan(space: Space, points: PointBatch, point: int, rows: ColumnarRows) -> Int64Array:
     mask = rows.alive.copy()
     texts: list[tuple[str, str]] = []
     for column, values in zip(space.equalities, points.channel, strict=True):
@@ -68,7 +68,9 @@ def _scan(space: Space, points: PointBatch, point: int, rows: Rows) -> Int64Arra
     return at
 
 
-def _search(space: Space, points: PointBatch, reachable: Int64Array, rows: Rows) -> tuple[Int64Array, Int64Array]:
+def _search(
+    space: Space, points: PointBatch, reachable: Int64Array, rows: ColumnarRows
+) -> tuple[Int64Array, Int64Array]:
     """As `_find_rows`, for many points: indexes the rows as points and queries it with the box of each subscription."""
     from tidings.kernels.point_index import PointIndex
 
@@ -100,7 +102,7 @@ def _search(space: Space, points: PointBatch, reachable: Int64Array, rows: Rows)
 
 
 def _verify(
-    space: Space, points: PointBatch, owner: Int64Array, position: Int64Array, rows: Rows
+    space: Space, points: PointBatch, owner: Int64Array, position: Int64Array, rows: ColumnarRows
 ) -> tuple[Int64Array, Int64Array]:
     taken = rows.take(position)
     ok = np.ones(len(owner), np.bool_)

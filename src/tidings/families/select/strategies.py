@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.families.optional import Remembering
-from tidings.families.protocols import Created, Memory, Rows, Server
+from tidings.families.protocols import ColumnarRows, Created, Memory, Server
 from tidings.families.select.index import find_rows
 from tidings.families.select.reformulate import reformulate
 from tidings.families.select.table_form import Predicates, TableSpace, predicates_of
@@ -48,7 +48,7 @@ class RegionServer(Server, Remembering):
         messages = reformulate(self.space, changes, constrained, shown)
         return [] if messages is None else [messages]
 
-    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+    def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
         predicates = predicates_of(points.details)
         self._count(predicates, 1)
         if not wants_snapshots:
@@ -99,7 +99,7 @@ class ScanServer(RegionServer):
         for messages in super().change(changes):
             yield from self._addressed(messages)
 
-    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+    def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
         self._targets.add(points)
         return super().create(points, tables, wants_snapshots=wants_snapshots)
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.families.listeners import on_some_channel
-from tidings.families.protocols import Rows
+from tidings.families.protocols import ColumnarRows
 from tidings.families.topk.kernels.range_topk import RangeTopkIndex, Sends
 from tidings.families.topk.order_labels import OrderLabels
 from tidings.families.topk.subscription import Space
@@ -80,7 +80,7 @@ class RankedRows:
         self._has_number_keys = len(types) == 1 and not types[0].is_lossy
         self.is_filled = False
 
-    def fill(self, rows: Rows) -> None:
+    def fill(self, rows: ColumnarRows) -> None:
         """Enters the rows from before the server was made."""
         self.is_filled = True
         current = rows.rows()

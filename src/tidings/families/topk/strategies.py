@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from tidings.families.listeners import Listeners
 from tidings.families.optional import Remembering
-from tidings.families.protocols import Created, Memory, Rows, Server
+from tidings.families.protocols import ColumnarRows, Created, Memory, Server
 from tidings.families.targets import IndexedTargets
 from tidings.families.topk.index import RankedRows, RowSends
 from tidings.families.topk.kernels.box_topk import BoxTopkIndex
@@ -60,7 +60,7 @@ class DenseServer(Server, Remembering):
     def _regions(self, batch: RowSends) -> Regions:
         return tiles_of(batch)
 
-    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+    def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
         if not self.ranked.is_filled:
             self.ranked.fill(tables[self.space.table.name])
         self._listeners.add(points)
@@ -91,7 +91,7 @@ class SparseServer(DenseServer):
         self._index = _SparseIndex(space.k, groups)
         super().__init__(space, RankedRows(space, self._index))
 
-    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+    def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
         created = super().create(points, tables, wants_snapshots=wants_snapshots)
         sets, coords = self.ranked.placed(points)
         self._index.points.add(sets, coords[:, 0], coords[:, 1])
@@ -147,7 +147,7 @@ class UnicastServer(DenseServer):
             if addressed is not None:
                 yield addressed
 
-    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+    def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
         self._targets.add(points)
         return super().create(points, tables, wants_snapshots=wants_snapshots)
 
@@ -225,7 +225,7 @@ class SeveralRangesServer(Server, Remembering):
             return []
         return [messages_of(self.space, self.ranked, changes.seq, batch, tiles_of(batch))]
 
-    def create(self, points: PointBatch, tables: dict[str, Rows], *, wants_snapshots: bool) -> Created:
+    def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
         if not self.ranked.is_filled:
             self.ranked.fill(tables[self.space.table.name])
         self.index.add(*self.ranked.placed(points))

@@ -13,7 +13,7 @@ from tidings.workloads.auctions.changes import House
 from tidings.workloads.auctions.queries import queries
 from tidings.workloads.auctions.start import Start
 from tidings.workloads.subscribers import coming_and_going, steady
-from tidings.workloads.workload import Workload
+from tidings.workloads.workload import WorkloadLines
 
 __all__ = ["CATALOG_SQL", "auctions"]
 
@@ -29,7 +29,7 @@ _ROWS_MIN, _ROWS_MAX = 40, 40_000
 
 def auctions(
     *, seed: int = 0, rows: int = 0, subscriptions: int = 20_000, changes: int = 20_000, has_churn: bool = True
-) -> Workload:
+) -> WorkloadLines:
     """The whole workload: `rows` bids, half as many auctions and a quarter as many people at the start.
 
     With churn a tenth of the subscriptions is created later and a tenth is dropped, each after a change of its own.
@@ -40,4 +40,4 @@ def auctions(
         lines = coming_and_going(asked, subscriptions, range(start.filling, changes), seed)
     else:
         lines = steady(asked, subscriptions)
-    return Workload(CATALOG_SQL, lines, islice(House(start, seed).changes(), changes))
+    return WorkloadLines(CATALOG_SQL, lines, islice(House(start, seed).changes(), changes))

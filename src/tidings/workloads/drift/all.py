@@ -15,7 +15,7 @@ from tidings.workloads.draws import BLOCK, TruncatedNormal
 from tidings.workloads.drift import quotes
 from tidings.workloads.drift.quotes import Walk
 from tidings.workloads.drift.timetable import Timetable, random_moments
-from tidings.workloads.workload import Workload
+from tidings.workloads.workload import WorkloadLines
 
 DOLLARS = TruncatedNormal(mean=20.0, sd=20.0, low=0.5, high=100.4)
 """To be rounded to whole dollars, from 1 to 100: there is no radius of 0."""
@@ -58,12 +58,12 @@ DEFAULT = AllCase()
 
 def drift_all(
     *, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000, case: AllCase = DEFAULT
-) -> Workload:
+) -> WorkloadLines:
     """`rows` items (default: one). Subscriptions are created at random times and never dropped."""
     names = quotes.symbols(rows or 1)
     rng = np.random.default_rng([seed, 1])
     rounds = chain([case.walk.first(len(names))], case.walk.rounds(np.random.default_rng([seed, 2]), len(names)))
-    return Workload(
+    return WorkloadLines(
         quotes.CATALOG_SQL,
         Timetable.of_creations(random_moments(rng, subscriptions, changes)).lines(case.radii.queries(rng, names)),
         quotes.following(names, rounds, changes, seed),

@@ -14,16 +14,16 @@ from tidings.workloads.drift.mix_changes import QuoteLife, seq_of
 from tidings.workloads.drift.mix_queries import Items, queries
 from tidings.workloads.drift.quotes import CATALOG_SQL
 from tidings.workloads.drift.timetable import Timetable
-from tidings.workloads.workload import Workload
+from tidings.workloads.workload import WorkloadLines
 
 _ITEMS_MAX = 1_000
 
 
-def drift_mix(*, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000) -> Workload:
+def drift_mix(*, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000) -> WorkloadLines:
     """`rows` items, nine in ten of them there from the start."""
     items = Items.make(seed, rows or max(20, min(_ITEMS_MAX, changes // 50)))
     timetable = Timetable.with_churn(np.random.default_rng([seed, 2]), subscriptions, changes)
-    return Workload(
+    return WorkloadLines(
         CATALOG_SQL,
         timetable.at(seq_of).lines(queries(items, seed)),
         islice(chain.from_iterable(QuoteLife(items, seed).blocks()), changes),

@@ -16,7 +16,7 @@ from tidings.workloads.draws import BLOCK, FloatArray, TruncatedNormal
 from tidings.workloads.drift import quotes
 from tidings.workloads.drift.quotes import Walk
 from tidings.workloads.subscribers import steady
-from tidings.workloads.workload import Workload
+from tidings.workloads.workload import WorkloadLines
 
 RADII = TruncatedNormal(mean=100_000.0, sd=50_000.0, low=1.0, high=200_000.0)
 """The range is the paper's; its middle, and a quarter of it. The most that one change tells of 10,000 is then a few
@@ -39,12 +39,12 @@ DEFAULT = RadiiCase()
 
 def drift_radii(
     *, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000, case: RadiiCase = DEFAULT
-) -> Workload:
+) -> WorkloadLines:
     """`rows` items (default: one). All subscriptions exist from the start."""
     items = rows or 1
     rng = np.random.default_rng([seed, 1])
     rounds = chain([case.walk.first(items)], case.walk.rounds(np.random.default_rng([seed, 2]), items))
-    return Workload(
+    return WorkloadLines(
         quotes.CATALOG_SQL,
         steady(_queries(case.radii.draw_distinct(rng, subscriptions, decimals=2), items), subscriptions),
         quotes.following(quotes.symbols(items), rounds, changes, seed),

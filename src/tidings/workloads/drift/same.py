@@ -20,7 +20,7 @@ from tidings.workloads.drift import quotes
 from tidings.workloads.drift.quotes import Walk, rounds_of_block
 from tidings.workloads.drift.radii import WALK
 from tidings.workloads.drift.timetable import Timetable, even_moments
-from tidings.workloads.workload import Workload
+from tidings.workloads.workload import WorkloadLines
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,13 @@ DEFAULT = SameCase()
 
 def drift_same(
     *, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000, case: SameCase = DEFAULT
-) -> Workload:
+) -> WorkloadLines:
     """`rows` items (default: one). A new subscription is to the item that has just changed."""
     items = rows or 1
     rounds = max(1, int(case.bootstrap_changes * changes) // items)
     bootstrap = min(changes, rounds * items)
     after = _arrivals(case, np.random.default_rng([seed, 1]), bootstrap, subscriptions, changes - bootstrap)
-    return Workload(
+    return WorkloadLines(
         quotes.CATALOG_SQL,
         Timetable.of_creations(after).lines(_queries(case.radius, after, items)),
         quotes.following(quotes.symbols(items), _prices(case, seed, items, rounds), changes, seed),

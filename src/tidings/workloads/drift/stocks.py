@@ -17,18 +17,20 @@ from tidings.workloads.drift.all import DollarRadii
 from tidings.workloads.drift.quotes import reflected, rounds_of_block
 from tidings.workloads.drift.timetable import Timetable, random_moments
 from tidings.workloads.prices import SYMBOLS, history
-from tidings.workloads.workload import Workload
+from tidings.workloads.workload import WorkloadLines
 
 _CENT = 0.01
 
 
-def drift_stocks(*, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000) -> Workload:
+def drift_stocks(
+    *, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000
+) -> WorkloadLines:
     """The first `rows` of the five stocks, or all. Radii are as in `drift-all`; subscriptions are created at random times."""
     names = SYMBOLS[: rows or None]
     closes, variations = zip(*[_closes(name) for name in names], strict=True)
     rounds = chain([np.array([closes])], _replayed(np.array(closes), variations))
     rng = np.random.default_rng([seed, 1])
-    return Workload(
+    return WorkloadLines(
         quotes.CATALOG_SQL,
         Timetable.of_creations(random_moments(rng, subscriptions, changes)).lines(DollarRadii().queries(rng, names)),
         quotes.following(names, rounds, changes, seed),

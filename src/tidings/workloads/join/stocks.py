@@ -22,7 +22,7 @@ from tidings.workloads.prices import SYMBOLS, history
 from tidings.workloads.subscribers import steady
 from tidings.workloads.topk.scene import Block
 from tidings.workloads.topk.stocks import StockCase
-from tidings.workloads.workload import Workload
+from tidings.workloads.workload import WorkloadLines
 
 CATALOG_SQL = """\
 CREATE TABLE stocks (symbol TEXT PRIMARY KEY, sector TEXT, per DOUBLE, risk DOUBLE, price DOUBLE);
@@ -88,11 +88,11 @@ class JoinStocksCase:
         return np.concatenate([stock, later])[:number], rating
 
 
-def join_stocks(*, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000) -> Workload:
+def join_stocks(*, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000) -> WorkloadLines:
     """`rows` stocks (default: 100 if there are enough changes), and 23 reviews for each."""
     # Most of the first changes insert reviews.
     case = JoinStocksCase(rows or rows_for(changes // 5, STOCKS))
-    return Workload(
+    return WorkloadLines(
         CATALOG_SQL,
         steady(_queries(seed, subscriptions), subscriptions),
         _numbered(_rows(case, seed, changes), changes),

@@ -11,7 +11,7 @@ from tidings.model.change import Op
 from tidings.workloads.draws import BLOCK, FloatArray, IntArray
 from tidings.workloads.join.multi import Images, TableSteps
 from tidings.workloads.subscribers import steady
-from tidings.workloads.workload import Workload
+from tidings.workloads.workload import WorkloadLines
 
 _OPS = {Op.INSERT: "insert", Op.UPDATE: "update", Op.DELETE: "delete"}
 
@@ -89,9 +89,9 @@ def workload_of(
     joined: Sequence[Sequence[int]],
     ranges: FloatArray,
     changes: Iterator[bytes],
-) -> Workload:
+) -> WorkloadLines:
     """joined: the tables of every subscription. All subscriptions exist from the start and are never dropped."""
-    return Workload(schema.catalog_sql, steady(_queries(schema, joined, ranges), len(ranges)), changes)
+    return WorkloadLines(schema.catalog_sql, steady(_queries(schema, joined, ranges), len(ranges)), changes)
 
 
 def _queries(schema: JoinSchema, joined: Sequence[Sequence[int]], ranges: FloatArray) -> Iterator[str]:

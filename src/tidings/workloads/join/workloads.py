@@ -12,7 +12,7 @@ from tidings.workloads.draws import rows_for
 from tidings.workloads.join.binary import BinaryCase, BinaryScene
 from tidings.workloads.join.multi import SIGNATURES, GeneralCase, Images, R, S, StarCase, T, TableSteps, U
 from tidings.workloads.join.tables import BINARY, GENERAL, STAR, JoinSchema, change_lines, filled, workload_of
-from tidings.workloads.workload import Generator, Workload
+from tidings.workloads.workload import Generator, WorkloadLines
 
 PAYLOAD = BinaryCase(r_size=500, payload=1_000)
 """As in the paper's experiments with payload: with few R rows, S rows are sent and dropped often."""
@@ -25,7 +25,7 @@ def binary(
     rows: int = 0,
     subscriptions: int = 100_000,
     changes: int = 100_000,
-) -> Workload:
+) -> WorkloadLines:
     """`rows` rows of r (default: those of the case, if there are enough changes), and rows of s in proportion."""
     # If most of the first changes insert rows of s, fewer are left for r.
     case = case.sized(rows or rows_for(changes // (5 if case.s_size > case.r_size else 1), case.r_size))
@@ -50,7 +50,7 @@ def _multi(
     rows: int = 0,
     subscriptions: int = 100_000,
     changes: int = 100_000,
-) -> Workload:
+) -> WorkloadLines:
     """`rows` rows of the largest table (default: those of the case, if there are enough changes), fewer of the others."""
     case = case.sized(rows or rows_for(changes, case.rows_max))
     scene = case.scene(seed=seed, subscriptions=subscriptions, changes=changes)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tidings.workloads.subscribers import coming_and_going, create, drop, steady
-from tidings.workloads.workload import Workload
+from tidings.workloads.workload import WorkloadLines
 
 if TYPE_CHECKING:
     from tidings.workloads.market.changes import ChangeWalk
@@ -49,7 +49,7 @@ def market(
     changes: int = 100_000,
     churn: Churn = Churn.blocks,
     is_select_only: bool = False,
-) -> Workload:
+) -> WorkloadLines:
     """The whole workload: `rows` stocks, subscriptions that come and go, changes from the first insert on.
 
     With `is_select_only` none of the subscriptions is a join, a leaderboard or an alert on movement.
@@ -62,7 +62,7 @@ def market(
         lines = coming_and_going(queries, subscriptions, range(feed.filling, changes), seed)
     else:
         lines = _in_blocks(queries, subscriptions, changes)
-    return Workload(CATALOG_SQL, lines, feed.stream(changes))
+    return WorkloadLines(CATALOG_SQL, lines, feed.stream(changes))
 
 
 class MarketFeed:

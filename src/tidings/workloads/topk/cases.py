@@ -29,7 +29,7 @@ from tidings.workloads.topk.spread import (
     even_ranges,
 )
 from tidings.workloads.topk.table import ITEMS, workload_of
-from tidings.workloads.workload import Generator, Workload
+from tidings.workloads.workload import Generator, WorkloadLines
 
 ROWS_MAX = 10_000
 """As in the paper."""
@@ -72,7 +72,7 @@ STEPS = Case(scores=SmallSteps())
 
 def _workload(
     case: Case, *, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000
-) -> Workload:
+) -> WorkloadLines:
     """`rows` rows (default: 10,000 if there are enough changes)."""
     keys = [str(i) for i in range(rows or rows_for(changes, ROWS_MAX))]
     return workload_of(ITEMS, case, keys, seed=seed, subscriptions=subscriptions, changes=changes)

@@ -18,7 +18,7 @@ from tidings.workloads.drift.quotes import symbols
 from tidings.workloads.prices import SYMBOLS, history
 from tidings.workloads.topk.scene import Block
 from tidings.workloads.topk.table import STOCKS, workload_of
-from tidings.workloads.workload import Workload
+from tidings.workloads.workload import WorkloadLines
 
 ROWS_MAX = 2_031
 RECO = TruncatedNormal(mean=2.5, sd=0.6, low=1.0, high=5.0)
@@ -57,7 +57,7 @@ class StockCase:
         return np.sort(ends, axis=1).round(_DECIMALS)
 
 
-def topk_stocks(*, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000) -> Workload:
+def topk_stocks(*, seed: int = 0, rows: int = 0, subscriptions: int = 100_000, changes: int = 100_000) -> WorkloadLines:
     """`rows` companies (default: 2,031 if there are enough changes)."""
     keys = [f'"{name}"' for name in symbols(rows or rows_for(changes, ROWS_MAX))]
     return workload_of(STOCKS, StockCase(), keys, seed=seed, subscriptions=subscriptions, changes=changes)

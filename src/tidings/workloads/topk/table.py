@@ -11,7 +11,7 @@ import numpy as np
 from tidings.workloads.draws import BLOCK, FloatArray
 from tidings.workloads.subscribers import steady
 from tidings.workloads.topk.scene import Block, Source
-from tidings.workloads.workload import Workload
+from tidings.workloads.workload import WorkloadLines
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ STOCKS = TopkTable("stocks", "symbol", "TEXT", "reco", "per")
 
 def workload_of(
     table: TopkTable, source: Source, keys: Sequence[str], *, seed: int, subscriptions: int, changes: int
-) -> Workload:
+) -> WorkloadLines:
     """A row for every key, inserted by the first changes. All subscriptions exist from the start and are never dropped."""
     place, score = source.start(seed, len(keys))
     ranges = source.draw_ranges(seed, subscriptions)
-    return Workload(
+    return WorkloadLines(
         table.catalog_sql,
         steady(_queries(table, ranges, source.k), subscriptions),
         _changes(table, keys, place, chain([(np.arange(len(keys)), score)], source.blocks(seed, score)), changes),

@@ -13,7 +13,7 @@ from tidings.families.join.relations.graph import JoinGraph
 from tidings.families.join.relations.join_index import IndexedEdge, JoinIndex
 from tidings.families.join.relations.relation import Moves, Relation
 from tidings.families.join.subscription import Space, Wanted
-from tidings.families.protocols import Rows
+from tidings.families.protocols import ColumnarRows
 from tidings.kernels.rows import NONE
 from tidings.model.change import TableChanges, null_rows
 from tidings.model.channel import ChannelKey
@@ -63,7 +63,7 @@ class RelationStore:
         """For each edge: table -> its index."""
         return [{index.side.table.name: index for index in indexes} for indexes in self._edges.values()]
 
-    def graph(self, space: Space, tables: Mapping[str, Rows]) -> JoinGraph:
+    def graph(self, space: Space, tables: Mapping[str, ColumnarRows]) -> JoinGraph:
         """The graph of a space's join. Missing relations and indexes are made from the rows of `tables`."""
         new = []
         for side in space.sides:
