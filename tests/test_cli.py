@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tidings.files import only_one
+
 FILES = {
     "catalog": "CREATE TABLE t (id BIGINT PRIMARY KEY, kind TEXT, x DOUBLE);",
     "subscriptions": '{"id": "a", "sql": "SELECT * FROM t WHERE x > 1"}\n{"id": "b", "sql": "SELECT nothing FROM t"}\n',
@@ -156,3 +158,13 @@ def test_column_names_that_rows_cannot_use_are_refused(folder: Path) -> None:
     done = replay(folder)
     assert done.returncode == 2
     assert "which rows cannot use" in done.stderr
+
+
+def test_two_runs_do_not_write_one_output(folder: Path) -> None:
+    with only_one(folder / "out.jsonl"):
+        done = replay(folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "another run is writing out.jsonl" in done.stderr
+    assert not (folder / "out.jsonl").exists()
+    assert replay(folder).returncode == 0
+    assert not (folder / "out.jsonl.lock").exists()

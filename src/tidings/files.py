@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
@@ -53,8 +54,50 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
     with sink:
         yield sink
+        if not is_special:
+            # Else, after a failure of the machine, there might be a file with the name and without the contents.
+            sink.flush()
+            os.fsync(sink.fileno())
     if not is_special:
         partial.replace(target)
+
+
+@contextmanager
+def only_one(out: Path) -> Iterator[None]:
+    """Holds a lock on an output; UsageError if another run has it. The lock ends with the process, also if it is killed.
+
+    Pipes and devices are not locked: what is written to them is not replaced.
+    """
+    if out.exists() and not out.is_file():
+        yield
+        return
+    target = Path(os.path.realpath(out))
+    path = target.with_name(target.name + ".lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = _locked(path)
+    except BlockingIOError:
+        raise UsageError(f"another run is writing {out}") from None
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror}") from None
+    with lock:
+        yield
+        path.unlink(missing_ok=True)
+
+
+def _locked(path: Path) -> IO[bytes]:
+    """The file, created if need be and locked. BlockingIOError if another process has locked it."""
+    while True:
+        lock = path.open("ab")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Whoever had the lock before may have removed the file since it was opened: then others do not see this lock.
+            if path.exists() and os.path.samestat(os.fstat(lock.fileno()), path.stat()):
+                return lock
+        except BaseException:
+            lock.close()
+            raise
+        lock.close()
 
 
 def check_files(inputs: Iterable[Path], outputs: Iterable[Path | None]) -> None:

@@ -99,13 +99,13 @@ def _replay_inline(
 ) -> dict[str, Any]:
     from itertools import islice
 
-    from tidings.files import open_input, peak_rss_mb, read_lines, replacing, write_lines
+    from tidings.files import only_one, open_input, peak_rss_mb, read_lines, replacing, write_lines
     from tidings.pipeline.door import Door
     from tidings.terminal import progress
 
     _hide_pandas_from_pyarrow()
     door = Door(catalog, keeps_queries=not strategies and _is_small(subscriptions, changes))
-    with replacing(out) as sink, replacing(quarantine) as refused, progress() as display:
+    with only_one(out), replacing(out) as sink, replacing(quarantine) as refused, progress() as display:
         task = display.add_task("subscriptions", total=None)
         with open_input(subscriptions) as source:
             entries = door.read(read_lines(source), lambda n: display.update(task, completed=n))

@@ -7,17 +7,13 @@ are put together as the output and the folder is removed.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-import shutil
-import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +23,7 @@ from pyspark.sql.streaming import StreamingQuery
 from tidings import __version__
 from tidings.families.optional import SHARED
 from tidings.families.registry import gathered, shared_by_all, spaces_of
-from tidings.files import open_input, peak_rss_mb, read_lines, replacing, write_json, write_lines
+from tidings.files import only_one, open_input, peak_rss_mb, read_lines, replacing, write_json, write_lines
 from tidings.model.blob import pack
 from tidings.model.errors import UsageError
 from tidings.network.zones import ZoneMap
@@ -38,10 +34,9 @@ from tidings.spark.plan import Plan
 from tidings.spark.session import default_partitions, spark_session
 from tidings.spark.sink import PartsSink, family_counter
 from tidings.spark.source import Recording, recorded_source
+from tidings.spark.work_folder import MARK, discard, note_java, prepare
 from tidings.sql import parse_catalog
 from tidings.terminal import console, progress
-
-_ORPHAN_SECONDS = 20.0
 
 
 def replay_on_spark(
@@ -63,12 +58,12 @@ def replay_on_spark(
             raise UsageError(
                 f"{path} is not a regular file, which a replay on Spark needs to be able to go on after a crash"
             )
-    with _only_one(out):
+    with only_one(out):
         started = time.monotonic()
         work = out.with_name(out.name + ".work")
         settings = {"batches": list(batches), "strategies": dict(strategies), "master": master, "version": __version__}
         settings["families"] = os.environ.get("TIDINGS_FAMILIES", "")
-        _prepare_folder(work, _fingerprint([catalog, subscriptions, changes], settings))
+        prepare(work, _fingerprint([catalog, subscriptions, changes], settings))
         partitions = _partitions(work, master)
         sink = PartsSink(work / "parts")
         if sink.batches():
@@ -81,7 +76,7 @@ def replay_on_spark(
                 config = {"spark.sql.shuffle.partitions": str(partitions)}
                 session = spark_session("tidings replay", master, work / "spark.log", config, starts_workers=True)
                 with session as spark:
-                    java = _note_java(spark, work)
+                    java = note_java(spark, work)
                     _run(spark, planned.result()[0], sink, work)
                     java_mb = peak_rss_mb(java)
         _assemble(sink, out, quarantine, planned.result()[1])
@@ -90,7 +85,7 @@ def replay_on_spark(
         for name in ("messages", "message_bytes", "deliveries", "notifications"):
             setattr(stats, name, family_counter(metrics, name))
         stats.quarantined = metrics.get("quarantined", 0) + len(planned.result()[1])
-        _discard(work)
+        discard(work)
         summary = stats.summary(time.monotonic() - started, peak_rss_mb() + java_mb)
         caches = {name: metrics.get(name, 0) for name in ("cache_hits", "cache_catch_ups", "cache_rebuilds")}
         return {**summary, "state": caches}
@@ -179,7 +174,7 @@ def _plan(
         write_json(ready, known)
     known = json.loads(ready.read_text())
     plan = Plan(
-        job=hashlib.sha256(str(work.resolve()).encode() + (work / "fingerprint").read_bytes()).hexdigest(),
+        job=hashlib.sha256(str(work.resolve()).encode() + (work / MARK).read_bytes()).hexdigest(),
         catalog_sql=catalog_sql,
         strategies={family: name for family, name in strategies.items() if name != SHARED},
         shards=known["partitions"],
@@ -194,71 +189,6 @@ def _plan(
 def _fingerprint(files: list[Path], settings: dict[str, Any]) -> str:
     described = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     return json.dumps([described, settings])
-
-
-def _prepare_folder(work: Path, fingerprint: str) -> None:
-    """Makes an empty work folder, unless there is one with the same fingerprint, of an interrupted run."""
-    mark = work / "fingerprint"
-    if work.exists():
-        _await_orphan(work)
-        if not mark.exists() or mark.read_text() != fingerprint:
-            _discard(work)
-    if not work.exists():
-        work.mkdir(parents=True)
-        mark.write_text(fingerprint)
-
-
-def _discard(work: Path) -> None:
-    """Removes the folder. Renames it first: a half deleted folder must not look like an interrupted run."""
-    gone = work.with_name(work.name + ".gone")
-    shutil.rmtree(gone, ignore_errors=True)
-    work.replace(gone)
-    shutil.rmtree(gone)
-
-
-@contextmanager
-def _only_one(out: Path) -> Iterator[None]:
-    """Holds a lock on the output; UsageError if another run has it. The lock ends with the process, also if it is killed."""
-    path = out.with_name(out.name + ".lock")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.open("w")
-    except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror}") from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UsageError(f"another replay is writing {out}") from None
-        yield
-        path.unlink(missing_ok=True)
-
-
-def _note_java(spark: SparkSession, work: Path) -> int:
-    jvm: Any = spark.sparkContext._jvm
-    pid = int(jvm.java.lang.ProcessHandle.current().pid())
-    write_json(work / "java.json", {"pid": pid})
-    return pid
-
-
-def _await_orphan(work: Path) -> None:
-    """Waits for the Java process of a killed run to end, then kills it: two processes must not use one checkpoint."""
-    if SparkSession.getActiveSession() is not None:
-        return  # The Java process noted may be our own.
-    try:
-        pid = int(json.loads((work / "java.json").read_text())["pid"])
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except (OSError, ValueError, KeyError):
-        return
-    if b"org.apache.spark" not in command:
-        return
-    deadline = time.monotonic() + _ORPHAN_SECONDS
-    with suppress(ProcessLookupError):
-        while time.monotonic() < deadline:
-            os.kill(pid, 0)
-            time.sleep(0.1)
-        os.kill(pid, signal.SIGKILL)
-        time.sleep(0.5)
 
 
 def _assemble(sink: PartsSink, out: Path, quarantine: Path, refused: list[str]) -> None:
