@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.optional import Remembering, RememberingViews
-from tidings.families.protocols import Created, Explanation, Family, Memory, Server, Told
+from tidings.families.protocols import Created, Explanation, Family, Memory, Notifications, Server
 from tidings.families.select.reference import SelectReference
 from tidings.families.select.subscription import place, space_of, spec_of
 from tidings.families.spec import ByValues
@@ -143,7 +143,7 @@ class MirrorViews(RememberingViews):
             parts = [delete_change(sides[OLD])] if OLD in sides else []
             tails.append(change_tail(seq, ", ".join(parts + ([insert_change(sides[NEW])] if NEW in sides else []))))
         seqs, slots = (np.array([entry[i] for entry in entries], np.int64) for i in (0, 1))
-        return Told(seqs, slots, np.arange(len(entries)), tails)
+        return Notifications(seqs, slots, np.arange(len(entries)), tails)
 
     def _render(self, rows):
         return render_rows(self.space.projection, [rows.column(name) for name in self.space.projection], rows.num_rows)
