@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bad_changes import BAD_CHANGES
 from bad_subscriptions import BAD_SUBSCRIPTIONS
@@ -37,16 +38,15 @@ def run(engine, subscriptions, batches):
     return lines, [*refused, *(entry for result in results for entry in result.refused)], summary
 
 
-@pytest.mark.parametrize("size", [1, 3, 1_000])
 @pytest.mark.parametrize(
     "workloads",
     [select_workloads(), drift_workloads(), topk_workloads(), join_workloads()],
     ids=["select", "drift", "topk", "join"],
 )
-def test_a_whole_run(workloads, size):
-    @settings(max_examples=60)
-    @given(workloads)
-    def check(workload):
+def test_a_whole_run(workloads):
+    @settings(max_examples=80)
+    @given(workloads, st.sampled_from([1, 3, 1_000]))
+    def check(workload, size):
         catalog = parse_catalog(workload.catalog_sql)
         batches = list(chunks(workload.change_lines(), [size]))
         lines = workload.subscription_lines()

@@ -62,17 +62,16 @@ def lines_of(engine: Engine | PlainEngine, workload: Workload, size: int) -> lis
     return [line for result in [*results, engine.finish()] for line in result.notifications.lines()]
 
 
-@pytest.mark.parametrize("looks_max", [0, 32])
-def test_lines_are_those_of_recomputation(looks_max: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """looks_max: with 0 candidates are always found first."""
-    monkeypatch.setattr(JoinEvaluator, "looks_max", looks_max)
+def test_lines_are_those_of_recomputation(monkeypatch: pytest.MonkeyPatch) -> None:
     workloads = st.sampled_from([PAIR, CHAIN]).flatmap(
         lambda sql: workload_strategy(sql, queries(sql), changes_max=40, keys=4, pools=POOLS)
     )
 
     @settings(max_examples=150)
-    @given(workloads, st.sampled_from([1, 3, 100]))
-    def check(workload: Workload, size: int) -> None:
+    @given(workloads, st.sampled_from([1, 3, 100]), st.sampled_from([0, 32]))
+    def check(workload: Workload, size: int, looks_max: int) -> None:
+        # With 0 candidates are always found first.
+        monkeypatch.setattr(JoinEvaluator, "looks_max", looks_max)
         plain = PlainEngine(workload.catalog, Door(workload.catalog, keeps_queries=True))
         assert lines_of(Engine(workload.catalog), workload, size) == lines_of(plain, workload, 100)
 

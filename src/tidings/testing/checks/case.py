@@ -73,9 +73,9 @@ class Case:
         return {self.family.name: name or self.rng.choice(self.family.strategies)}
 
     def some_strategies(self) -> list[str]:
-        """The first strategy and three random others, since families may have a dozen and each is run on the workload."""
+        """The first strategy and a random other, since families may have a dozen and each is run on the workload."""
         first, *others = self.family.strategies
-        return [first, *self.rng.sample(others, min(3, len(others)))]
+        return [first, *self.rng.sample(others, min(1, len(others)))]
 
     def any_strategy(self) -> dict[str, str]:
         """Options that choose a random strategy: `shared` in half of the cases, else a message strategy."""
