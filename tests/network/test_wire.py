@@ -352,9 +352,9 @@ def test_no_bytes_do_harm(batch, data):
             column.validate(full=True)
 
 
-def large(seed, sizes, seqs, spread, dims=2, has_target=False):
-    """Messages with so many boxes each, whose ends are of `spread` many values."""
-    rng = np.random.default_rng(seed)
+def large(sizes, seqs, spread, dims=2, has_target=False):
+    """Messages with so many boxes each, whose ends are of `spread` many values: the same for the same sizes."""
+    rng = np.random.default_rng(0)
     boxes, count = sum(sizes), len(sizes)
     ends = np.append(rng.integers(CODE_MIN, CODE_MAX, spread), [CODE_MIN, CODE_MAX])
     lo, hi = (ends[rng.integers(0, len(ends), (boxes, dims))] for _ in range(2))
@@ -370,18 +370,21 @@ def large(seed, sizes, seqs, spread, dims=2, has_target=False):
 
 @settings(max_examples=25)
 @given(
-    st.integers(0, 100),
-    st.lists(st.sampled_from([0, 1, 7, 900, 3_000]), min_size=1, max_size=40),
+    # Of each message: how many boxes it has, its seq, and whether it is among those that are encoded.
+    st.lists(
+        st.tuples(st.sampled_from([0, 1, 7, 900, 3_000]), st.integers(1, 6), st.sampled_from([True, True, False])),
+        min_size=1,
+        max_size=40,
+    ),
     st.sampled_from([1, 5, 255, 1_000, 100_000]),
     st.integers(1, 3),
     st.booleans(),
-    st.data(),
+    st.sampled_from([1, 1_000, PART_BOXES]),
 )
-def test_parts_keep_the_messages_of_a_seq_together(seed, sizes, spread, dims, has_target, data):
-    seqs = data.draw(st.lists(st.integers(1, 6), min_size=len(sizes), max_size=len(sizes)))
-    messages = large(seed, sizes, seqs, spread, dims, has_target)
-    at = np.flatnonzero(np.random.default_rng(seed).random(len(sizes)) < 0.7)
-    boxes_max = data.draw(st.sampled_from([1, 1_000, PART_BOXES]))
+def test_parts_keep_the_messages_of_a_seq_together(drawn, spread, dims, has_target, boxes_max):
+    sizes, seqs, is_encoded = zip(*drawn, strict=True)
+    messages = large(sizes, seqs, spread, dims, has_target)
+    at = np.flatnonzero(is_encoded)
     parts = [decode(blob) for blob in encode_parts(messages, at, boxes_max)]
     same(MessageBatch.concat(parts), messages.take(at))
     assert all(a.seq[-1] < b.seq[0] for a, b in pairwise(parts))
@@ -393,7 +396,7 @@ def test_parts_keep_the_messages_of_a_seq_together(seed, sizes, spread, dims, ha
 
 @pytest.mark.parametrize(("spread", "width"), [(200, 1), (5_000, 2), (70_000, 4)])
 def test_ends_that_come_often_are_told_once(spread, width):
-    messages = large(0, [50] * 4_000, range(4_000), spread)
+    messages = large([50] * 4_000, range(4_000), spread)
     blob = encode(messages)
     same(decode(blob), messages)
     assert blob[1] & BOOK == (int(math.log2(width)) + 1) << 5
@@ -401,7 +404,7 @@ def test_ends_that_come_often_are_told_once(spread, width):
 
 
 def test_there_is_no_book_of_ends_that_come_once():
-    messages = large(0, [20] * 5_000, range(5_000), 10**7)
+    messages = large([20] * 5_000, range(5_000), 10**7)
     blob = encode(messages)
     same(decode(blob), messages)
     assert not blob[1] & BOOK

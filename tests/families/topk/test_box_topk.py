@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import random
-from itertools import product
+from itertools import chain, product
+from typing import Any
 
 import numpy as np
 import pytest
 from box_topk_reference import Numbers, Point, check_invariants, is_inside, k_best
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.families.topk.kernels.box_topk import DIMS_MAX, BoxTopkIndex
@@ -103,61 +103,69 @@ def check(world: World) -> None:
     check_invariants(world.index, world.entries, world.points)
 
 
-SEEDS = st.integers(0, 2**32 - 1)
+# Two draws, as draws take most of the time: (set, is present, entry), (xs, y). Of the xs the first `dims` count.
+# Where xs or y is None it stays as it is: as often as not only y changes, or nothing that matters here.
+CHANGES = st.tuples(
+    st.sampled_from([*product([0, 0, 0, 1], [True, True, True, False], range(10))]),
+    st.sampled_from([*product([*[None] * 150, *product(range(5), repeat=3)], [*range(4), None])]),
+)
+# As (lo, hi) in each of three dimensions; again the first `dims` count.
+POINTS = st.sampled_from([tuple(chain(*ends)) for ends in product(ENDS, repeat=3)])
+# Points are added to a set, or those whose bits are set are removed from it, or all ties change.
+ACTIONS = st.one_of(
+    st.tuples(st.just("add"), st.just(0), st.lists(POINTS, min_size=1, max_size=12)),
+    st.tuples(st.just("add"), st.just(1), st.lists(POINTS, min_size=1, max_size=12)),
+    st.tuples(st.just("remove"), st.sampled_from([0, 0, 1]), st.integers(0, 2**16 - 1)),
+    st.tuples(st.just("retie"), st.integers(-5, 5), st.none()),
+)
+STEPS = st.tuples(st.lists(CHANGES, min_size=1, max_size=8), ACTIONS)
 
 
-def point(dims: int, choice: random.Random) -> Point:
-    return tuple(end for _ in range(dims) for end in choice.choice(ENDS))
-
-
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.integers(1, 4), st.integers(1, 3), SEEDS)
-def test_all_hold_what_they_should_after_every_change(k: int, dims: int, seed: int) -> None:
-    choice = random.Random(seed)
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 4), st.integers(1, 3), st.lists(STEPS, min_size=1, max_size=10))
+def test_all_hold_what_they_should_after_every_change(k: int, dims: int, steps: list[Any]) -> None:
     world = World(k, dims)
+    world.add(0, [(INT64_MIN, INT64_MAX) * dims, (0, 2) * dims, (2, INT64_MAX) * dims])
     # Scattered, so that the order of ties is not that of entries. An entry that comes back has its tie again.
     shift, factor = 0, 1
-    for _ in range(choice.randint(1, 10)):
-        batch, present = [], {of: set(entries) for of, entries in world.entries.items()}
+    for drawn, (action, number, detail) in steps:
+        batch = []
         known = {(of, e): numbers for of, entries in world.entries.items() for e, numbers in entries.items()}
-        for _ in range(choice.randint(1, 8)):
-            of = choice.choice([0, 0, 0, 1])
-            entry = choice.randint(0, 9) + 10 * of
-            xs = [choice.randint(0, 4) for _ in range(dims)]
-            y = choice.randint(0, 3)
-            if entry in present[of] and choice.random() < 0.6:
-                # As often as not only y changes, or nothing that matters here.
-                xs = list(known[of, entry][:dims])
-                y = known[of, entry][dims] if choice.random() < 0.3 else y
-            is_there = choice.random() < 0.75
-            numbers = (*xs, y, factor * (entry * 7 % 23) + shift)
-            batch.append((of, entry, numbers, is_there))
-            known[of, entry] = numbers
-            (present[of].add if is_there else present[of].discard)(entry)
+        for (of, is_there, entry), (xs, y) in drawn:
+            entry += 10 * of
+            *old_xs, old_y, _ = known.get((of, entry), (0,) * (dims + 2))
+            tie = factor * (entry * 7 % 23) + shift
+            known[of, entry] = (*(xs or old_xs)[:dims], old_y if y is None else y, tie)
+            batch.append((of, entry, known[of, entry], is_there))
         world.change(batch)
-        action = choice.random()
-        if action < 0.6:
-            world.add(choice.choice([0, 0, 1]), [point(dims, choice) for _ in range(choice.randint(1, 12))])
-        elif action < 0.8:
-            of = choice.choice([0, 0, 1])
-            world.remove(of, choice.sample(world.points[of], len(world.points[of]) // 2))
+        if action == "add":
+            world.add(number, [point[: 2 * dims] for point in detail])
+        elif action == "remove":
+            points = world.points[number]
+            world.remove(number, [point for i, point in enumerate(points) if detail >> i % 16 & 1])
         else:
-            world.retie(more := choice.randint(-5, 5))
-            factor, shift = 3 * factor, 3 * shift + more
+            world.retie(number)
+            factor, shift = 3 * factor, 3 * shift + number
         check(world)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.integers(1, 3), SEEDS)
-def test_extreme_numbers(k: int, seed: int) -> None:
-    choice = random.Random(seed)
+EDGE_POINTS = st.sampled_from([*product(EDGES, repeat=4)])
+# Entry, its numbers but for the tie; None if it goes.
+EDGE_CHANGES = st.tuples(st.integers(0, 5), st.sampled_from([*product(EDGES, repeat=3), *[None] * 50]))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(1, 3),
+    st.lists(EDGE_POINTS, min_size=10, max_size=30),
+    st.lists(st.lists(EDGE_CHANGES, min_size=1, max_size=6), min_size=1, max_size=12),
+)
+def test_extreme_numbers(k: int, points: list[Point], batches: list[list[tuple[int, Numbers | None]]]) -> None:
     world = World(k, 2)
-    world.add(0, [tuple(choice.choices(EDGES, k=4)) for _ in range(30)] + [(INT64_MIN, INT64_MAX) * 2])
+    world.add(0, [*points, (INT64_MIN, INT64_MAX) * 2])
     ties = [INT64_MAX, INT64_MIN, 0, INT64_MAX - 1, 5, INT64_MIN + 1]
-    for _ in range(8):
-        entries = choice.sample(range(len(ties)), 4)
-        numbers = [(*choice.choices(EDGES, k=3), ties[entry]) for entry in entries]
-        world.change([(0, e, n, choice.random() < 0.8) for e, n in zip(entries, numbers, strict=True)])
+    for batch in batches:
+        world.change([(0, entry, (*(xy or (0, 0, 0)), ties[entry]), xy is not None) for entry, xy in batch])
         check(world)
 
 
