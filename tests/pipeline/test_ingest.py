@@ -141,7 +141,7 @@ def test_debezium_numbers(numbers, source, seq):
         (change(row={**ROW, "n": 2**31}), ["items", "n", "2147483647"]),
         (change(row={"id": 1}), ["items", "lacks", "`n`"]),
         ({"op": "x", "source": {"table": "items"}}, ["Debezium", "'x'"]),
-        ({"op": "c"}, ["lacks", "seq"]),
+        ({"op": "c"}, ["lacks", "table"]),
         (b"[1]", ["object"]),
         (b"{", ["JSON"]),
     ],

@@ -52,6 +52,6 @@ def test_a_second_run_of_the_same_output_is_refused(tmp_path: Path) -> None:
     files = (recorded.catalog, recorded.subscriptions, recorded.changes, out, tmp_path / "q.jsonl")
     with (tmp_path / "out.jsonl.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(UsageError, match="another replay is writing"):
+        with pytest.raises(UsageError, match="another run is writing"):
             replay_on_spark(*files, [50], {}, "local[2]")
     assert not out.exists()

@@ -11,17 +11,23 @@ from tidings.model.change import SEQ_MAX, Op
 
 @dataclass(frozen=True)
 class Quarantined:
-    """One refused record. `position` is its 0-based place in the source; `seq` is None where it could not be read."""
+    """One refused record. `seq` is None where it could not be read.
+
+    position: its 0-based place in the source; of a stream, with a partition, the offset there.
+    """
 
     source: str
     position: int
     seq: int | None
     reason: str
     raw: str
+    partition: str | None = None
 
     def line(self) -> str:
-        record = {"seq": self.seq, "reason": self.reason, "raw": self.raw}
-        return json.dumps({**record, "source": self.source, "line": self.position + 1})
+        record = {"seq": self.seq, "reason": self.reason, "raw": self.raw, "source": self.source}
+        if self.partition is None:
+            return json.dumps({**record, "line": self.position + 1})
+        return json.dumps({**record, "partition": self.partition, "offset": self.position})
 
 
 def out_of_order(seq: int) -> str:
@@ -29,6 +35,11 @@ def out_of_order(seq: int) -> str:
     if seq > SEQ_MAX:
         return "no seq is left for a record without one"
     return f"seq {seq} is out of order: it is not above every seq before it"
+
+
+def repeated(seq: int) -> str:
+    """The reason for refusing a record of a stream with this seq of its own."""
+    return f"seq {seq} is a duplicate or out of order: it is not above every seq before it in its partition"
 
 
 def contradiction(op: int, table: str, key: Hashable) -> str:

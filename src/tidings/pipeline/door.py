@@ -30,10 +30,16 @@ _FIELDS = 8
 _OBJECTS_PER_COLLECTION = 100_000
 
 
+Id = Annotated[str, msgspec.Meta(min_length=1, max_length=ID_CHARACTERS_MAX)]
+"""Of a subscription."""
+After = Annotated[int, msgspec.Meta(ge=0, le=SEQ_MAX)]
+"""The seq after which an event happens."""
+
+
 class _Record(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    id: Annotated[str, msgspec.Meta(min_length=1, max_length=ID_CHARACTERS_MAX)]
+    id: Id
     sql: str | None = None
-    after: Annotated[int, msgspec.Meta(ge=0, le=SEQ_MAX)] = 0
+    after: After = 0
     drop: bool = False
     option: Literal["net"] | None = None
 
@@ -62,7 +68,7 @@ class Door:
 
         on_progress: called now and then with the number of lines handled so far.
         """
-        with _rare_collections():
+        with rare_collections():
             return self._read(lines, on_progress)
 
     def _read(self, lines: Iterable[bytes], on_progress: Callable[[int], None] | None) -> list[Quarantined]:
@@ -115,14 +121,14 @@ class Door:
         if self.queries is not None:
             self.queries[self._order] = (family, statement, placement.form)
         self._live[id] = placement
-        self._gather(Event.CREATE, id, after, placement)
+        self.gather(Event.CREATE, id, after, placement)
         return placement
 
     def drop(self, id: str, after: int) -> None:
         placement = self._live.pop(id, None)
         if placement is None:
             raise RecordError(f"there is no subscription {id!r} to drop")
-        self._gather(Event.DROP, id, after, placement)
+        self.gather(Event.DROP, id, after, placement)
 
     def place(self, sql: str, *, is_net: bool = False) -> Placement:
         """The placement (form and points) that `create` would give. Registers nothing."""
@@ -144,7 +150,8 @@ class Door:
         gathered, self._gathered = self._gathered, {}
         return [self._batch(form, entries) for form, entries in gathered.items()]
 
-    def _gather(self, event: Event, id: str, after: int, placement: Placement) -> None:
+    def gather(self, event: Event, id: str, after: int, placement: Placement) -> None:
+        """Adds an event to those that `take` gives, whoever keeps the subscriptions."""
         # Events of one id keep their order of arrival: an event's `after` is raised to that of the id's previous event.
         latest = self._latest.get(id, 0)
         if after > latest:
@@ -189,7 +196,7 @@ def _net(family: Family, placement: Placement) -> Placement:
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
+def rare_collections() -> Iterator[None]:
     """Context in which Python collects cyclic garbage less often, since nearly all objects made at the door live on.
 
     Collection is not switched off: refused statements leave some garbage.

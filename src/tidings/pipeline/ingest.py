@@ -29,9 +29,9 @@ RECORD_BYTES_MAX = 16 * 2**20
 class _Record(msgspec.Struct, forbid_unknown_fields=True):
     """A change in our own format (most records are)."""
 
-    seq: int
     table: str
     op: str
+    seq: int | None = None
     row: msgspec.Raw = msgspec.Raw(b"")
 
 
@@ -137,10 +137,14 @@ def _in_utc(value: dt.datetime) -> dt.datetime:
 
 
 class Ingest:
-    """Parses lines of `changes.jsonl`, plain records and Debezium envelopes alike."""
+    """Parses lines of `changes.jsonl`, plain records and Debezium envelopes alike.
 
-    def __init__(self, catalog: Catalog) -> None:
+    needs_seq: whether records must have a seq. Those of a stream need none, nor do Debezium events.
+    """
+
+    def __init__(self, catalog: Catalog, *, needs_seq: bool = True) -> None:
         self._catalog = catalog
+        self._needs_seq = needs_seq
         self._decoders = {table.name: _RowDecoder(table) for table in catalog.tables if table.rows == "values"}
 
     def parse(self, lines: Iterable[bytes], first_position: int = 0) -> Parsed:
@@ -162,10 +166,13 @@ class Ingest:
         return parsed
 
     def read(
-        self, line: bytes, position: int, refused: list[Quarantined]
+        self, line: bytes, position: int, refused: list[Quarantined], partition: str | None = None
     ) -> tuple[str, int, int, tuple[Any, ...]] | None:
-        """(table, seq or SEQ_NEXT, op, values) of one line; None if it is blank or refused, and then added to `refused`."""
-        record = self._read(line, position, refused)
+        """(table, seq or SEQ_NEXT, op, values) of one line; None if it is blank or refused, and then added to `refused`.
+
+        position, partition: as in `Quarantined`.
+        """
+        record = self._read(line, position, refused, partition)
         return None if record is None else (*record[:3], astuple(record[3]))
 
     def decode(self, line: bytes) -> tuple[str, int, int, tuple[Any, ...]]:
@@ -173,7 +180,9 @@ class Ingest:
         table, seq, op, row = self._decode(line)
         return table, seq, op, astuple(row)
 
-    def _read(self, line: bytes, position: int, refused: list[Quarantined]) -> tuple[str, int, int, Any] | None:
+    def _read(
+        self, line: bytes, position: int, refused: list[Quarantined], partition: str | None = None
+    ) -> tuple[str, int, int, Any] | None:
         if position == 0:
             line = line.removeprefix(BOM_UTF8)
         if not line or line.isspace():
@@ -181,7 +190,8 @@ class Ingest:
         try:
             return self._decode(line)
         except RecordError as error:
-            refused.append(Quarantined("changes", position, _read_seq(line), str(error), raw_text(line)))
+            entry = Quarantined("changes", position, _read_seq(line), str(error), raw_text(line), partition)
+            refused.append(entry)
             return None
 
     def _decode(self, line: bytes) -> tuple[str, int, int, Any]:
@@ -194,11 +204,14 @@ class Ingest:
         op = OP_NAMES.get(record.op)
         if op is None:
             raise RecordError(f"unknown op {record.op!r}; ops are {', '.join(OP_NAMES)}")
-        if not 0 < record.seq <= SEQ_MAX:
-            raise RecordError(f"seq must be from 1 to {SEQ_MAX}, not {record.seq}")
+        if record.seq is None and self._needs_seq:
+            raise RecordError("lacks `seq`")
+        seq = SEQ_NEXT if record.seq is None else record.seq
+        if record.seq is not None and not 0 < seq <= SEQ_MAX:
+            raise RecordError(f"seq must be from 1 to {SEQ_MAX}, not {seq}")
         if not record.row:
             raise RecordError("the record has no 'row'")
-        return record.table, record.seq, op, self._row(record.table, op, record.row)
+        return record.table, seq, op, self._row(record.table, op, record.row)
 
     def _decode_envelope(self, line: bytes, error: Exception) -> tuple[str, int, int, Any]:
         """Decodes a record as a Debezium event. error: why it is not in our own format, raised again if it is neither."""

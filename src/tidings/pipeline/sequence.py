@@ -5,15 +5,10 @@ Every shard calls `admit` with the same pairs (position, seq), so that all shard
 
 from __future__ import annotations
 
-import zlib
-from dataclasses import replace
-
 import numpy as np
 
-from tidings.model.change import SEQ_MAX, SEQ_NEXT, ChangeBatch
+from tidings.model.change import SEQ_MAX, SEQ_NEXT
 from tidings.model.codes import BoolArray, Int64Array
-
-_BLOCK_LINES_MAX = 2**40
 
 
 def admit(seq: Int64Array, passed: int) -> tuple[BoolArray, Int64Array]:
@@ -38,17 +33,3 @@ def _admit_unnumbered(seq: Int64Array, passed: int) -> tuple[BoolArray, Int64Arr
             admitted[i] = True
             passed = number
     return admitted, final
-
-
-def by_number(batch: ChangeBatch) -> ChangeBatch:
-    """The batch with positions for a source that has none: records are ordered by seq.
-
-    Records without a seq come first, in the order of their block.
-    """
-    return replace(batch, position=np.where(batch.seq == SEQ_NEXT, batch.position - _BLOCK_LINES_MAX, batch.seq))
-
-
-def ties_of(batch: ChangeBatch) -> Int64Array:
-    """A hash of each record's text, [records]: orders records of equal position the same way in every process."""
-    raws = [b""] * len(batch) if batch.raw is None else batch.raw.to_pylist()
-    return np.array([zlib.crc32(raw) for raw in raws], np.int64)

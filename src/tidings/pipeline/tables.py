@@ -27,7 +27,7 @@ from tidings.model.render import render_rows
 from tidings.pipeline.forms import GroupKey, Groups
 from tidings.pipeline.host import Host, Sent
 from tidings.pipeline.partition import shard_of_key
-from tidings.pipeline.sequence import admit, ties_of
+from tidings.pipeline.sequence import admit
 from tidings.pipeline.table_store import TableStore
 
 NO_NUMBERS = np.empty(0, np.int64)
@@ -42,8 +42,6 @@ class TablesWork:
     seqs: Int64Array = field(default_factory=lambda: NO_NUMBERS)
     points: list[PointBatch] = field(default_factory=list)
     is_end: bool = False
-    ties: Int64Array = field(default_factory=lambda: NO_NUMBERS)
-    """[positions]: order of records with equal positions (`ties_of`); empty if positions are unique."""
 
     @staticmethod
     def of(changes: list[ChangeBatch], points: list[PointBatch]) -> TablesWork:
@@ -121,17 +119,16 @@ class TableShard:
 
     def _admit(self, work: TablesWork, result: TablesResult) -> list[ChangeBatch]:
         """The shard's own accepted changes, one batch per table, sorted by seq. Refused ones are added to `result`."""
-        ties = work.ties if len(work.ties) else np.zeros(len(work.positions), np.int64)
-        order = np.lexsort((ties, work.positions))
-        positions, ties = work.positions[order], ties[order]
+        order = np.argsort(work.positions, kind="stable")
+        positions = work.positions[order]
         admitted, seqs = admit(work.seqs[order], self.passed)
         result.passed = max(self.passed, int(seqs[admitted].max())) if admitted.any() else self.passed
         by_table: dict[str, list[ChangeBatch]] = {}
         for batch in work.changes:
             if not admitted.all() or (batch.seq == SEQ_NEXT).any():
-                at, is_first = _places(batch, positions, ties)
+                at = np.searchsorted(positions, batch.position)
                 batch = batch.with_seq(seqs[at])
-                kept = admitted[at] & is_first
+                kept = admitted[at]
                 result.refused.extend(_out_of_order(batch.take(~kept)))
                 batch = batch.take(kept)
             by_table.setdefault(batch.table, []).append(batch)
@@ -256,23 +253,6 @@ class TableShard:
                 absent = np.zeros(rows.num_rows, np.bool_)
                 seq = np.full(rows.num_rows, moment, np.int64)
                 yield group, TableChanges(table, seq, absent, null_rows(rows), ~absent, rows)
-
-
-def _places(batch: ChangeBatch, positions: Int64Array, ties: Int64Array) -> tuple[Int64Array, BoolArray]:
-    """(place of each record of the batch among all records in order, whether it is the batch's first there), both [records]."""
-    at = np.searchsorted(positions, batch.position)
-    is_first = np.ones(len(batch), np.bool_)
-    if not bool((positions[1:] == positions[:-1]).any()):
-        return at, is_first
-    place_of: dict[tuple[int, int], int] = {}
-    for place, key in enumerate(zip(positions.tolist(), ties.tolist(), strict=True)):
-        place_of.setdefault(key, place)
-    taken: set[int] = set()
-    for i, tie in enumerate(ties_of(batch).tolist()):
-        at[i] = place_of[int(batch.position[i]), tie]
-        is_first[i] = at[i] not in taken
-        taken.add(int(at[i]))
-    return at, is_first
 
 
 def _out_of_order(batch: ChangeBatch) -> list[Quarantined]:

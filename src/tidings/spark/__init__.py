@@ -1,1 +1,22 @@
-"""The pipeline on Spark Structured Streaming: the only place that imports pyspark."""
+"""The pipeline on Spark Structured Streaming: the only place that imports pyspark.
+
+`notifications` and `outputs` take and give DataFrames: see `tidings.spark.stream`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidings.spark.stream import notifications, outputs
+
+__all__ = ["notifications", "outputs"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what users call when they ask for it: workers import this package too, and need less."""
+    if name in __all__:
+        from tidings.spark import stream
+
+        return getattr(stream, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,18 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
 
 from tidings.model.blob import unpack
-from tidings.model.points import PointBatch
-from tidings.pipeline.door import Door
 from tidings.spark import envelope as kinds
-from tidings.spark.job import evaluated
-from tidings.spark.live import drop_points, live_source, points_folder
-from tidings.spark.plan import Plan
-from tidings.spark.session import default_partitions, spark_session
+from tidings.spark.session import spark_session
 from tidings.spark.sink import add_metrics
-from tidings.sql import parse_catalog
+from tidings.spark.stream import envelopes, plan_of
 from tidings.workloads.market import MarketFeed
 
 _TICK_SECONDS = 0.5
@@ -49,14 +45,15 @@ class BatchView:
 class _Feed:
     """Writes the next changes to a new file every tick, unless _BACKLOG_FILES_MAX files are not yet processed.
 
-    rate: changes per second. written: (last seq, time written) of every file not yet processed.
+    rate: changes per second. written: (changes up to its end, time written) of every file not yet processed.
     """
 
     feed: MarketFeed
     folder: Path
     rate: int
     written: deque[tuple[int, float]] = field(default_factory=deque)
-    count: int = 0
+    files: int = 0
+    changes: int = 0
     _is_over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -78,24 +75,19 @@ class _Feed:
 
     def tick(self) -> None:
         lines = self.feed.changes(max(1, int(self.rate * _TICK_SECONDS)))
-        partial = self.folder / f".{self.count}.partial"
+        partial = self.folder / f".{self.files}.partial"
         partial.write_bytes(b"\n".join(lines))
-        self.written.append((_last_seq(lines), time.monotonic()))
-        partial.rename(self.folder / f"{self.count:09d}.jsonl")
-        self.count += 1
+        self.changes += len(lines)
+        self.written.append((self.changes, time.monotonic()))
+        partial.rename(self.folder / f"{self.files:09d}.jsonl")
+        self.files += 1
 
     def lag(self, passed: int) -> float:
-        """Seconds from writing the oldest file with seqs up to `passed` until now; these files count as processed."""
+        """Seconds since the oldest file within the first `passed` changes was written; these files count as processed."""
         lag = 0.0
         while self.written and self.written[0][0] <= passed:
             lag = max(lag, time.monotonic() - self.written.popleft()[1])
         return lag
-
-
-def _last_seq(lines: list[bytes]) -> int:
-    import msgspec
-
-    return int(msgspec.json.decode(lines[-1])["seq"])
 
 
 def run_demo(
@@ -109,29 +101,20 @@ def run_demo(
 ) -> int:
     """Runs the pipeline until `seconds` have passed since the first notification (None: until interrupted)."""
     feed = MarketFeed(seed)
-    cores = default_partitions(master)
     with tempfile.TemporaryDirectory(prefix="tidings-demo-") as temporary, ThreadPoolExecutor(1) as aside:
         root = Path(temporary)
-        for name in ("changes", "points", "parts"):
+        for name in ("changes", "subscriptions", "parts"):
             (root / name).mkdir()
-        on_step(f"starting Spark, and compiling {subscriptions:,} subscriptions")
-        points = aside.submit(_compile, feed, subscriptions)
-        plan = Plan(f"demo-{time.time_ns()}", feed.catalog_sql, {}, cores, cores, parts=str(root / "parts"))
+        on_step(f"starting Spark with {subscriptions:,} subscriptions")
         writer = _Feed(feed, root / "changes", rate)
+        wished = aside.submit(_write_subscriptions, feed, subscriptions, root / "subscriptions")
         with spark_session("tidings demo", master, root / "spark.log", starts_workers=True) as spark:
-            drop_points(root / "points", "initial", points.result())
+            wished.result()
             writer.tick()
-            lines = (
-                spark.readStream.format("text")
-                .option("wholetext", "true")
-                .option("maxFilesPerTrigger", _FILES_PER_BATCH)
-                .option("cleanSource", "delete")
-                .load(str(root / "changes"))
-            )
-            source = live_source(lines, points_folder(spark, root / "points"))
+            changes, wishes = (_files(spark, root / name) for name in ("changes", "subscriptions"))
             watch = _Watch(writer, root / "parts", on_batch)
             query = (
-                evaluated(source, plan)
+                envelopes(changes, wishes, plan_of(spark, feed.catalog_sql, parts=str(root / "parts")))
                 .writeStream.foreachBatch(watch.batch)
                 .option("checkpointLocation", str(root / "checkpoint"))
                 .start()
@@ -150,10 +133,22 @@ def run_demo(
     return watch.notifications
 
 
-def _compile(feed: MarketFeed, subscriptions: int) -> list[PointBatch]:
-    door = Door(parse_catalog(feed.catalog_sql))
-    door.read(feed.subscriptions(subscriptions))
-    return door.take()
+def _write_subscriptions(feed: MarketFeed, count: int, folder: Path) -> None:
+    partial = folder / ".partial"
+    partial.write_bytes(b"\n".join(feed.subscriptions(count)))
+    partial.rename(folder / "initial.jsonl")
+
+
+def _files(spark: SparkSession, folder: Path) -> DataFrame:
+    """Files that appear in a folder, as a stream in the order of their names."""
+    files = (
+        spark.readStream.format("text")
+        .option("wholetext", "true")
+        .option("maxFilesPerTrigger", _FILES_PER_BATCH)
+        .option("cleanSource", "delete")
+        .load(str(folder))
+    )
+    return files.select("value", col("_metadata.file_name").alias("order"))
 
 
 class _Watch:
@@ -165,6 +160,7 @@ class _Watch:
         self._on_batch = on_batch
         self._first: float | None = None
         self._last = time.monotonic()
+        self._changes = 0
         self.notifications = 0
 
     def seconds(self) -> float:
@@ -174,7 +170,7 @@ class _Watch:
     def batch(self, frame: DataFrame, batch_id: int) -> None:
         metrics: dict[str, Any] = {}
         samples: list[str] = []
-        for row in frame.collect():
+        for row in frame.where(col("kind") != kinds.ANSWERS).collect():
             if row["kind"] == kinds.METRICS:
                 add_metrics(metrics, unpack(bytes(row["blob"])))
             elif row["kind"] == kinds.PART:
@@ -185,9 +181,10 @@ class _Watch:
         # Feed starts after the first micro-batch: earlier changes would only measure how long Spark takes to start.
         self._writer.start()
         now = time.monotonic()
+        self._changes += metrics.get("changes", 0)
         self.notifications += sum(metrics.get("notifications", {}).values())
         if samples and self._first is None:
             self._first = now
-        view = BatchView(batch_id, now - self._last, self._writer.lag(metrics.get("passed", 0)), metrics, samples)
+        view = BatchView(batch_id, now - self._last, self._writer.lag(self._changes), metrics, samples)
         self._last = now
         self._on_batch(view)

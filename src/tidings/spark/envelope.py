@@ -9,14 +9,10 @@ import zlib
 from typing import NamedTuple
 
 SCHEMA = "key string, kind string, blob binary"
-SOURCE_SCHEMA = "kind string, position long, value binary"
 
-LINES, POINTS, CHANGES, END, RECORDED = "lines", "points", "changes", "end", "recorded"
+LINES, POINTS, CHANGES, END, RECORDED, EVENTS = "lines", "points", "changes", "end", "recorded", "events"
 MESSAGES, SNAPSHOTS, NOTIFICATIONS, REFUSED, METRICS = "messages", "snapshots", "notifications", "refused", "metrics"
-PART, SAMPLES = "part", "samples"
-
-NO_POSITION = -1
-"""Position of blocks whose source has no positions."""
+PART, SAMPLES, ANSWERS = "part", "samples", "answers"
 
 
 class Envelope(NamedTuple):

@@ -11,7 +11,6 @@ from tidings.model.blob import pack
 from tidings.model.change import ChangeBatch
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.partition import shard_of_values
-from tidings.pipeline.sequence import by_number, ties_of
 from tidings.spark import envelope as kinds
 from tidings.spark.envelope import Envelope
 from tidings.spark.plan import Plan
@@ -20,9 +19,7 @@ from tidings.spark.plan import Plan
 def ingest_batches(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for row in batch.to_pylist():
-            is_recorded = row["kind"] == kinds.RECORDED
-            blocks = plan.recording.rows(row["position"]) if is_recorded else [row.values()]
-            for kind, position, value in blocks:
+            for kind, position, value in plan.recording.rows(row["position"]):
                 # One envelope per record batch: the copies for many shards together could exceed Arrow's 2 GiB.
                 yield from map(to_arrow, _ingest(plan, kind, position, value))
 
@@ -31,10 +28,7 @@ def _ingest(plan: Plan, kind: str, position: int | None, value: bytes | None) ->
     tables = [plan.keys.table(shard) for shard in range(plan.shards)]
     if kind != kinds.LINES:
         return [Envelope(table, kind, value or b"") for table in tables]
-    # A null value (a tombstone of a message queue) counts as a blank line.
     parsed = plan.ingest.parse([line.rstrip(b"\r") for line in (value or b"").split(b"\n")], position or 0)
-    if position is None:
-        parsed.changes = [by_number(changes) for changes in parsed.changes]
     shares: list[list[ChangeBatch]] = [[] for _ in tables]
     for changes in parsed.changes:
         if plan.shards == 1:
@@ -46,7 +40,6 @@ def _ingest(plan: Plan, kind: str, position: int | None, value: bytes | None) ->
     order = {
         "positions": np.concatenate([np.empty(0, np.int64), *(c.position for c in parsed.changes)]),
         "seqs": np.concatenate([np.empty(0, np.int64), *(c.seq for c in parsed.changes)]),
-        "ties": np.concatenate([np.empty(0, np.int64), *(ties_of(c) for c in parsed.changes if position is None)]),
     }
     envelopes = [
         Envelope(table, kinds.CHANGES, pack({**order, "changes": s})) for table, s in zip(tables, shares, strict=True)

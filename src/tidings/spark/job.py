@@ -9,9 +9,9 @@ from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import array, coalesce, col, concat, explode, hex, lit, lpad, unhex
+from pyspark.sql.functions import array, explode, lit
 
-from tidings.spark.envelope import NO_POSITION, SCHEMA
+from tidings.spark.envelope import SCHEMA
 from tidings.spark.plan import DELIVER, FORMS, REPLICA, TABLES, JobStage, Plan
 from tidings.spark.stateful_processor import ShardProcessor, Stage
 
@@ -28,15 +28,12 @@ def notifications(source: DataFrame, plan: Plan) -> DataFrame:
 
 
 def evaluated(source: DataFrame, plan: Plan) -> DataFrame:
-    """Input blocks -> envelopes with notifications (or names of files of them), refused records and metrics, by replicas.
+    """Rows (kind, blob) -> envelopes with notifications (or names of files of them), answers, refused records and metrics.
 
-    Every replica gets all blocks and has a share of the subscriptions.
+    Every replica gets all rows and has a share of the subscriptions.
     """
-    # Expressed in Spark: a Python stage here would cost every micro-batch a tenth of a second.
-    head = unhex(lpad(hex(coalesce(col("position"), lit(NO_POSITION))), 16, "0"))
-    blob = concat(head, coalesce(col("value"), lit(bytearray()))).alias("blob")
     keys = explode(array(*map(lit, plan.replica_keys))).alias("key")
-    return _stateful(source.select(keys, col("kind"), blob), JobStage(REPLICA, plan))
+    return _stateful(source.select(keys, "kind", "blob"), JobStage(REPLICA, plan))
 
 
 def _ingest(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -37,7 +37,6 @@ class TablesWorker:
                 work.changes.extend(part["changes"])
                 work.positions = np.concatenate([work.positions, part["positions"]])
                 work.seqs = np.concatenate([work.seqs, part["seqs"]])
-                work.ties = np.concatenate([work.ties, part["ties"]])
             elif kind == kinds.POINTS:
                 work.points.extend(unpack(blob))
             elif kind == kinds.END:

@@ -25,7 +25,8 @@ class Plan:
     """Configuration of a job for all its workers: tables, strategies, number of shards, zones. Pickled into the job.
 
     parts: a folder that all workers reach, where replicas write notifications; if empty, notifications are rows of the
-    result. index: the index file of recorded input (`source.Recording`).
+    result. index: the index file of recorded input (`source.Recording`). is_stream: lines come from partitions of a stream,
+    and subscriptions by events (`stream`).
     """
 
     job: str
@@ -36,6 +37,7 @@ class Plan:
     zone_state: bytes = b""
     parts: str = ""
     index: str = ""
+    is_stream: bool = False
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -72,7 +74,7 @@ class Plan:
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.job, self.catalog_sql, dict(self.strategies), self.shards, self.partitions)
-        return (_plan, (*fields, self.zone_state, self.parts, self.index))
+        return (_plan, (*fields, self.zone_state, self.parts, self.index, self.is_stream))
 
 
 _plans: dict[tuple[str, bytes], Plan] = {}
@@ -87,11 +89,12 @@ def _plan(
     zones: bytes,
     parts: str,
     index: str,
+    is_stream: bool,
 ) -> Plan:
     """Unpickles a plan. Returns the same object for the same job and zones, so that its parsed catalog is kept."""
     key = (job, zones)
     if key not in _plans:
-        _plans[key] = Plan(job, catalog_sql, strategies, shards, partitions, zones, parts, index)
+        _plans[key] = Plan(job, catalog_sql, strategies, shards, partitions, zones, parts, index, is_stream)
     return _plans[key]
 
 

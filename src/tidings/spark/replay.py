@@ -33,7 +33,7 @@ from tidings.spark.job import evaluated, notifications
 from tidings.spark.plan import Plan
 from tidings.spark.session import default_partitions, spark_session
 from tidings.spark.sink import PartsSink, family_counter
-from tidings.spark.source import Recording, recorded_source
+from tidings.spark.source import Recording, recorded_blocks, recorded_source
 from tidings.spark.work_folder import MARK, discard, note_java, prepare
 from tidings.sql import parse_catalog
 from tidings.terminal import console, progress
@@ -105,7 +105,7 @@ def _run(spark: SparkSession, plan: Plan, sink: PartsSink, work: Path) -> None:
                 is_stopping.wait()
 
         source = recorded_source(spark, _blocks(plan.partitions, is_shared=bool(plan.parts)))
-        result = evaluated(source, plan) if plan.parts else notifications(source, plan)
+        result = evaluated(recorded_blocks(source), plan) if plan.parts else notifications(source, plan)
         query = result.writeStream.foreachBatch(write).option("checkpointLocation", str(work / "checkpoint")).start()
         try:
             _wait(query, is_over)

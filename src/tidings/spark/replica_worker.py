@@ -4,90 +4,117 @@ from __future__ import annotations
 
 import os
 import uuid
-import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from tidings.model.blob import pack, unpack
 from tidings.model.notification import Lines
 from tidings.model.points import PointBatch
-from tidings.pipeline.partition import share
+from tidings.pipeline.partition import replica_of, share
+from tidings.pipeline.registrar import Answer, Registrar
 from tidings.pipeline.replica.replica import Replica
+from tidings.pipeline.replica.row_store import Origin
 from tidings.spark import envelope as kinds
-from tidings.spark.envelope import NO_POSITION, Envelope
+from tidings.spark.envelope import Envelope
 from tidings.spark.ingest import pack_refused
 from tidings.spark.plan import Plan
 from tidings.spark.stateful_processor import Handling
+from tidings.spark.stream_lines import StreamLines, split_lines
 
 _PIECE_BYTES = 64 * 2**20
 _SAMPLES = 4
 
 
+class _Input(NamedTuple):
+    """A micro-batch as a replica takes it."""
+
+    lines: list[bytes]
+    origin: Origin
+    points: list[PointBatch]
+    is_end: bool = False
+    answers: Sequence[Answer] = ()
+    """To the subscription events from which the points were made."""
+
+
 class ReplicaWorker:
-    """A replica as a `Shard` of the processor."""
+    """A replica as a `Shard` of the processor; of a stream together with the registry of its subscriptions."""
 
     def __init__(self, plan: Plan, key: str) -> None:
         self._plan = plan
         self._number = plan.replica_keys.index(key)
-        self._replica = Replica(plan.catalog, keeps_points=True)
-        self.dump, self.load = self._replica.dump, self._replica.load
+        self._replica = Replica(plan.catalog, keeps_points=True, is_stream=plan.is_stream)
+        is_first = self._number == 0
+        self._registrar = Registrar(plan.catalog, self._is_own, answers_broken=is_first) if plan.is_stream else None
+
+    def _is_own(self, id: str) -> bool:
+        return replica_of(id, self._plan.shards) == self._number
+
+    def dump(self) -> bytes:
+        known = None if self._registrar is None else self._registrar.dump()
+        return pack({"replica": self._replica.dump(), "known": known})
+
+    def load(self, blob: bytes) -> None:
+        state = unpack(blob)
+        self._replica.load(state["replica"])
+        if self._registrar is not None:
+            self._registrar.load(state["known"])
 
     def replay(self, entry: Any) -> None:
-        lines, position, points, is_end = self._read(entry)
-        self._replica.replay(lines, position, points, is_end=is_end)
+        taken = self._take(entry)
+        self._replica.replay(taken.lines, taken.origin, taken.points, is_end=taken.is_end)
 
     def handle(self, inputs: list[Envelope]) -> Handling:
-        entry = self._entry((kind, int.from_bytes(blob[:8], "big", signed=True), blob[8:]) for _, kind, blob in inputs)
+        # The log entry has the whole input; of recorded input only the numbers of blocks, as their lines can be read again.
+        entry = sorted((kind, blob) for _, kind, blob in inputs)
         key, replica = inputs[0].key, self._replica
         before = _counts(replica)
-        records, position, points, is_end = self._read(entry)
-        lines, refused = replica.apply(records, position, points, is_end=is_end)
+        taken = self._take(entry)
+        lines, refused = replica.apply(taken.lines, taken.origin, taken.points, is_end=taken.is_end)
         yield from self._deliver(key, lines)
+        if taken.answers:
+            yield Envelope(
+                key, kinds.ANSWERS, b"".join(msgspec.json.encode(answer) + b"\n" for answer in taken.answers)
+            )
         counts: dict[str, Any] = {
             name: dict(now - then) for (name, now), then in zip(_counts(replica).items(), before.values(), strict=True)
         }
         if self._number == 0:
             if refused:
                 yield Envelope(key, kinds.REFUSED, pack_refused(refused))
-            counts |= {"passed": replica.passed, "is_end": is_end, "changes": counts["changes"].get("", 0)}
+            counts |= {"passed": replica.passed, "is_end": taken.is_end, "changes": counts["changes"].get("", 0)}
         else:
             counts = {name: counts[name] for name in ("deliveries", "notifications")}
         yield Envelope(key, kinds.METRICS, pack(counts))
         return entry
 
-    def _entry(self, rows: Iterable[tuple[str, int, bytes]]) -> dict[str, Any]:
-        """The input of a micro-batch for this replica, which is also its log entry.
+    def _take(self, entry: Sequence[tuple[str, bytes]]) -> _Input:
+        """Reads an entry. Subscription events of a stream enter the registry: called once for each entry."""
+        if self._registrar is not None:
+            return self._take_stream(self._registrar, entry)
+        numbers = (int.from_bytes(blob, "big") for kind, blob in entry if kind == kinds.RECORDED)
+        rows = [row for number in numbers for row in self._plan.recording.rows(number)]
+        blocks = [row for row in rows if row.kind == kinds.LINES]
+        points = [part for row in rows if row.kind == kinds.POINTS for part in unpack(row.value or b"")]
+        lines = [line for row in blocks for line in split_lines(row.value)]
+        position = (blocks[0].position or 0) if blocks else 0
+        own = share(points, self._plan.shards, self._number)
+        return _Input(lines, position, own, is_end=any(row.kind == kinds.END for row in rows))
 
-        Of recorded input the entry has only the numbers of blocks, as their lines can be read again.
-        """
-        entry: dict[str, Any] = {"blocks": [], "points": [], "is_end": False, "recorded": []}
-        for kind, position, value in rows:
-            if kind == kinds.LINES:
-                entry["blocks"].append((position, value))
-            elif kind == kinds.POINTS:
-                entry["points"] += share(unpack(value), self._plan.shards, self._number)
-            elif kind == kinds.END:
-                entry["is_end"] = True
-            elif kind == kinds.RECORDED:
-                entry["recorded"].append(position)
-        entry["blocks"].sort()
-        return entry
-
-    def _read(self, entry: dict[str, Any]) -> tuple[list[bytes], int, list[PointBatch], bool]:
-        """(lines in order, position of the first line, subscription events, whether it is the last micro-batch) of an entry."""
-        if entry["recorded"]:
-            rows = (row for block in entry["recorded"] for row in self._plan.recording.rows(block))
-            entry = self._entry((kind, position or 0, value or b"") for kind, position, value in rows)
-        blocks = entry["blocks"]
-        lines = [line.rstrip(b"\r") for _, block in blocks for line in block.split(b"\n")]
-        position = blocks[0][0] if blocks else 0
-        if position == NO_POSITION:
-            lines, position = sorted(lines, key=_by_number), 0
-        return lines, position, entry["points"], entry["is_end"]
+    def _take_stream(self, registrar: Registrar, entry: Sequence[tuple[str, bytes]]) -> _Input:
+        changes, events = (
+            StreamLines.of([blob for kind, blob in entry if kind == wanted]) for wanted in (kinds.LINES, kinds.EVENTS)
+        )
+        points: list[PointBatch] = []
+        answers: list[Answer] = []
+        if events.lines:
+            # Events have a seq of their own, so that a subscription never begins twice at one.
+            self._replica.advance()
+            points, answers = registrar.handle(events.located(), self._replica.passed)
+        return _Input(changes.lines, changes.places, points, answers=answers)
 
     def _deliver(self, key: str, lines: Lines) -> Iterator[Envelope]:
         """Envelopes with sample lines, and with the notifications or (if the plan has `parts`) the name of a file of them."""
@@ -121,21 +148,6 @@ def _counts(replica: Replica) -> dict[str, Counter[str]]:
         "deliveries": told,
         "notifications": told,
     }
-
-
-class _Numbered(msgspec.Struct):
-    seq: int = 0
-
-
-_numbered = msgspec.json.Decoder(_Numbered)
-
-
-def _by_number(line: bytes) -> tuple[int, int]:
-    """Sort key of records whose source has no order: by seq, records without one first."""
-    try:
-        return _numbered.decode(line).seq, zlib.crc32(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return 0, zlib.crc32(line)
 
 
 def _samples(lines: Lines) -> list[str]:

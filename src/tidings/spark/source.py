@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col, lit
+from pyspark.sql.functions import col, hex, lit, lpad, unhex
 
 from tidings.model.blob import pack, unpack
 from tidings.spark import envelope as kinds
@@ -24,7 +24,7 @@ _NEWLINE = 10
 
 
 class Row(NamedTuple):
-    """A row of the job's source; see `envelope.SOURCE_SCHEMA`."""
+    """A part of a block. position: of the first line, for lines."""
 
     kind: str
     position: int | None
@@ -69,8 +69,12 @@ class Recording:
 def recorded_source(spark: SparkSession, blocks: int) -> DataFrame:
     """The job's input: an endless stream of block numbers, `blocks` of them in every micro-batch."""
     numbers = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=blocks, numPartitions=blocks).load()
-    nothing = lit(None).cast("binary").alias("value")
-    return numbers.select(lit(kinds.RECORDED).alias("kind"), col("value").alias("position"), nothing)
+    return numbers.select(lit(kinds.RECORDED).alias("kind"), col("value").alias("position"))
+
+
+def recorded_blocks(source: DataFrame) -> DataFrame:
+    """The input of replicas that read recorded blocks: kind, and the number of the block as a blob."""
+    return source.select("kind", unhex(lpad(hex("position"), 16, "0")).alias("blob"))
 
 
 def _cuts(changes: Path, batches: Sequence[int], blocks: int) -> list[tuple[int, int]]:

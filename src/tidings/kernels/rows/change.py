@@ -164,10 +164,23 @@ def reindex(rows: Rows, old: I64, keys: Keys) -> None:
 
 
 @uncounted
-def admit(keys: Keys, seq: I64, outcome: I64) -> None:
-    """Decides which records are in order: those above every one before. seq 0 becomes the next number while there is one."""
+def admit(keys: Keys, seq: I64, outcome: I64, partition: I64, latest: I64) -> None:
+    """Decides which records are in order, and numbers them; records that are not in order keep their own seq.
+
+    Of a file, without partitions, the records' own seqs count: each must be above every one before. seq 0 becomes the next
+    number while there is one. Of a stream, where partition[i] is that of record i, all records are numbered one after the
+    other; a record's own seq, if it is not 0, must be above `latest` of its partition, [partitions].
+    """
     passed = keys.counts[PASSED]
     for i in range(len(seq)):
+        if len(partition):
+            own, before = seq[i], latest[partition[i]]
+            outcome[i] = ACCEPTED if own == 0 or before < own <= SEQ_MAX else OUT_OF_ORDER
+            if outcome[i] == ACCEPTED:
+                latest[partition[i]] = max(before, own)
+                passed += 1
+                seq[i] = passed
+            continue
         if seq[i] == 0:
             seq[i] = passed + 1 if passed < SEQ_MAX else FOREVER
         if passed < seq[i] <= SEQ_MAX:

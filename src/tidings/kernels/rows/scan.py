@@ -400,10 +400,11 @@ def scan_lines(
     seq: I64,
     op: I64,
     version: I64,
+    is_stream: Int,
 ) -> Int:
     """Reads the lines from `first` on; gives the one it stopped at because there was no room for another page.
 
-    bounds [lines, 2]: start and stop of a line. Texts have room.
+    bounds [lines, 2]: start and stop of a line. Texts have room. is_stream: records need no seq, and have 0 then.
     """
     cells = np.empty((rows.kinds.shape[1], 4), np.int64)
     for line in range(first, len(bounds)):
@@ -412,13 +413,15 @@ def scan_lines(
         if end - at > RECORD_BYTES_MAX:
             continue
         at = _byte(data, at, end, 123)
-        at = _field(data, at, end, _SEQ)
-        if at == NONE:
+        place, number = _field(data, at, end, _SEQ), np.int64(0)
+        if place != NONE:
+            at, number = _integer(data, place, end)
+            if at == NONE or number <= 0:
+                continue
+            at = _byte(data, at, end, 44)
+        elif not is_stream:
             continue
-        at, number = _integer(data, at, end)
-        if at == NONE or number <= 0:
-            continue
-        at = _field(data, _byte(data, at, end, 44), end, _TABLE)
+        at = _field(data, at, end, _TABLE)
         if at == NONE:
             continue
         stop = _string(data, at, end)
@@ -479,22 +482,24 @@ def run_lines(
     due: Int,
     traffic: I64,
     out: I64,
+    partition: I64,
+    latest: I64,
 ) -> tuple[Int, Int]:
     """Takes a whole micro-batch that has no odd lines and no subscription events: (number of events, lines read).
 
     Stops before anything is decided if there is an odd line, and before anything is applied if events of subscriptions
     are due; the first number then says which. handles: of the rows. numbers: [RECORD_FIELDS, lines]; out: as in
-    `merge_events`.
+    `merge_events`; partition, latest: as in `admit`.
     """
     rows = rows_at(handles)
     status, seq, op, version = numbers[STATUS], numbers[SEQ], numbers[OP], numbers[VERSION]
-    done = scan_lines(rows, keys, names, data, bounds, first, status, seq, op, version)
+    done = scan_lines(rows, keys, names, data, bounds, first, status, seq, op, version, np.int64(len(partition) > 0))
     if done < len(bounds):
         return np.int64(NO_ROOM), np.int64(done)
     for line in range(done):
         if status[line] != READ:
             return np.int64(HAS_ODD), np.int64(done)
-    admit(keys, seq, numbers[OUTCOME])
+    admit(keys, seq, numbers[OUTCOME], partition, latest)
     if keys.counts[PASSED] >= due:
         return np.int64(IS_DUE), np.int64(done)
     apply_records(rows, keys, op, version, numbers[OUTCOME], numbers[OLD], numbers[NEW])

@@ -29,7 +29,7 @@ from tidings.model.codes import BoolArray
 from tidings.model.notification import NO_LINES, Lines
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined
-from tidings.pipeline.replica.row_store import RowStore
+from tidings.pipeline.replica.row_store import Origin, RowStore
 from tidings.pipeline.replica.subscriptions import Subscriptions
 
 _NOTHING = np.empty(0, np.int64)
@@ -54,11 +54,11 @@ _NOTHING_DUE = _Due(_NOTHING, _NOTHING, _NOTHING, _NOTHING, [])
 class Replica:
     """Rows of all tables, and a share of the subscriptions."""
 
-    def __init__(self, catalog: Catalog, *, keeps_points: bool = False) -> None:
-        """keeps_points: required for `dump`."""
+    def __init__(self, catalog: Catalog, *, keeps_points: bool = False, is_stream: bool = False) -> None:
+        """keeps_points: required for `dump`. is_stream: as in `RowStore`."""
         self.catalog = catalog
         self._keeps_points = keeps_points
-        self.store = RowStore(catalog)
+        self.store = RowStore(catalog, is_stream=is_stream)
         self.subscriptions = Subscriptions()
         self._projections = ProjectionTable()
         self._evaluators: dict[str, Evaluator] = {}
@@ -77,29 +77,33 @@ class Replica:
         """The last sequence number accepted."""
         return self.store.passed
 
+    def advance(self) -> None:
+        """Takes a seq for subscription events, which no change has."""
+        self.store.advance()
+
     def apply(
-        self, lines: Sequence[bytes], first_position: int, points: Iterable[PointBatch] = (), *, is_end: bool = False
+        self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch] = (), *, is_end: bool = False
     ) -> tuple[Lines, list[Quarantined]]:
         """Handles a micro-batch. Returns its notification lines and the refused records.
 
-        first_position: position of the first line in the source. is_end: the input is over, so that subscription events
+        origin: where the lines come from. is_end: the input is over, so that subscription events
         which wait for a later seq happen now.
         """
-        return self._run(lines, first_position, points, is_end=is_end, is_told=True)
+        return self._run(lines, origin, points, is_end=is_end, is_told=True)
 
     def replay(
-        self, lines: Sequence[bytes], first_position: int, points: Iterable[PointBatch] = (), *, is_end: bool = False
+        self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch] = (), *, is_end: bool = False
     ) -> None:
         """Repeats a micro-batch when state is restored from a log: as `apply`, but without notifications."""
-        self._run(lines, first_position, points, is_end=is_end, is_told=False)
+        self._run(lines, origin, points, is_end=is_end, is_told=False)
 
     def _run(
-        self, lines: Sequence[bytes], first_position: int, points: Iterable[PointBatch], *, is_end: bool, is_told: bool
+        self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch], *, is_end: bool, is_told: bool
     ) -> tuple[Lines, list[Quarantined]]:
         store = self.store
         for new in points:
             self._wait(new)
-        batch = store.take(lines, first_position, NONE if is_end else self._next_due)
+        batch = store.take(lines, origin, NONE if is_end else self._next_due)
         due = self._due(SEQ_MAX if is_end else store.passed)
         if batch.events is None:
             lives = self.subscriptions.lives

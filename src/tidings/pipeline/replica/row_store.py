@@ -10,7 +10,7 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from json.encoder import encode_basestring
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,7 +67,7 @@ from tidings.kernels.rows.scan import (
 )
 from tidings.model.catalog import Catalog, Table
 from tidings.model.codes import code_of, plain_key
-from tidings.model.quarantine import Quarantined, contradiction, out_of_order, raw_text
+from tidings.model.quarantine import Quarantined, contradiction, out_of_order, raw_text, repeated
 from tidings.model.render import value_text
 from tidings.model.types import ColumnType
 from tidings.pipeline.ingest import Ingest
@@ -82,16 +82,34 @@ _TYPES = {
     ColumnType.TIMESTAMP: TIMESTAMP,
 }
 _KINDS = {ColumnType.TEXT: TEXT_KIND, ColumnType.BINARY: BINARY_KIND}
+_NO_PARTITIONS = np.empty(0, np.int64)
 _DEAD_TEXT_MIN = 1 << 20
 _RETAINED_MIN = 1024
+
+
+class Places(NamedTuple):
+    """Where the lines of a stream come from: line i from partition names[partition[i]].
+
+    For reports it is line offset[i] of labels[block[i]].
+    """
+
+    names: list[str]
+    partition: I64
+    labels: list[str]
+    block: I64
+    offset: I64
+
+
+Origin = int | Places
+"""Position of the first line, if lines follow each other in a file; else the place of each."""
 
 
 class Batch:
     """A micro-batch on its way into the store: its usable records in order, and the records refused so far."""
 
-    def __init__(self, lines: Sequence[bytes], first_position: int) -> None:
+    def __init__(self, lines: Sequence[bytes], origin: Origin) -> None:
         self.lines = lines
-        self.first_position = first_position
+        self._origin = origin
         self.at: I64 | None = None
         """[records]: index of the record's line in `lines`; None: record i is line i."""
         self.numbers = np.zeros((RECORD_FIELDS, len(lines)), np.int64)
@@ -100,13 +118,25 @@ class Batch:
         self.events: Events | None = None
         """The accepted changes and subscription events in order; None until they have been applied."""
 
+    def place(self, line: int) -> tuple[str | None, int]:
+        """Where a line comes from: (partition, offset), or (None, position) if it is of a file."""
+        origin = self._origin
+        if isinstance(origin, int):
+            return None, origin + line
+        return origin.labels[origin.block[line]], int(origin.offset[line])
+
 
 class RowStore:
     """Versions of the rows of all tables; current rows are found by primary key."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, *, is_stream: bool = False) -> None:
+        """is_stream: records come from partitions of a stream, and are numbered here (`admit`)."""
         self.catalog = catalog
-        self._ingest = Ingest(catalog)
+        self._ingest = Ingest(catalog, needs_seq=not is_stream)
+        self._partitions: dict[str, int] = {}
+        """Name of a partition -> its place in `_latest`."""
+        self._latest = np.zeros(16, np.int64)
+        """[partitions]: the last seq that records of the partition had of their own."""
         self._numbers = {table.name: number for number, table in enumerate(catalog.tables)}
         columns_max = max((len(table.columns) for table in catalog.tables), default=1)
         self._layout = np.full((len(catalog.tables), LAYOUT_FIELDS), NONE, np.int64)
@@ -149,13 +179,14 @@ class RowStore:
         room = np.empty(self.count(table) + 1, np.int64)
         return room[: current_versions(self.rows, table, room)]
 
-    def take(self, lines: Sequence[bytes], first_position: int, due: int) -> Batch:
+    def take(self, lines: Sequence[bytes], origin: Origin, due: int) -> Batch:
         """Reads a micro-batch and decides which records are in order. due: lowest `after` of the pending subscription events.
 
         If all records are below `due` and plainly written, the batch is applied at once and has `events`; else the caller
         must call `apply`.
         """
-        batch = Batch(lines, first_position)
+        batch = Batch(lines, origin)
+        partition = _NO_PARTITIONS if isinstance(origin, int) else self._enter(origin.names)[origin.partition]
         count, numbers = len(lines), batch.numbers
         data = _bytes_of(bytearray().join(lines))
         bounds = np.empty((count, 2), np.int64)
@@ -170,7 +201,18 @@ class RowStore:
         done = 0
         while True:
             found, done = run_lines(
-                self.handles, self.keys, self._names, data, bounds, done, numbers, due, self.traffic, out
+                self.handles,
+                self.keys,
+                self._names,
+                data,
+                bounds,
+                done,
+                numbers,
+                due,
+                self.traffic,
+                out,
+                partition,
+                self._latest,
             )
             if found != NO_ROOM:
                 break
@@ -179,8 +221,20 @@ class RowStore:
             self._finish(batch, out, found)
         elif found == HAS_ODD:
             self._read_odd(batch)
-            admit(self.keys, batch.numbers[SEQ], batch.numbers[OUTCOME])
+            own = partition if batch.at is None or not len(partition) else partition[batch.at]
+            admit(self.keys, batch.numbers[SEQ], batch.numbers[OUTCOME], own, self._latest)
         return batch
+
+    def advance(self) -> None:
+        """Takes a seq that no change has."""
+        self.keys.counts[PASSED] += 1
+
+    def _enter(self, partitions: list[str]) -> I64:
+        """Numbers of partitions, which are entered if they are new."""
+        numbers = [self._partitions.setdefault(name, len(self._partitions)) for name in partitions]
+        if len(self._partitions) > len(self._latest):
+            self._latest = _longer(self._latest, 2 * len(self._partitions))
+        return np.array(numbers, np.int64)
 
     def apply(self, batch: Batch, after: I64, kind: I64, slot: I64, lives: Lives) -> None:
         """Applies a micro-batch merged with subscription events (after, kind, slot: [events]) and sets `batch.events`.
@@ -199,7 +253,7 @@ class RowStore:
         self._batch = batch.numbers
         if count < out.shape[1]:
             batch.refused.extend(self._refusals(batch))
-            batch.refused.sort(key=lambda entry: entry.position)
+            batch.refused.sort(key=lambda entry: (entry.partition or "", entry.position))
 
     def settle(self) -> None:
         """Ends a micro-batch: frees versions that are neither current nor pinned."""
@@ -286,7 +340,9 @@ class RowStore:
     def dump(self) -> Any:
         """All current rows and `passed`, for `load`."""
         current = [self.current(number) for number in range(len(self.catalog.tables))]
-        return {"rows": self.pack(np.concatenate([np.empty(0, np.int64), *current])), "passed": self.passed}
+        latest = {name: int(self._latest[number]) for name, number in self._partitions.items()}
+        rows = self.pack(np.concatenate([np.empty(0, np.int64), *current]))
+        return {"rows": rows, "passed": self.passed, "latest": latest}
 
     def load(self, state: Any) -> None:
         """Restores a dump into an empty store."""
@@ -296,6 +352,8 @@ class RowStore:
         for version in versions.tolist():
             enter(self.rows, self.keys, version)
         self.keys.counts[PASSED] = state["passed"]
+        latest = state["latest"]
+        self._latest[self._enter(list(latest))] = list(latest.values())
 
     def _lay_out(self, number: int, table: Table) -> None:
         count = len(table.columns)
@@ -381,7 +439,8 @@ class RowStore:
         """Parses the lines that the kernel could not read, or refuses them. Lines without a record then leave the batch."""
         status, seq, op, version, *_ = batch.numbers
         for at in np.flatnonzero(status != READ).tolist():
-            record = self._ingest.read(batch.lines[at], batch.first_position + at, batch.refused)
+            partition, position = batch.place(at)
+            record = self._ingest.read(batch.lines[at], position, batch.refused, partition)
             if record is not None:
                 name, seq[at], op[at], values = record
                 table = self.number(name)
@@ -394,12 +453,14 @@ class RowStore:
         for i in np.flatnonzero(batch.numbers[OUTCOME] != ACCEPTED).tolist():
             at = i if batch.at is None else int(batch.at[i])
             line, seq = batch.lines[at], int(batch.numbers[SEQ, i])
-            reason = self._reason(int(batch.numbers[OUTCOME, i]), int(batch.numbers[OP, i]), line, seq)
-            yield Quarantined("changes", batch.first_position + at, seq, reason, raw_text(line))
+            partition, position = batch.place(at)
+            if int(batch.numbers[OUTCOME, i]) == OUT_OF_ORDER:
+                reason = out_of_order(seq) if partition is None else repeated(seq)
+            else:
+                reason = self._contradiction(int(batch.numbers[OP, i]), line)
+            yield Quarantined("changes", position, seq, reason, raw_text(line), partition)
 
-    def _reason(self, outcome: int, op: int, line: bytes, seq: int) -> str:
-        if outcome == OUT_OF_ORDER:
-            return out_of_order(seq)
+    def _contradiction(self, op: int, line: bytes) -> str:
         name, _, _, values = self._ingest.decode(line.removeprefix(BOM_UTF8))
         table = self.catalog.table(name)
         return contradiction(op, name, plain_key(table, values))

@@ -1,0 +1,127 @@
+"""The registrar: subscriptions of a stream, created, replaced and dropped by events, each of which is answered.
+
+The registry knows every living subscription by its id: the query, and the seq since which it is told. Creating a subscription
+that is there already, with the same query, changes nothing: a front end that starts again may send all its subscriptions once
+more. Another query under a taken id is refused, unless the event says that it replaces the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from tidings.model.catalog import Catalog
+from tidings.model.errors import RecordError, TidingsError
+from tidings.model.points import Event, PointBatch
+from tidings.pipeline.door import After, Door, Id, rare_collections
+
+
+class _Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A line of the stream of subscription events. It happens when its turn comes, or after seq `after` if that is later."""
+
+    id: Id
+    sql: str | None = None
+    after: After = 0
+    drop: bool = False
+    replace: bool = False
+    option: Literal["net"] | None = None
+
+
+class Answer(msgspec.Struct, omit_defaults=True):
+    """What became of an event: accepted as of seq, or refused for a reason. partition, offset: where the event came from."""
+
+    partition: str
+    offset: int
+    id: str | None = None
+    event: str = ""
+    seq: int | None = None
+    refused: str | None = None
+
+
+class _Registered(NamedTuple):
+    sql: str
+    is_net: bool
+    seq: int
+    """The subscription is told of changes after this one."""
+
+
+class Registrar:
+    """The registry of those subscriptions for which `is_own` is true. Answers broken lines if `answers_broken`."""
+
+    def __init__(self, catalog: Catalog, is_own: Callable[[str], bool], *, answers_broken: bool) -> None:
+        self._door = Door(catalog)
+        self._is_own = is_own
+        self._answers_broken = answers_broken
+        self._known: dict[str, _Registered] = {}
+        self._decoder = msgspec.json.Decoder(_Event)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def handle(self, lines: Iterable[tuple[str, int, bytes]], passed: int) -> tuple[list[PointBatch], list[Answer]]:
+        """Handles events, given as (partition, offset, line), in this order, when all changes up to seq `passed` are in."""
+        with rare_collections():
+            answers = list(self._answers(lines, passed))
+        return self._door.take(), answers
+
+    def _answers(self, lines: Iterable[tuple[str, int, bytes]], passed: int) -> Iterator[Answer]:
+        for partition, offset, line in lines:
+            if not line or line.isspace():
+                continue
+            try:
+                event = self._decoder.decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                if self._answers_broken:
+                    yield Answer(partition, offset, refused=f"not a usable subscription event: {error}")
+                continue
+            if not self._is_own(event.id):
+                continue
+            answer = Answer(partition, offset, event.id, "drop" if event.drop else "create")
+            moment = max(event.after, passed)
+            try:
+                answer.seq = self._drop(event, moment) if event.drop else self._create(event, moment)
+            except TidingsError as error:
+                answer.refused = str(error)
+            yield answer
+
+    def _create(self, event: _Event, moment: int) -> int:
+        """Returns the seq after which the subscription is told."""
+        if event.sql is None:
+            raise RecordError("neither 'sql' nor 'drop': true")
+        known = self._known.get(event.id)
+        new = _Registered(event.sql, event.option == "net", moment)
+        if known is not None and known[:2] == new[:2]:
+            return known.seq
+        if known is not None and not event.replace:
+            raise RecordError(
+                f"subscription id {event.id!r} is taken by another query; drop it first, "
+                'say "replace": true, or choose another id'
+            )
+        placement = self._door.place(new.sql, is_net=new.is_net)
+        if known is not None:
+            self._leave(event.id, known, moment)
+        self._known[event.id] = new
+        self._door.gather(Event.CREATE, event.id, moment, placement)
+        return moment
+
+    def _drop(self, event: _Event, moment: int) -> int:
+        """Returns the last seq that the subscription is told of."""
+        if event.sql is not None or event.option is not None or event.replace:
+            raise RecordError("a drop carries no 'sql', no 'option' and no 'replace'")
+        known = self._known.pop(event.id, None)
+        if known is None:
+            raise RecordError(f"there is no subscription {event.id!r} to drop")
+        self._leave(event.id, known, moment)
+        return moment
+
+    def _leave(self, id: str, known: _Registered, moment: int) -> None:
+        self._door.gather(Event.DROP, id, moment, self._door.place(known.sql, is_net=known.is_net))
+
+    def dump(self) -> bytes:
+        """The registry, for `load`."""
+        return msgspec.msgpack.encode(self._known)
+
+    def load(self, state: bytes) -> None:
+        self._known = msgspec.msgpack.decode(state, type=dict[str, _Registered])

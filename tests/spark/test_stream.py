@@ -1,0 +1,132 @@
+"""DataFrames in and out: a stream of changes and of subscription events through Spark, interrupted and resumed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
+
+import tidings.spark
+from tidings.engine import Engine
+from tidings.model.errors import UsageError
+from tidings.sql import parse_catalog
+
+pytestmark = pytest.mark.spark
+
+CATALOG = "CREATE TABLE t (id BIGINT PRIMARY KEY, kind TEXT, x DOUBLE);"
+QUERIES = {
+    "s1": "SELECT * FROM t WHERE x >= 1",
+    "s2": "SELECT id FROM t WHERE kind = 'a'",
+    "s3": "SELECT * FROM t ORDER BY x DESC LIMIT 2",
+}
+
+
+def change(id: int, x: float, op: str = "upsert", **more: Any) -> str:
+    return json.dumps({**more, "table": "t", "op": op, "row": {"id": id, "kind": "ab"[id % 2], "x": x}})
+
+
+def wish(id: str, **more: Any) -> str:
+    return json.dumps({"id": id, **more})
+
+
+def frame(spark: SparkSession, lines: list[str], partitions: int = 1) -> DataFrame:
+    rows = [(line, number % partitions, number) for number, line in enumerate(lines)]
+    return spark.createDataFrame(rows, "value string, partition int, offset long")
+
+
+def test_batch_dataframes(spark: SparkSession) -> None:
+    """Events come first: they have seq 1, and the changes follow, partition by partition."""
+    lines = [change(number % 5, number * 0.25) for number in range(20)]
+    found = tidings.spark.notifications(
+        spark,
+        CATALOG,
+        frame(spark, lines, 3),
+        frame(spark, [wish(id, sql=sql) for id, sql in QUERIES.items()]),
+    )
+    ordered = [line for partition in range(3) for line in lines[partition::3]]
+    told = {(row.subscription, row.seq): (row.snapshot, json.loads(row.changes)) for row in found.collect()}
+    assert told == expected(ordered)
+    assert found.schema.simpleString() == "struct<subscription:string,seq:bigint,snapshot:boolean,changes:string>"
+
+
+def expected(ordered: list[str]) -> dict[tuple[str, int], Any]:
+    """Notifications of all queries, created after seq 1, of changes with seqs from 2 on."""
+    engine = Engine(parse_catalog(CATALOG))
+    for id, sql in QUERIES.items():
+        engine.door.create(id, sql, 0)
+    numbered = [json.dumps({"seq": at, **json.loads(line)}).encode() for at, line in enumerate(ordered, 1)]
+    lines = [*engine.feed(numbered).notifications.lines(), *engine.finish().notifications.lines()]
+    found = map(json.loads, lines)
+    return {(line["subscription"], line["seq"] + 1): (line["snapshot"], line["changes"]) for line in found}
+
+
+def test_what_is_missing_is_said(spark: SparkSession) -> None:
+    good = frame(spark, [])
+    with pytest.raises(UsageError, match="do not say in which order they stand"):
+        tidings.spark.notifications(spark, CATALOG, good.select("value"), good)
+    with pytest.raises(UsageError, match="no column 'value'"):
+        tidings.spark.notifications(spark, CATALOG, good, good.select("offset"))
+
+
+class Files:
+    """A stream from files in a folder, and the lines that came out of it."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+        self.out: list[tuple[int, str, str]] = []
+        for name in ("changes", "wishes"):
+            (folder / name).mkdir()
+
+    def put(self, name: str, number: int, lines: list[str]) -> None:
+        partial = self.folder / f".{number}.partial"
+        partial.write_text("\n".join(lines))
+        partial.rename(self.folder / name / f"{number:05d}.jsonl")
+
+    def run(self) -> None:
+        """Takes all files that are there, and stops."""
+        changes, wishes = (self._source(name) for name in ("changes", "wishes"))
+
+        def keep(rows: DataFrame, batch: int) -> None:
+            self.out += [(batch, row.kind, row.value) for row in rows.collect()]
+
+        found = tidings.spark.outputs(self.spark, CATALOG, changes, wishes, shards=2)
+        writer = found.writeStream.option("checkpointLocation", str(self.folder / "checkpoint"))
+        writer.foreachBatch(keep).trigger(availableNow=True).start().awaitTermination()
+
+    def _source(self, name: str) -> DataFrame:
+        reader = self.spark.readStream.format("text").option("wholetext", "true")
+        return reader.load(str(self.folder / name)).select("value", col("_metadata.file_name").alias("order"))
+
+    def values(self, kind: str) -> list[dict[str, Any]]:
+        return [json.loads(value) for _, name, value in self.out if name == kind]
+
+
+def test_a_stream_that_stops_and_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path)
+    files.put("wishes", 1, [wish(id, sql=sql) for id, sql in QUERIES.items()])
+    # Of two files in one micro-batch the first by name counts first, however large it is.
+    files.put("changes", 1, [change(number, number * 1.0, seq=number + 1) for number in range(5)])
+    files.put("changes", 2, [change(1, 9.0, seq=6), "nonsense"])
+    files.run()
+    files.put("changes", 3, [change(2, 8.0, seq=6), change(2, 7.0, op="update", seq=7)])
+    files.put("wishes", 2, [wish("s1", sql=QUERIES["s1"]), wish("s2", drop=True), wish("s4", sql="SELECT * FROM u")])
+    files.run()
+    files.put("changes", 4, [change(3, 6.0)])
+    files.run()
+    answers = {(answer["id"], answer["partition"]): answer for answer in files.values("answer")}
+    assert [answers[id, "00001.jsonl"]["seq"] for id in QUERIES] == [1, 1, 1]
+    assert answers["s1", "00002.jsonl"]["seq"] == 1
+    assert answers["s2", "00002.jsonl"]["seq"] == 8
+    assert "unknown table 'u'" in answers["s4", "00002.jsonl"]["refused"]
+    refused = files.values("refused")
+    assert [(entry["partition"], entry["offset"]) for entry in refused] == [("00002.jsonl", 1), ("00003.jsonl", 0)]
+    assert "is a duplicate" in refused[1]["reason"]
+    told = files.values("notification")
+    assert len({(line["subscription"], line["seq"]) for line in told}) == len(told)
+    # Changes have seqs 2 to 7, then 9 and 10: events take 1 and 8.
+    assert {line["seq"] for line in told if line["subscription"] == "s1"} == {1, 3, 4, 5, 6, 7, 9, 10}
+    assert max(line["seq"] for line in told if line["subscription"] == "s2") <= 8
