@@ -16,12 +16,14 @@ from tidings.spark.java import java_home
 
 _CLUSTER_PARTITIONS = 16
 _STREAMING = "org.apache.spark.sql.execution.streaming"
+STATE_STORE = ("spark.sql.streaming.stateStore.providerClass", f"{_STREAMING}.state.RocksDBStateStoreProvider")
+"""Setting of the state store that stages with state need."""
 _CONFIG = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "4g",
     "spark.driver.maxResultSize": "0",
-    "spark.sql.streaming.stateStore.providerClass": f"{_STREAMING}.state.RocksDBStateStoreProvider",
+    STATE_STORE[0]: STATE_STORE[1],
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # Plain renames: a fifth to a third off each batch on local disks.
     "spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",

@@ -26,7 +26,7 @@ from tidings.model.errors import UsageError
 from tidings.spark import envelope as kinds
 from tidings.spark.job import evaluated
 from tidings.spark.plan import Plan
-from tidings.spark.session import default_partitions
+from tidings.spark.session import STATE_STORE, default_partitions
 from tidings.sql import parse_catalog
 
 NOTIFICATION, ANSWER, REFUSED = "notification", "answer", "refused"
@@ -59,8 +59,9 @@ def outputs(
 
 
 def plan_of(spark: SparkSession, catalog: str, shards: int = 0, parts: str = "") -> Plan:
-    """The plan of a stream. parts: as in `Plan`."""
+    """The plan of a stream. parts: as in `Plan`. Sets the session's state store to the one that is needed."""
     parse_catalog(catalog)
+    spark.conf.set(*STATE_STORE)
     count = shards or default_partitions(spark.sparkContext.master)
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or count)
     return Plan(f"stream-{uuid.uuid4().hex}", catalog, {}, count, partitions, parts=parts, is_stream=True)
