@@ -34,8 +34,10 @@ lint: $(DEV_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Types and style are checked beside the first tests, which wait for Spark to start.
+test: $(DEV_STAMP)
+	@$(MAKE) --no-print-directory lint & \
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder; status=$$?; wait $$! && exit $$status
 
 bench: $(DEV_STAMP)
 	$(BIN)/tidings bench select

@@ -18,8 +18,8 @@ from tidings.terminal import compile_kernels
 
 pytestmark = pytest.mark.spark
 
-KILLS = ("workers", "job", "job")
-BATCHES = 7
+KILLS = ("workers", "job")
+BATCHES = 6
 
 
 def test_kills_change_nothing(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ class _Work:
 
     def run(self, name: str) -> tuple[list[float], dict[str, int]]:
         """Seconds of each micro-batch after the warm-up, and counts of one of them where they are finished."""
-        from tidings.spark.job import notifications, routed_messages
+        from tidings.spark.job import delivered, routed_messages
         from tidings.spark.plan import Plan
         from tidings.spark.source import Recording, recorded_source
 
@@ -93,7 +93,7 @@ class _Work:
         plan = Plan(job, self._data.catalog_sql, {}, CORES, CORES, self._zones, index=str(index))
         source = recorded_source(self._spark, CORES)
         counts: dict[str, int] = {}
-        frame = notifications(source, plan) if name == "notified" else routed_messages(source, plan)
+        frame = delivered(source, plan) if name == "notified" else routed_messages(source, plan)
         writer = frame.writeStream.option("checkpointLocation", str(self._folder / f"checkpoint-{name}"))
         if name == "notified":
             writer = writer.foreachBatch(

@@ -1,6 +1,6 @@
 """The pipeline on Spark Structured Streaming: the only place that imports pyspark.
 
-`notifications` and `outputs` take and give DataFrames: see `tidings.spark.stream`.
+`notifications` and `outputs` take and give DataFrames, `files` makes one of a folder: see `tidings.spark.stream`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidings.spark.stream import notifications, outputs
+    from tidings.spark.stream import files, notifications, outputs
 
-__all__ = ["notifications", "outputs"]
+__all__ = ["files", "notifications", "outputs"]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.functions import col
 
 from tidings.model.blob import unpack
 from tidings.spark import envelope as kinds
 from tidings.spark.session import spark_session
 from tidings.spark.sink import add_metrics
-from tidings.spark.stream import envelopes, plan_of
+from tidings.spark.stream import envelopes, files, plan_of
 from tidings.workloads.market import MarketFeed
 
 _TICK_SECONDS = 0.5
-_FILES_PER_BATCH = 8
+_OPTIONS = {"maxFilesPerTrigger": "8", "cleanSource": "delete"}
 _BACKLOG_FILES_MAX = 40
 
 
@@ -111,7 +111,7 @@ def run_demo(
         with spark_session("tidings demo", master, root / "spark.log", starts_workers=True) as spark:
             wished.result()
             writer.tick()
-            changes, wishes = (_files(spark, root / name) for name in ("changes", "subscriptions"))
+            changes, wishes = (files(spark, str(root / name), _OPTIONS) for name in ("changes", "subscriptions"))
             watch = _Watch(writer, root / "parts", on_batch)
             query = (
                 envelopes(changes, wishes, plan_of(spark, feed.catalog_sql, parts=str(root / "parts")))
@@ -137,18 +137,6 @@ def _write_subscriptions(feed: MarketFeed, count: int, folder: Path) -> None:
     partial = folder / ".partial"
     partial.write_bytes(b"\n".join(feed.subscriptions(count)))
     partial.rename(folder / "initial.jsonl")
-
-
-def _files(spark: SparkSession, folder: Path) -> DataFrame:
-    """Files that appear in a folder, as a stream in the order of their names."""
-    files = (
-        spark.readStream.format("text")
-        .option("wholetext", "true")
-        .option("maxFilesPerTrigger", _FILES_PER_BATCH)
-        .option("cleanSource", "delete")
-        .load(str(folder))
-    )
-    return files.select("value", col("_metadata.file_name").alias("order"))
 
 
 class _Watch:

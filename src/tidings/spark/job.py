@@ -22,7 +22,7 @@ def routed_messages(source: DataFrame, plan: Plan) -> DataFrame:
     return _stateful(_stateful(envelopes, JobStage(TABLES, plan)), JobStage(FORMS, plan))
 
 
-def notifications(source: DataFrame, plan: Plan) -> DataFrame:
+def delivered(source: DataFrame, plan: Plan) -> DataFrame:
     """Input blocks -> envelopes with finished notifications, refused records and metrics."""
     return _stateful(routed_messages(source, plan), JobStage(DELIVER, plan))
 

@@ -29,7 +29,7 @@ from tidings.model.errors import UsageError
 from tidings.network.zones import ZoneMap
 from tidings.pipeline.door import Door
 from tidings.pipeline.stats import Stats
-from tidings.spark.job import evaluated, notifications
+from tidings.spark.job import delivered, evaluated
 from tidings.spark.plan import Plan
 from tidings.spark.session import default_partitions, spark_session
 from tidings.spark.sink import PartsSink, family_counter
@@ -105,7 +105,7 @@ def _run(spark: SparkSession, plan: Plan, sink: PartsSink, work: Path) -> None:
                 is_stopping.wait()
 
         source = recorded_source(spark, _blocks(plan.partitions, is_shared=bool(plan.parts)))
-        result = evaluated(recorded_blocks(source), plan) if plan.parts else notifications(source, plan)
+        result = evaluated(recorded_blocks(source), plan) if plan.parts else delivered(source, plan)
         query = result.writeStream.foreachBatch(write).option("checkpointLocation", str(work / "checkpoint")).start()
         try:
             _wait(query, is_over)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession
 from tidings.spark.java import java_home
 
 _CLUSTER_PARTITIONS = 16
+_ATTEMPTS = 4
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 STATE_STORE = ("spark.sql.streaming.stateStore.providerClass", f"{_STREAMING}.state.RocksDBStateStoreProvider")
 """Setting of the state store that stages with state need."""
@@ -74,7 +76,7 @@ def spark_session(
     settings.setdefault("spark.sql.shuffle.partitions", str(default_partitions(master)))
     if master.startswith("local"):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-    builder = SparkSession.builder.appName(name).master(master)
+    builder = SparkSession.builder.appName(name).master(_with_retries(master))
     for key, value in settings.items():
         builder = builder.config(key, value)
     with _stderr_to(log or Path(os.devnull)):
@@ -112,6 +114,12 @@ def _stderr_to(log: Path) -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
+
+
+def _with_retries(master: str) -> str:
+    """A local master that tries a failed task again, as clusters do: else a worker that dies ends the job."""
+    plain = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
+    return master if plain is None else f"local[{plain[1] or 1},{_ATTEMPTS}]"
 
 
 def default_partitions(master: str) -> int:

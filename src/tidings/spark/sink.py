@@ -33,6 +33,7 @@ class PartsSink:
         notifications: list[NotificationBatch] = []
         parts: list[str] = []
         refused: list[tuple[int, str]] = []
+        answers: list[bytes] = []
         metrics: dict[str, Any] = {}
         for row in rows:
             if row["kind"] == kinds.NOTIFICATIONS:
@@ -41,6 +42,8 @@ class PartsSink:
                 parts.append(bytes(row["blob"]).decode())
             elif row["kind"] == kinds.REFUSED:
                 refused.extend((position, line) for position, line in unpack(bytes(row["blob"])))
+            elif row["kind"] == kinds.ANSWERS:
+                answers.append(bytes(row["blob"]))
             elif row["kind"] == kinds.METRICS:
                 add_metrics(metrics, unpack(bytes(row["blob"])))
         metrics["quarantined"] = len(refused)
@@ -48,6 +51,8 @@ class PartsSink:
             self._replace(f"out-{batch_id:08d}.lines", NotificationBatch.merge(notifications).text())
             parts.append(f"out-{batch_id:08d}.lines")
         self._replace(f"quarantine-{batch_id:08d}.jsonl", ((line + "\n").encode() for _, line in sorted(refused)))
+        if answers:
+            self._replace(f"answers-{batch_id:08d}.jsonl", answers)
         manifest = {"metrics": metrics, "parts": parts}
         self._replace(f"manifest-{batch_id:08d}.json", [json.dumps(manifest).encode()])
         return metrics

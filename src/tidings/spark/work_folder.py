@@ -53,10 +53,14 @@ def discard(work: Path) -> None:
 
 def note_java(spark: SparkSession, work: Path) -> int:
     """Writes down which Java process uses the folder. Returns its id."""
-    jvm: Any = spark.sparkContext._jvm
-    pid = int(jvm.java.lang.ProcessHandle.current().pid())
+    pid = _java_of(spark)
     write_json(work / _JAVA, {"pid": pid, "identity": _identity(pid)})
     return pid
+
+
+def _java_of(spark: SparkSession) -> int:
+    jvm: Any = spark.sparkContext._jvm
+    return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
 def _check_ours(folder: Path) -> None:
@@ -87,12 +91,13 @@ def _identity(pid: int) -> list[str] | None:
 
 def _await_orphan(work: Path) -> None:
     """Waits for the Java process of a killed run to end, then kills it: two processes must not use one checkpoint."""
-    if SparkSession.getActiveSession() is not None:
-        return  # The Java process noted may be our own.
+    own = SparkSession.getActiveSession()
     try:
         known = json.loads((work / _JAVA).read_text())
         pid, identity = int(known["pid"]), known["identity"]
     except (OSError, ValueError, KeyError, TypeError):
+        return
+    if own is not None and _java_of(own) == pid:
         return
     deadline = time.monotonic() + _ORPHAN_SECONDS
     while identity is not None and _identity(pid) == identity:

@@ -1,0 +1,74 @@
+"""`tidings run`: the live pipeline on Spark, from any source to any sink, until it is stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(run)
+
+
+def run(
+    catalog: Path = typer.Option(..., help="Tables: CREATE TABLE statements (catalog.sql)."),
+    source: str = typer.Option(
+        ..., metavar="FORMAT[:PATH]", help="Changes: files:FOLDER, kafka, or another Spark source."
+    ),
+    source_option: list[str] = typer.Option([], metavar="NAME=VALUE", help="Option of the source; repeatable."),
+    subscriptions: str = typer.Option(
+        ..., metavar="FORMAT[:PATH]", help="Subscription events, from a source as changes."
+    ),
+    subscriptions_option: list[str] = typer.Option([], metavar="NAME=VALUE", help="Option of that source; repeatable."),
+    sink: str = typer.Option(
+        ..., metavar="FORMAT[:PATH]", help="Notifications: files:FOLDER, kafka, or another Spark sink."
+    ),
+    sink_option: list[str] = typer.Option([], metavar="NAME=VALUE", help="Option of the sink; repeatable."),
+    checkpoint: Path = typer.Option(..., help="Folder from which the job goes on when it is started again."),
+    trigger: str = typer.Option("", help="'once': all that is there, then the end; or an interval, as '1 second'."),
+    master: str = typer.Option("local[*]", help="Spark master."),
+    shards: int = typer.Option(0, min=0, help="Shares of the subscriptions (0: as many as cores)."),
+) -> None:
+    """Run the live pipeline: changes and subscription events in, notifications out, until stopped (Ctrl-C or SIGTERM).
+
+    A micro-batch that has begun is finished before the end. The same command given again goes on where it stopped, and
+    nothing is lost or doubled. See docs/streaming.md for what sources must have, and for the order of changes.
+
+    Example: tidings run --catalog catalog.sql --source files:changes --subscriptions files:subscriptions --sink files:out
+    --checkpoint checkpoint
+    """
+    import signal
+    import threading
+
+    from tidings.files import only_one, read_catalog
+    from tidings.pipeline.warm import STEPS
+    from tidings.terminal import compile_kernels
+
+    read_catalog(catalog)
+    compile_kernels(STEPS)
+    from tidings.spark.run import End, Run
+    from tidings.spark.run import run as run_on_spark
+
+    settings = Run(
+        catalog.read_text(encoding="utf-8-sig"),
+        End.parse(source, source_option),
+        End.parse(subscriptions, subscriptions_option),
+        End.parse(sink, sink_option),
+        checkpoint,
+        trigger,
+        master,
+        shards,
+    )
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with only_one(checkpoint / "run"):
+        run_on_spark(settings, stop, lambda *batch: typer.echo(_line(*batch), err=True))
+
+
+def _line(batch: int, seconds: float, metrics: dict[str, Any]) -> str:
+    told = sum(metrics.get("notifications", {}).values())
+    refused = f", {metrics['quarantined']:,} refused" if metrics.get("quarantined") else ""
+    return f"batch {batch}: {metrics.get('changes', 0):,} changes, {told:,} notifications{refused}; {seconds:.2f} s"
