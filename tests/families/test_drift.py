@@ -20,7 +20,7 @@ STRATEGIES = family("drift").strategies
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(check):
     # Regions are exact up to rows that are told again with nothing changed in what is shown, and `relax` is not at all.
-    check_family("drift", drift_workloads(), checks=[check], examples=40, has_exact_regions=lambda *_: False)
+    check_family("drift", drift_workloads(), checks=[check], examples=30, has_exact_regions=lambda *_: False)
 
 
 def lines_of(workload, strategy="region", sizes=None):

@@ -17,7 +17,7 @@ STRATEGIES = family("select").strategies
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(check):
-    check_family("select", select_workloads(), checks=[check], examples=40)
+    check_family("select", select_workloads(), checks=[check], examples=30)
 
 
 def test_exact_also_on_the_paths_of_large_numbers(monkeypatch):

@@ -18,11 +18,11 @@ from tidings.terminal import compile_kernels
 
 pytestmark = pytest.mark.spark
 
-KILLS = ("workers", "job")
 BATCHES = 6
 
 
 def test_kills_change_nothing(tmp_path: Path) -> None:
+    """All workers are killed within a micro-batch; the job puts up with it, and is killed within a later one."""
     compile_kernels(STEPS)
     rng = random.Random(20)
     # So many subscriptions that a worker which starts again has something to do.
@@ -31,25 +31,17 @@ def test_kills_change_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     command = [sys.executable, "-m", "tidings.cli.main", "replay", "--engine", "spark", "--batch", "60"]
     command += [*recorded.options(out), "--master", "local[2]"]
-    parts = tmp_path / "out.jsonl.work" / "parts"
-    for kill, victim in enumerate(KILLS, 1):
-        run = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 120
-        # A batch further each time, then at a random point within the next batch.
-        while run.poll() is None and len(list(parts.glob("manifest-*"))) < kill:
-            assert time.monotonic() < deadline, "no progress"
-            time.sleep(0.02)
-        time.sleep(rng.random())
+    run = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    for batches, victim in ((1, "workers"), (2, "job")):
+        _await_batches(run, tmp_path / "out.jsonl.work" / "parts", batches)
+        # At a random point within the next batch.
+        time.sleep(rng.random() / 2)
         assert run.poll() is None, "finished before it could be killed"
         if victim == "workers":
             assert _kill_workers(run.pid) > 0
-            # Spark may put up with it or give up; whatever it does, the same command goes on.
-            while run.poll() is None and len(list(parts.glob("manifest-*"))) < kill + 1:
-                assert time.monotonic() < deadline, "no progress"
-                time.sleep(0.02)
-        if run.poll() is None:
+        else:
             os.kill(run.pid, signal.SIGKILL)
-        run.wait()
+    run.wait()
     finished = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     assert "going on after micro-batch" in finished.stderr
@@ -57,6 +49,13 @@ def test_kills_change_nothing(tmp_path: Path) -> None:
     assert out.read_bytes() == "".join(line + "\n" for line in told).encode()
     quarantine = (tmp_path / "out.jsonl.quarantine.jsonl").read_text().splitlines()
     assert sorted(quarantine) == sorted(refused)
+
+
+def _await_batches(run: subprocess.Popen[bytes], parts: Path, batches: int) -> None:
+    deadline = time.monotonic() + 120
+    while run.poll() is None and len(list(parts.glob("manifest-*"))) < batches:
+        assert time.monotonic() < deadline, "no progress"
+        time.sleep(0.02)
 
 
 def _kill_workers(root: int) -> int:
