@@ -14,6 +14,7 @@ from tidings.pipeline.partition import shard_of_values
 from tidings.spark import envelope as kinds
 from tidings.spark.envelope import Envelope
 from tidings.spark.plan import Plan
+from tidings.spark.stream_lines import split_lines
 
 
 def ingest_batches(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -28,7 +29,7 @@ def _ingest(plan: Plan, kind: str, position: int | None, value: bytes | None) ->
     tables = [plan.keys.table(shard) for shard in range(plan.shards)]
     if kind != kinds.LINES:
         return [Envelope(table, kind, value or b"") for table in tables]
-    parsed = plan.ingest.parse([line.rstrip(b"\r") for line in (value or b"").split(b"\n")], position or 0)
+    parsed = plan.ingest.parse(split_lines(value), position or 0)
     shares: list[list[ChangeBatch]] = [[] for _ in tables]
     for changes in parsed.changes:
         if plan.shards == 1:

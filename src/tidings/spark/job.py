@@ -4,12 +4,15 @@ forms -> deliver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import array, explode, lit
+from pyspark.sql.streaming import StreamingQuery
 
 from tidings.spark.envelope import SCHEMA
 from tidings.spark.plan import DELIVER, FORMS, REPLICA, TABLES, JobStage, Plan
@@ -34,6 +37,16 @@ def evaluated(source: DataFrame, plan: Plan) -> DataFrame:
     """
     keys = explode(array(*map(lit, plan.replica_keys))).alias("key")
     return _stateful(source.select(keys, "kind", "blob"), JobStage(REPLICA, plan))
+
+
+def stop_blocked(query: StreamingQuery, release: Callable[[], object]) -> None:
+    """Stops a query whose last micro-batch may be blocked until `release` is called."""
+    stopping = threading.Thread(target=query.stop, daemon=True)
+    stopping.start()
+    while query.isActive:
+        time.sleep(0.01)
+    release()
+    stopping.join()
 
 
 def _ingest(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

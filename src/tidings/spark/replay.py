@@ -29,7 +29,7 @@ from tidings.model.errors import UsageError
 from tidings.network.zones import ZoneMap
 from tidings.pipeline.door import Door
 from tidings.pipeline.stats import Stats
-from tidings.spark.job import delivered, evaluated
+from tidings.spark.job import delivered, evaluated, stop_blocked
 from tidings.spark.plan import Plan
 from tidings.spark.session import default_partitions, spark_session
 from tidings.spark.sink import PartsSink, family_counter
@@ -110,7 +110,7 @@ def _run(spark: SparkSession, plan: Plan, sink: PartsSink, work: Path) -> None:
         try:
             _wait(query, is_over)
         finally:
-            _stop(query, is_stopping)
+            stop_blocked(query, is_stopping.set)
 
 
 def _wait(query: StreamingQuery, is_over: threading.Event) -> None:
@@ -118,16 +118,6 @@ def _wait(query: StreamingQuery, is_over: threading.Event) -> None:
         if not query.isActive:
             error = query.exception()
             raise RuntimeError(f"the Spark query stopped: {error}")
-
-
-def _stop(query: StreamingQuery, is_stopping: threading.Event) -> None:
-    """Stops a query whose last micro-batch may be blocked until `is_stopping` is set."""
-    stopping = threading.Thread(target=query.stop, daemon=True)
-    stopping.start()
-    while query.isActive:
-        time.sleep(0.01)
-    is_stopping.set()
-    stopping.join()
 
 
 def _partitions(work: Path, master: str) -> int:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col
 from pyspark.sql.streaming import StreamingQuery
 
 from tidings.model.errors import UsageError
+from tidings.spark.job import stop_blocked
 from tidings.spark.session import spark_session
 from tidings.spark.sink import PartsSink
 from tidings.spark.stream import envelopes, files, notifications, plan_of
@@ -113,7 +113,7 @@ def _read(spark: SparkSession, source: End) -> DataFrame:
         return files(spark, source.path, source.options)
     frame = spark.readStream.format(source.format).options(**source.options)
     loaded = frame.load(source.path) if source.path else frame.load()
-    return loaded.select("value", "partition", "offset") if source.format == KAFKA else loaded.select(col("*"))
+    return loaded.select("value", "partition", "offset") if source.format == KAFKA else loaded
 
 
 class _Guard:
@@ -134,10 +134,9 @@ class _Guard:
 
     def stop(self, query: StreamingQuery) -> None:
         """Stops the query between two micro-batches. One that waits to be written is left to the next run."""
-        with self:
-            stopping = threading.Thread(target=query.stop, daemon=True)
-            stopping.start()
-            while query.isActive:
-                time.sleep(0.01)
-            self._is_over = True
-        stopping.join()
+        self.__enter__()
+        stop_blocked(query, self._end)
+
+    def _end(self) -> None:
+        self._is_over = True
+        self._lock.release()

@@ -13,8 +13,6 @@ import numpy as np
 
 from tidings.pipeline.replica.row_store import Places
 
-_NUMBER_BYTES = 8
-
 
 class Block(NamedTuple):
     """The bytes of a block are: length of the partition's name (2), the name, length of the place (2), the place, the lines."""
