@@ -16,7 +16,7 @@ import pytest
 
 from tidings.engine import Engine
 from tidings.pipeline.warm import STEPS
-from tidings.spark.sink import PartsSink
+from tidings.spark.sinks.parts import PartsSink
 from tidings.sql import parse_catalog
 from tidings.terminal import compile_kernels
 

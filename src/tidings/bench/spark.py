@@ -81,7 +81,7 @@ class _Work:
         """Seconds of each micro-batch after the warm-up, and counts of one of them where they are finished."""
         from tidings.spark.job import delivered, routed_messages
         from tidings.spark.plan import Plan
-        from tidings.spark.source import Recording, recorded_source
+        from tidings.spark.sources.recorded import Recording, recorded_source
 
         batch, batches = _RUNS[name]
         total = batches + _WARM_BATCHES

@@ -30,6 +30,9 @@ def run(
     trigger: str = typer.Option("", help="'once': all that is there, then the end; or an interval, as '1 second'."),
     master: str = typer.Option("local[*]", help="Spark master."),
     shards: int = typer.Option(0, min=0, help="Shares of the subscriptions (0: as many as cores)."),
+    start: str = typer.Option(
+        "", "--from", metavar="WHERE", help="Where a new run begins: earliest, latest or a position of the source."
+    ),
 ) -> None:
     """Run the live pipeline: changes and subscription events in, notifications out, until stopped (Ctrl-C or SIGTERM).
 
@@ -48,18 +51,20 @@ def run(
 
     read_catalog(catalog)
     compile_kernels(STEPS)
-    from tidings.spark.run import End, Run
+    from tidings.spark.endpoint import Endpoint
+    from tidings.spark.run import Run
     from tidings.spark.run import run as run_on_spark
 
     settings = Run(
         catalog.read_text(encoding="utf-8-sig"),
-        End.parse(source, source_option),
-        End.parse(subscriptions, subscriptions_option),
-        End.parse(sink, sink_option),
+        Endpoint.parse(source, source_option),
+        Endpoint.parse(subscriptions, subscriptions_option),
+        Endpoint.parse(sink, sink_option),
         checkpoint,
         trigger,
         master,
         shards,
+        start,
     )
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,6 +1,7 @@
 """The pipeline on Spark Structured Streaming: the only place that imports pyspark.
 
-`notifications` and `outputs` take and give DataFrames, `files` makes one of a folder: see `tidings.spark.stream`.
+`notifications` and `outputs` take and give DataFrames, `files` makes one of a folder: see `tidings.spark.stream` and
+`tidings.spark.sources`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidings.spark.stream import files, notifications, outputs
+    from tidings.spark.sources.files import files
+    from tidings.spark.stream import notifications, outputs
 
 __all__ = ["files", "notifications", "outputs"]
 
@@ -16,7 +18,9 @@ __all__ = ["files", "notifications", "outputs"]
 def __getattr__(name: str) -> Any:
     """Imports what users call when they ask for it: workers import this package too, and need less."""
     if name in __all__:
-        from tidings.spark import stream
+        from importlib import import_module
 
-        return getattr(stream, name)
+        return getattr(
+            import_module("tidings.spark.sources.files" if name == "files" else "tidings.spark.stream"), name
+        )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,8 +18,9 @@ from pyspark.sql.functions import col
 from tidings.model.blob import unpack
 from tidings.spark import envelope as kinds
 from tidings.spark.session import spark_session
-from tidings.spark.sink import add_metrics
-from tidings.spark.stream import envelopes, files, plan_of
+from tidings.spark.sinks.parts import add_metrics
+from tidings.spark.sources.files import files
+from tidings.spark.stream import envelopes, plan_of
 from tidings.workloads.market import MarketFeed
 
 _TICK_SECONDS = 0.5

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tidings.model.catalog import Catalog
     from tidings.network.zones import ZoneMap
     from tidings.pipeline.ingest import Ingest
-    from tidings.spark.source import Recording
+    from tidings.spark.sources.recorded import Recording
     from tidings.spark.stateful_processor import Shard
 
 
@@ -25,8 +25,8 @@ class Plan:
     """Configuration of a job for all its workers: tables, strategies, number of shards, zones. Pickled into the job.
 
     parts: a folder that all workers reach, where replicas write notifications; if empty, notifications are rows of the
-    result. index: the index file of recorded input (`source.Recording`). is_stream: lines come from partitions of a stream,
-    and subscriptions by events (`stream`).
+    result. index: the index file of recorded input (`sources.recorded.Recording`). is_stream: lines come from partitions of
+    a stream, and subscriptions by events (`stream`).
     """
 
     job: str
@@ -62,7 +62,7 @@ class Plan:
 
     @cached_property
     def recording(self) -> Recording:
-        from tidings.spark.source import Recording
+        from tidings.spark.sources.recorded import Recording
 
         return Recording(Path(self.index))
 

@@ -32,8 +32,8 @@ from tidings.pipeline.stats import Stats
 from tidings.spark.job import delivered, evaluated, stop_blocked
 from tidings.spark.plan import Plan
 from tidings.spark.session import default_partitions, spark_session
-from tidings.spark.sink import PartsSink, family_counter
-from tidings.spark.source import Recording, recorded_blocks, recorded_source
+from tidings.spark.sinks.parts import PartsSink, family_counter
+from tidings.spark.sources.recorded import Recording, recorded_blocks, recorded_source
 from tidings.spark.work_folder import MARK, discard, note_java, prepare
 from tidings.sql import parse_catalog
 from tidings.terminal import console, progress

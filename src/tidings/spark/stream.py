@@ -13,12 +13,12 @@ in which micro-batches take records in, and within a micro-batch that of the par
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import msgspec
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import coalesce, col, concat, date_format, encode, hex, length, lit, lpad, unhex
+from pyspark.sql.functions import coalesce, col, concat, encode, hex, length, lit, lpad, unhex
 from pyspark.sql.types import IntegerType, LongType, StringType
 
 from tidings.model.blob import unpack
@@ -43,8 +43,7 @@ def notifications(
     task of its own; 0: as many as there are cores. Answers to subscription events and refused records are not in the
     result: see `outputs`.
     """
-    found = outputs(spark, catalog, changes, subscriptions, shards=shards)
-    return found.where(col("kind") == NOTIFICATION).select("value").mapInArrow(_parse, _NOTIFICATIONS)
+    return notifications_of(envelopes(changes, subscriptions, plan_of(spark, catalog, shards)))
 
 
 def outputs(
@@ -55,17 +54,17 @@ def outputs(
     Kinds: `notification`; `answer`, to a subscription event: accepted as of a seq, or refused and why; `refused`, a change
     that could not be used, with the reason.
     """
-    return envelopes(changes, subscriptions, plan_of(spark, catalog, shards)).mapInArrow(_lines, _OUTPUTS)
+    return outputs_of(envelopes(changes, subscriptions, plan_of(spark, catalog, shards)))
 
 
-def files(spark: SparkSession, folder: str, options: Mapping[str, str] | None = None) -> DataFrame:
-    """Files that appear in a folder, as a stream of their lines in the order in which they came: by time, then by name.
+def outputs_of(envelopes: DataFrame) -> DataFrame:
+    """Envelopes of replicas as `outputs` gives them."""
+    return envelopes.mapInArrow(_lines, _OUTPUTS)
 
-    options: of Spark's source of texts, such as maxFilesPerTrigger.
-    """
-    reader = spark.readStream.format("text").option("wholetext", "true").options(**(options or {}))
-    time = date_format(col("_metadata.file_modification_time"), "yyyy-MM-dd HH:mm:ss.SSSSSS")
-    return reader.load(folder).select("value", concat(time, lit(" "), col("_metadata.file_name")).alias("order"))
+
+def notifications_of(envelopes: DataFrame) -> DataFrame:
+    """Envelopes of replicas as `notifications` gives them."""
+    return outputs_of(envelopes).where(col("kind") == NOTIFICATION).select("value").mapInArrow(_parse, _NOTIFICATIONS)
 
 
 def plan_of(spark: SparkSession, catalog: str, shards: int = 0, parts: str = "") -> Plan:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.spark import source as module
-from tidings.spark.source import Recording
+from tidings.spark.sources import recorded as module
+from tidings.spark.sources.recorded import Recording
 
 lines_strategy = st.lists(st.binary(max_size=12).map(lambda data: data.replace(b"\n", b"")), max_size=30)
 

@@ -1,0 +1,37 @@
+"""Endpoints: sources and sinks of a live run, given by name and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidings.model.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A source or a sink. format: one of ours, or of Spark's; path: what follows the colon; options: of the format."""
+
+    format: str
+    path: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def parse(text: str, options: list[str]) -> Endpoint:
+        """From `FORMAT` or `FORMAT:PATH`, and options `NAME=VALUE`."""
+        format, _, path = text.partition(":")
+        pairs = [option.partition("=") for option in options]
+        wrong = next(
+            (option for option, (name, sign, _) in zip(options, pairs, strict=True) if not name or not sign), None
+        )
+        if wrong is not None:
+            raise UsageError(f"an option is NAME=VALUE, not {wrong!r}")
+        if not format:
+            raise UsageError(f"{text!r} is no source or sink: say FORMAT or FORMAT:PATH, as files:FOLDER")
+        return Endpoint(format, path, {name: value for name, _, value in pairs})
+
+    def required_path(self, what: str) -> str:
+        """The path. UsageError if there is none; what: what it should be."""
+        if not self.path:
+            raise UsageError(f"{self.format!r} needs {what}: write {self.format}:{what.upper()}")
+        return self.path
