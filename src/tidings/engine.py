@@ -89,7 +89,7 @@ class Engine:
         own, others = self._split(points) if points else ([], [])
         if others and not self._has_staged:
             self._catch_up()
-        lines, refused = self._replica.apply(records, self._position, own, is_end=is_end)
+        lines, refused, _ = self._replica.apply(records, self._position, own, is_end=is_end)
         self._refused += len(refused)
         if self._has_staged:
             self._staged.take(others)

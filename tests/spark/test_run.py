@@ -16,6 +16,7 @@ import pytest
 
 from tidings.engine import Engine
 from tidings.pipeline.warm import STEPS
+from tidings.spark.envelope import ANSWERS
 from tidings.spark.sinks.parts import PartsSink
 from tidings.sql import parse_catalog
 from tidings.terminal import compile_kernels
@@ -103,7 +104,7 @@ def test_kills_and_stops_change_nothing(tmp_path: Path) -> None:
     live.put("changes", 5, list(map(change, numbers[5])))
     assert live.start("--trigger", "once").wait(120) == 0
     assert live.told() == expected()
-    answers = [
-        json.loads(line) for path in (tmp_path / "out").glob("answers-*") for line in path.read_text().splitlines()
-    ]
+    sink = PartsSink(tmp_path / "out")
+    parts = [path for batch in sink.batches() for path in sink.parts(batch, ANSWERS)]
+    answers = [json.loads(line) for path in parts for line in path.read_text().splitlines()]
     assert {(answer["id"], answer["seq"]) for answer in answers} == {(id, 1) for id in QUERIES}

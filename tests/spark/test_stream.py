@@ -50,7 +50,10 @@ def test_batch_dataframes(spark: SparkSession) -> None:
     ordered = [line for partition in range(3) for line in lines[partition::3]]
     told = {(row.subscription, row.seq): (row.snapshot, json.loads(row.changes)) for row in found.collect()}
     assert told == expected(ordered)
-    assert found.schema.simpleString() == "struct<subscription:string,seq:bigint,snapshot:boolean,changes:string>"
+    assert (
+        found.schema.simpleString()
+        == "struct<subscription:string,seq:bigint,snapshot:boolean,changes:string,time:timestamp>"
+    )
 
 
 def expected(ordered: list[str]) -> dict[tuple[str, int], Any]:

@@ -48,17 +48,21 @@ class _Registered(NamedTuple):
 
 
 class Registrar:
-    """The registry of those subscriptions for which `is_own` is true. Answers broken lines if `answers_broken`."""
+    """The registry of those subscriptions whose id `is_own`. Answers broken lines whose offset it `reports`."""
 
-    def __init__(self, catalog: Catalog, is_own: Callable[[str], bool], *, answers_broken: bool) -> None:
+    def __init__(self, catalog: Catalog, is_own: Callable[[str], bool], reports: Callable[[int], bool]) -> None:
         self._door = Door(catalog)
         self._is_own = is_own
-        self._answers_broken = answers_broken
+        self._reports = reports
         self._known: dict[str, _Registered] = {}
         self._decoder = msgspec.json.Decoder(_Event)
 
     def __len__(self) -> int:
         return len(self._known)
+
+    @property
+    def nbytes(self) -> int:
+        return 300 * len(self._known)
 
     def handle(self, lines: Iterable[tuple[str, int, bytes]], passed: int) -> tuple[list[PointBatch], list[Answer]]:
         """Handles events, given as (partition, offset, line), in this order, when all changes up to seq `passed` are in."""
@@ -73,7 +77,7 @@ class Registrar:
             try:
                 event = self._decoder.decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                if self._answers_broken:
+                if self._reports(offset):
                     yield Answer(partition, offset, refused=f"not a usable subscription event: {error}")
                 continue
             if not self._is_own(event.id):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,7 @@ from tidings.model.codes import BoolArray
 from tidings.model.notification import NO_LINES, Lines
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined
-from tidings.pipeline.replica.row_store import Origin, RowStore
+from tidings.pipeline.replica.row_store import Batch, Origin, RowStore
 from tidings.pipeline.replica.subscriptions import Subscriptions
 
 _NOTHING = np.empty(0, np.int64)
@@ -46,6 +47,14 @@ class _Due:
     slot: I64
     created: I64
     dropped: list[int]
+
+
+class Applied(NamedTuple):
+    """What came of a micro-batch: notification lines, refused records, and the records that were read."""
+
+    lines: Lines
+    refused: list[Quarantined]
+    batch: Batch
 
 
 _NOTHING_DUE = _Due(_NOTHING, _NOTHING, _NOTHING, _NOTHING, [])
@@ -73,6 +82,15 @@ class Replica:
         self.notifications: Counter[str] = Counter()
 
     @property
+    def rows(self) -> int:
+        """How many rows all tables have."""
+        return sum(self.store.count(number) for number in range(len(self.catalog.tables)))
+
+    @property
+    def nbytes(self) -> int:
+        return self.store.nbytes
+
+    @property
     def passed(self) -> int:
         """The last sequence number accepted."""
         return self.store.passed
@@ -83,8 +101,8 @@ class Replica:
 
     def apply(
         self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch] = (), *, is_end: bool = False
-    ) -> tuple[Lines, list[Quarantined]]:
-        """Handles a micro-batch. Returns its notification lines and the refused records.
+    ) -> Applied:
+        """Handles a micro-batch.
 
         origin: where the lines come from. is_end: the input is over, so that subscription events
         which wait for a later seq happen now.
@@ -99,7 +117,7 @@ class Replica:
 
     def _run(
         self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch], *, is_end: bool, is_told: bool
-    ) -> tuple[Lines, list[Quarantined]]:
+    ) -> Applied:
         store = self.store
         for new in points:
             self._wait(new)
@@ -115,7 +133,7 @@ class Replica:
         if len(due.slot):
             self._settle(due)
         store.settle()
-        return written, batch.refused
+        return Applied(written, batch.refused, batch)
 
     def dump(self) -> bytes:
         """State for `load`: rows, pending events, points of living subscriptions, and what evaluators hold beyond these."""
