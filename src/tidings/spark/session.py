@@ -85,6 +85,8 @@ def spark_session(
         **(config or {}),
     }
     if master.startswith("local"):
+        # Nobody else on the network has to reach what runs on this machine alone.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings = {**_LOCAL, **settings}
         settings.setdefault("spark.sql.shuffle.partitions", str(local_cores(master)))
     builder = SparkSession.builder.appName(name).master(_with_retries(master))
