@@ -15,6 +15,9 @@ import pyarrow as pa
 from tidings.model.channel import ChannelKey
 from tidings.model.codes import BoolArray, Int64Array
 
+_BATCH_BYTES = 1_000
+"""Approximate bytes of the objects of a batch."""
+
 
 class Event(IntEnum):
     CREATE = 0
@@ -55,6 +58,13 @@ class PointBatch:
 
     def __len__(self) -> int:
         return len(self.after)
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate bytes of the arrays."""
+        columns = (self.id, self.details, *self.channel)
+        arrays = self.event.nbytes + self.home.nbytes + self.after.nbytes + self.order.nbytes + self.coords.nbytes
+        return arrays + sum(column.nbytes for column in columns) + _BATCH_BYTES
 
     def take(self, at: Int64Array | BoolArray) -> PointBatch:
         picked = np.flatnonzero(at) if at.dtype == np.bool_ else at
