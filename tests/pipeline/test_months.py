@@ -23,7 +23,7 @@ from tidings.pipeline.replica.replica import Replica
 from tidings.sql import parse_catalog
 from tidings.testing import Case, Workload
 from tidings.testing.checks.exact import check_exact
-from tidings.testing.workload import chunks
+from tidings.testing.workload import chunks, random_sizes
 
 CATALOG = parse_catalog(CATALOG_SQL)
 FAMILIES = ("select", "drift", "topk", "join")
@@ -41,22 +41,19 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-def run_replica(
-    catalog_sql: str, subscriptions: list[bytes], changes: list[bytes], sizes: list[int], strategy: dict[str, str]
-) -> list[str]:
+def run_replica(workload: Workload, sizes: list[int]) -> list[str]:
     """A replica's lines; it is restarted from a dump now and then, and must be empty in the end."""
-    rng = random.Random(len(changes))
-    catalog = parse_catalog(catalog_sql)
-    door, replica = Door(catalog), Replica(catalog, keeps_points=True)
-    assert door.read(subscriptions) == []
+    rng = random.Random(len(workload.changes))
+    door, replica = Door(CATALOG), Replica(CATALOG, keeps_points=True)
+    assert door.read(workload.subscription_lines()) == []
     points, position = door.take(), 0
     lines: list[str] = []
-    for chunk in chunks(changes, sizes):
+    for chunk in chunks(workload.change_lines(), sizes):
         told, _ = replica.apply(chunk, position, points)
         lines += told.lines()
         points, position = [], position + len(chunk)
         if rng.random() < 0.1:
-            other = Replica(catalog, keeps_points=True)
+            other = Replica(CATALOG, keeps_points=True)
             other.load(replica.dump())
             replica = other
     assert left_behind(replica) == {}
@@ -82,7 +79,9 @@ def lives(draw: st.DrawFn) -> Workload:
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(lives(), st.randoms(use_true_random=False))
 def test_shapes_come_and_go_and_answers_stay_right(workload: Workload, rng: random.Random) -> None:
-    check_exact(Case(family("select"), workload, rng, engine=run_replica))
+    sizes = random_sizes(len(workload.changes), rng)
+    lines = run_replica(workload, sizes)
+    check_exact(Case(family("select"), workload, rng, engine=lambda *_: lines))
 
 
 class Stream:

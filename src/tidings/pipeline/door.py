@@ -224,8 +224,10 @@ class Door:
 
 
 def _check_id(id: str, placement: Placement) -> None:
+    if len(placement[1]) < 2 and not placement[4]:
+        return
     points = sum(len(one.channels) for one in (placement, *placement.others))
-    if points > 1 and points * len(id.encode()) > ID_BYTES_MAX:
+    if points * len(id.encode()) > ID_BYTES_MAX:
         raise RecordError(
             f"the id of a subscription with {points:,} points has {len(id.encode()):,} bytes; "
             "choose a shorter one, or give IN fewer values"
