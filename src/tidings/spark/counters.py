@@ -34,6 +34,7 @@ _PLAIN = (
     "memory_bytes",
     "rows",
     "subscriptions",
+    "forms",
     "shards",
 )
 _BUCKETS = 44

@@ -100,14 +100,16 @@ class ReplicaWorker:
         }
         shared = {f"notifications_{family}": number for family, number in counts["notifications"].items()}
         shared |= refusals(refused) | latencies(time.time() - times[times != NO_TIME] / 1e6)
-        shared |= {"answers": len(taken.answers), "subscriptions": len(replica.subscriptions), "shards": 1}
+        shared |= {"answers": len(taken.answers), "shards": 1, **replica.size_counts()}
         shared["deliveries"] = sum(counts["deliveries"].values())
         shared["answers_refused"] = sum(answer.refused is not None for answer in taken.answers)
         if self._number == 0:
             counts |= {"passed": replica.passed, "is_end": taken.is_end, "changes": counts["changes"].get("", 0)}
             shared |= {"changes": counts["changes"], "messages": sum(counts["messages"].values())}
-            shared |= {"shared_keys": len(found.batch.shared), "rows": replica.rows}
+            shared["shared_keys"] = len(found.batch.shared)
         else:
+            # Every replica has all rows.
+            shared["rows"] = 0
             counts = {name: counts[name] for name in ("deliveries", "notifications")}
         counts["quarantined"] = len(refused)
         yield Envelope(key, kinds.METRICS, pack(counts), counted(shared) if self._plan.is_stream else None)

@@ -182,7 +182,7 @@ class RowStore:
 
     @property
     def nbytes(self) -> int:
-        parts = (self._words, self._text, *self._versions, *self._pages, self.keys.places)
+        parts = (self._words, self._text, *self._versions, *self._pages, self.keys.places, self._retained)
         return sum(part.nbytes for part in parts)
 
     def number(self, table: str) -> int:
@@ -191,6 +191,11 @@ class RowStore:
     def count(self, table: int) -> int:
         """How many rows the table has."""
         return int(self._layout[table, LIVE])
+
+    @property
+    def row_count(self) -> int:
+        """How many rows all tables have."""
+        return int(self._layout[:, LIVE].sum())
 
     def current(self, table: int) -> I64:
         """Versions of the table's current rows as before the micro-batch that is being applied, if there is one."""
