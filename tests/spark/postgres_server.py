@@ -12,7 +12,14 @@ import pytest
 
 from tidings.bench.postgres import dsn, find_server, running
 
-_SETTINGS = {"wal_level": "logical", "max_replication_slots": "50", "max_wal_senders": "4", "shared_buffers": "32MB"}
+# A change is to be read as soon as it is committed.
+_SETTINGS = {
+    "synchronous_commit": "on",
+    "wal_level": "logical",
+    "max_replication_slots": "50",
+    "max_wal_senders": "4",
+    "shared_buffers": "32MB",
+}
 
 
 @pytest.fixture(scope="session")

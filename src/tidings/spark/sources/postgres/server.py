@@ -30,6 +30,10 @@ _AWAY_SECONDS = 60.0
 T = TypeVar("T")
 
 
+class ServerAway(UsageError):
+    """The server cannot be reached, or lets nobody in."""
+
+
 def driver() -> ModuleType:
     """psycopg. UsageError if it is not installed."""
     try:
@@ -40,13 +44,13 @@ def driver() -> ModuleType:
 
 
 def connect(dsn: str) -> Connection:
-    """A session. UsageError if the server cannot be reached, or lets nobody in."""
+    """A session. ServerAway if there is none to be had."""
     psycopg = driver()
     try:
         connection = psycopg.connect(dsn, autocommit=True, application_name="tidings", connect_timeout=10)
         connection.execute(SESSION)
     except psycopg.Error as error:
-        raise UsageError(f"cannot connect to PostgreSQL: {_said(error)}. Check the address and the user") from None
+        raise ServerAway(f"cannot connect to PostgreSQL: {_said(error)}. Check the address and the user") from None
     return connection
 
 
@@ -81,7 +85,7 @@ class Server:
                 if self._open is None:
                     self._open = connect(self._dsn)
                 return work(self._open)
-            except UsageError:
+            except ServerAway:
                 if waited > _AWAY_SECONDS:
                     raise
             except psycopg.Error as error:
