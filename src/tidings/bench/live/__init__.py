@@ -63,13 +63,16 @@ def _measure(source: LiveSource, folder: Path, size: int, options: Options, say:
     if wrong:
         say(f"wrong views: {', '.join(wrong[:10])}")
     begun = job.begun()
+    if len(begun) < size:
+        raise RuntimeError(f"the job accepted {len(begun):,} of {size:,} subscriptions")
     lines_wrong = different(told, expected(wishes, begun, [each.line for each in written]))
     lags = _lags(job, written, len(set(begun.values())), wrote)
     figures = [
         ("views_wrong", "views that differ from their query on the tables", "of all", len(wrong)),
         ("lines_wrong", "notifications missing, doubled or different", "lines", lines_wrong),
         ("refused", "records refused", "records", job.refused()),
-        ("written", "changes written", "changes/s", written_count / live.seconds),
+        ("written", "changes written", "changes/s", written_count / (wrote[1] - wrote[0])),
+        ("seconds", "writing, recoveries included", "s", wrote[1] - wrote[0]),
         ("notifications", "notifications", "lines", len(told)),
         ("batches", "micro-batches", "batches", len(job.batches())),
         ("lag_p50", "from commit to notification, median", "s", float(np.percentile(lags, 50))),
@@ -86,26 +89,29 @@ def _disturbed(
 ) -> tuple[list[float], int, tuple[float, float]]:
     """Writes while the job is killed and started again: (seconds each recovery took, changes, time of first and last)."""
     live = options.live
-    count = [0]
+    count, is_over = [0], threading.Event()
 
     def write() -> None:
-        count[0] = source.write(options.seed, live.rate, live.seconds)
+        count[0] = source.write(options.seed, live.rate, is_over)
 
     began = time.time()
     writer = threading.Thread(target=write)
     writer.start()
     recoveries = []
-    for number in range(live.kills):
-        wait = began + live.seconds * (number + 1) / (live.kills + 1) - time.time()
-        time.sleep(max(0.0, wait))
-        done = job.changes()
-        job.kill()
-        killed = time.monotonic()
-        job.start()
-        say(f"kill {number + 1}: at {done:,} changes")
-        job.wait_for(done + 1)
-        recoveries.append(time.monotonic() - killed)
-    writer.join()
+    try:
+        for number in range(live.kills):
+            time.sleep(live.seconds / (live.kills + 1))
+            done = job.changes()
+            job.kill()
+            killed = time.monotonic()
+            job.start()
+            say(f"kill {number + 1}: at {done:,} changes")
+            job.wait_for(done + 1)
+            recoveries.append(time.monotonic() - killed)
+        time.sleep(live.seconds / (live.kills + 1))
+    finally:
+        is_over.set()
+        writer.join()
     return recoveries, count[0], (began, time.time())
 
 

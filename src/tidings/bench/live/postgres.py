@@ -59,12 +59,12 @@ class PostgresSource:
             session.execute("ANALYZE")
         begin(self._settings())
 
-    def write(self, seed: int, rate: float, seconds: float) -> int:
+    def write(self, seed: int, rate: float, is_over: threading.Event) -> int:
         counts = [0] * WRITERS
 
         def work(number: int) -> None:
             with self._session() as session:
-                counts[number] = _write(session, Writer(number, seed), rate / WRITERS, seconds)
+                counts[number] = _write(session, Writer(number, seed), rate / WRITERS, is_over)
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(WRITERS)]
         for thread in threads:
@@ -102,15 +102,13 @@ class PostgresSource:
         return psycopg.connect(self._address, autocommit=True)
 
 
-def _write(session: Any, writer: Writer, rate: float, seconds: float) -> int:
+def _write(session: Any, writer: Writer, rate: float, is_over: threading.Event) -> int:
     """Transactions at a steady rate; one that is late is not waited for. Gives the number of committed changes."""
     started = time.monotonic()
     asked = committed = 0
     for transaction in writer.transactions():
-        now = time.monotonic() - started
-        if now >= seconds:
+        if is_over.wait(max(0.0, asked / rate - (time.monotonic() - started))):
             return committed
-        time.sleep(max(0.0, asked / rate - now))
         with session.transaction(force_rollback=transaction.is_rolled_back):
             for change in transaction.changes:
                 session.execute(*_statement(change))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from importlib import import_module
@@ -32,8 +33,8 @@ class LiveSource(Protocol):
         """Makes the tables with their first rows, before the job starts."""
         ...
 
-    def write(self, seed: int, rate: float, seconds: float) -> int:
-        """Writes for so long, so many changes a second; gives how many there were. Called once, in a thread of its own."""
+    def write(self, seed: int, rate: float, is_over: threading.Event) -> int:
+        """Writes so many changes a second until it is over; gives how many there were. Called in a thread of its own."""
         ...
 
     def written(self) -> list[Written]:

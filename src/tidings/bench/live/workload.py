@@ -152,7 +152,8 @@ def subscriptions(count: int, seed: int) -> list[Subscription]:
         elif share == 8:
             sql = f"SELECT * FROM items WHERE id = {choose.randrange(ITEMS)} AND moved(price) >= {choose.randrange(1, 20)}"
         else:
-            sql = f"SELECT * FROM items WHERE kind = '{kind}' AND moved_percent(price) >= {choose.randrange(5, 50)}"
+            keys = ", ".join(str(choose.randrange(ITEMS)) for _ in range(3))
+            sql = f"SELECT * FROM items WHERE id IN ({keys}) AND moved_percent(price) >= {choose.randrange(5, 50)}"
         found.append(Subscription(f"s{number}", sql, recomputed))
     return found
 
