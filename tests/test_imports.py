@@ -86,7 +86,7 @@ def test_direction():
 
 
 def test_families_do_not_know_each_other():
-    common = ("spec", "protocols", "optional", "evaluator", "listeners", "shown", "targets")
+    common = ("spec", "protocols", "optional", "evaluator", "listeners", "shown", "size", "targets")
     wrong = {}
     for path in (SOURCE / "families").rglob("*.py"):
         name = name_of(path)

@@ -24,6 +24,9 @@ from tidings.pipeline.replica.replica import Replica
 from tidings.pipeline.staged import StagedEngine
 from tidings.pipeline.stats import Stats
 
+_FORMS_MAX = 4_096
+"""Of so many forms it is known how they are served; with more, all are forgotten and asked again."""
+
 
 class Engine:
     """Subscriptions in, changes in, notifications out; results after every call equal recomputation."""
@@ -89,12 +92,13 @@ class Engine:
         own, others = self._split(points) if points else ([], [])
         if others and not self._has_staged:
             self._catch_up()
-        lines, refused = self._replica.apply(records, self._position, own, is_end=is_end)
+        lines, refused, _ = self._replica.apply(records, self._position, own, is_end=is_end)
         self._refused += len(refused)
         if self._has_staged:
             self._staged.take(others)
             staged = self._staged.finish() if is_end else self._staged.feed(records)
             lines = merged(lines, staged.notifications)
+        self.door.forget(self._replica.passed)
         return BatchResult(lines, refused)
 
     def _split(self, points: Sequence[PointBatch]) -> tuple[list[PointBatch], list[PointBatch]]:
@@ -112,6 +116,8 @@ class Engine:
     def _shares(self, form_key: str) -> bool:
         known = self._is_shared.get(form_key)
         if known is None:
+            if len(self._is_shared) >= _FORMS_MAX:
+                self._is_shared.clear()
             known = self._is_shared[form_key] = shares_rows(form_key, self.strategies)
         return known
 

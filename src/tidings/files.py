@@ -126,8 +126,12 @@ def write_lines(sink: IO[bytes], lines: Iterable[str]) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(value, indent=2) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
     with replacing(path) as sink:
-        sink.write(json.dumps(value, indent=2).encode() + b"\n")
+        sink.write(text.encode())
 
 
 def peak_rss_mb(pid: int | None = None) -> float:

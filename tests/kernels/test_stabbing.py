@@ -332,3 +332,36 @@ def test_memory_is_used_again() -> None:
         numbers = add()
     assert index.nbytes <= 2 * before
     assert len(index) == 5000
+
+
+def test_shapes_that_are_gone_are_forgotten() -> None:
+    """Boxes of ever new shapes come and go beside some that stay: records do not add up, and hits stay right."""
+    rng = np.random.default_rng(1)
+    space = Space(12, 0)
+    model = Model(space)
+
+    def fresh(count: int) -> list[int]:
+        known = set(model.held)
+        axes = rng.permutation(space.axes)[: int(rng.integers(1, 7))].tolist()
+        cut = int(rng.integers(0, len(axes) + 1))
+        shape = BoxShape(tuple(axes[:cut]), tuple(axes[cut:]), ())
+        ends = tuple((int(rng.integers(0, 3)), int(rng.integers(2, 6)), True, True) for _ in axes[cut:])
+        watch = int(rng.integers(0, 2**12))
+        boxes = [Box(i, tuple(rng.integers(0, 3, cut).tolist()), ends, watch) for i in range(count)]
+        model.add(shape, boxes)
+        return [number for number in model.held if number not in known]
+
+    for _ in range(20):
+        fresh(2)
+    records, sizes = [], []
+    for _ in range(1_000):
+        model.remove(fresh(3))
+        records.append(model.index.records)
+        sizes.append(model.index.nbytes)
+        vector = tuple(rng.integers(0, 5, space.axes).tolist())
+        model.check(tuple(rng.integers(0, 5, space.axes).tolist()), vector)
+    assert max(records) < 300
+    assert max(sizes[500:]) <= 1.2 * max(sizes[:500])
+    model.remove(list(model.held))
+    assert model.index.records == 0
+    assert model.index.nbytes == StabbingIndex(space.axes).nbytes

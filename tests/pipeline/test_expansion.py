@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.door import Door
+from tidings.pipeline.replica.batch import Places
 from tidings.pipeline.replica.replica import Replica
-from tidings.pipeline.replica.row_store import Places
 from tidings.sql import parse_catalog
 
 CATALOG = parse_catalog(
@@ -49,9 +49,9 @@ def fed(batches: list[list[Record]]) -> tuple[list[str], list[Quarantined]]:
     refused: list[Quarantined] = []
     kept = replica()
     for batch in batches:
-        lines, wrong = kept.apply([json.dumps(record).encode() for record in batch], places(len(batch)))
-        told += lines.lines()
-        refused += wrong
+        found = kept.apply([json.dumps(record).encode() for record in batch], places(len(batch)))
+        told += found.lines.lines()
+        refused += found.refused
     return told, refused
 
 

@@ -13,8 +13,9 @@ CATALOG = parse_catalog("CREATE TABLE t (id BIGINT PRIMARY KEY, x DOUBLE);")
 SQL, OTHER = "SELECT * FROM t WHERE x > 1", "SELECT * FROM t WHERE x > 2"
 
 
-def registrar(*, own: str = "", answers_broken: bool = True) -> Registrar:
-    return Registrar(CATALOG, lambda id: id.startswith(own), answers_broken=answers_broken)
+def registrar(*, own: str = "", remainder: int = 0) -> Registrar:
+    """remainder: it reports broken lines at offsets that have this remainder by 2."""
+    return Registrar(CATALOG, lambda id: id.startswith(own), lambda offset: offset % 2 == remainder)
 
 
 def handle(registry: Registrar, passed: int, *records: dict[str, Any]) -> tuple[list[tuple[str, int, str]], list[Any]]:
@@ -69,7 +70,7 @@ def test_what_is_refused_changes_nothing() -> None:
 
 def test_broken_lines_are_answered_by_one_registry_and_events_by_their_own() -> None:
     lines = [("p", 4, b"nonsense"), ("p", 5, b""), ("p", 6, json.dumps({"id": "b1", "sql": SQL}).encode())]
-    first, second = registrar(own="a"), registrar(own="b", answers_broken=False)
+    first, second = registrar(own="a"), registrar(own="b", remainder=1)
     (broken,) = first.handle(lines, 0)[1]
     assert (broken.partition, broken.offset, broken.id) == ("p", 4, None)
     assert broken.refused is not None and "not a usable subscription event" in broken.refused

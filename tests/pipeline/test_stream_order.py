@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +14,7 @@ from tidings.engine import Engine
 from tidings.model.blob import pack, unpack
 from tidings.pipeline.door import Door
 from tidings.pipeline.replica.replica import Replica
-from tidings.spark.stream_lines import StreamLines
+from tidings.spark.stream_lines import NUMBER, StreamLines, block_lines
 from tidings.sql import parse_catalog
 
 CATALOG = parse_catalog("CREATE TABLE t (id BIGINT PRIMARY KEY, kind TEXT, x DOUBLE);")
@@ -36,10 +38,21 @@ def line_of(record: dict[str, Any]) -> bytes:
     return json.dumps({name: known[name] for name in ("seq", "table", "op", "row") if name in known}).encode()
 
 
-def blob(partition: str, offset: int, text: bytes) -> bytes:
-    place = b"\0" + offset.to_bytes(8, "big")
-    parts = (len(partition).to_bytes(2, "big"), partition.encode(), len(place).to_bytes(2, "big"), place, text)
-    return b"".join(parts)
+def records_of(entries: list[tuple[str, int, bytes]]) -> pa.RecordBatch:
+    """Records, given as (partition, offset, text), as tasks get them from a source."""
+    places = [NUMBER + (offset + 2**63).to_bytes(8, "big") for _, offset, _ in entries]
+    columns = {
+        "kind": ["lines"] * len(entries),
+        "partition": [partition for partition, _, _ in entries],
+        "place": pa.array(places, pa.binary()),
+        "time": pa.array([offset * 1000 for _, offset, _ in entries], pa.int64()),
+        "value": pa.array([text for _, _, text in entries], pa.binary()),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def blobs_of(entries: list[tuple[str, int, bytes]]) -> list[bytes]:
+    return [blob for batch in block_lines([records_of(entries)]) for blob in batch["blob"].to_pylist()]
 
 
 def in_order(batch: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
@@ -83,18 +96,22 @@ def test_a_stream_is_as_its_records_in_the_order_of_the_log(
     offsets = {"0": 0, "1": 0}
     duplicates = contradictions = changes = 0
     for batch, wanted in zip(given_batches, plain, strict=True):
-        blobs = []
+        entries = []
         for partition, record in in_order(batch):
-            blobs.append(blob(partition, offsets[partition], line_of({**record, "table": "t"})))
+            entries.append((partition, offsets[partition], line_of({**record, "table": "t"})))
             offsets[partition] += 1
-        lines, places = StreamLines.of(data.draw(st.permutations(blobs)))
+        # Records come in any order, to any number of tasks.
+        entries = data.draw(st.permutations(entries))
+        cut = data.draw(st.integers(0, len(entries)))
+        lines, places, times = StreamLines.of([*blobs_of(entries[:cut]), *blobs_of(entries[cut:])])
+        assert times.tolist() == [offset * 1000 for offset in places.offset.tolist()]
         if data.draw(st.booleans()):
             # A restart between any two micro-batches changes nothing.
             again = Replica(CATALOG, keeps_points=True, is_stream=True)
             again.load(replica.dump())
             replica = again
         before = replica.changes
-        told, refused = replica.apply(lines, places, points)
+        told, refused, _ = replica.apply(lines, places, points)
         changes, points = changes + replica.changes - before, []
         assert b"".join(told.text()) == b"".join(wanted.notifications.text())
         assert [json.loads(entry.raw)["row"] for entry in refused if "which table" in entry.reason] == [
@@ -111,8 +128,8 @@ def test_a_stream_is_as_its_records_in_the_order_of_the_log(
 def test_a_broken_record_is_reported_with_its_place_and_harms_no_other() -> None:
     replica = Replica(CATALOG, is_stream=True)
     good = line_of({"table": "t", "op": "insert", "row": {"id": 1, "kind": "a", "x": 1.5}})
-    lines, places = StreamLines.of([blob("10", 7, b"nonsense"), blob("9", 8, good), blob("10", 8, good)])
-    _, refused = replica.apply(lines, places, subscribed().take())
+    lines, places, _ = StreamLines.of(blobs_of([("10", 7, b"nonsense"), ("9", 8, good), ("10", 8, good)]))
+    _, refused, _ = replica.apply(lines, places, subscribed().take())
     assert replica.changes == 1
     assert [(entry.partition, entry.position) for entry in refused] == [("10", 7), ("10", 8)]
     assert json.loads(refused[0].line())["offset"] == 7
@@ -122,9 +139,66 @@ def test_a_broken_record_is_reported_with_its_place_and_harms_no_other() -> None
 def test_latest_seqs_of_partitions_survive_a_dump() -> None:
     replica = Replica(CATALOG, keeps_points=True, is_stream=True)
     record = {"seq": 5, "table": "t", "op": "upsert", "row": {"id": 1, "kind": "a", "x": 1.5}}
-    replica.apply(*StreamLines.of([blob("0", 0, line_of(record))]))
+    replica.apply(*StreamLines.of(blobs_of([("0", 0, line_of(record))]))[:2])
     again = Replica(CATALOG, keeps_points=True, is_stream=True)
     again.load(replica.dump())
-    _, refused = again.apply(*StreamLines.of([blob("0", 1, line_of(record)), blob("1", 0, line_of(record))]))
+    repeated = StreamLines.of(blobs_of([("0", 1, line_of(record)), ("1", 0, line_of(record))]))
+    _, refused, _ = again.apply(*repeated[:2])
     assert [(entry.partition, entry.seq) for entry in refused] == [("0", 5)]
     assert unpack(pack({"passed": again.passed}))["passed"] == 2
+
+
+def test_a_row_that_comes_by_two_partitions_is_told_of() -> None:
+    """It is applied in the order of micro-batches and partitions, and reported, before and after a restart."""
+    replica = Replica(CATALOG, keeps_points=True, is_stream=True)
+
+    def apply(*entries: tuple[str, int, int]) -> list[tuple[tuple[str | None, int], str]]:
+        """entries: (partition, offset, key). (place of the record, other partition) of what is reported."""
+        texts = [
+            (partition, offset, line_of({"table": "t", "op": "upsert", "row": {"id": key, "kind": "a", "x": 1.5}}))
+            for partition, offset, key in entries
+        ]
+        found = replica.apply(*StreamLines.of(blobs_of(texts))[:2])
+        assert not found.refused
+        return [(found.batch.place(line), other) for line, other in found.batch.shared]
+
+    assert apply(("0", 0, 1), ("0", 1, 2)) == []
+    assert apply(("1", 0, 3), ("1", 1, 1), ("0", 2, 2)) == [(("1", 1), "0")]
+    again = Replica(CATALOG, keeps_points=True, is_stream=True)
+    again.load(replica.dump())
+    replica = again
+    assert apply(("0", 3, 1), ("0", 4, 2), ("1", 2, 3)) == [(("0", 3), "1")]
+    assert apply(("0", 5, 1), ("1", 3, 1)) == [(("1", 3), "0")]
+
+
+texts = st.lists(
+    st.tuples(
+        st.sampled_from(["0", "1"]), st.integers(0, 5), st.sampled_from([b"a", b"b\nc", b"", b"\n\nd\r\n", None])
+    ),
+    max_size=12,
+)
+
+
+@given(texts, st.data())
+def test_lines_stand_in_order_however_records_are_spread(
+    entries: list[tuple[str, int, bytes]], data: st.DataObject
+) -> None:
+    """By partition, place, line; records of one place by their texts; small blocks and large ones, overlapping or not."""
+    found = []
+    for partition, offset, text in entries:
+        lines = [line.rstrip(b"\r") for line in (text or b"").split(b"\n")]
+        found += [(partition, offset, number, lines[number:], line) for number, line in enumerate(lines) if line]
+    spread = data.draw(st.lists(st.integers(0, 2), min_size=len(entries), max_size=len(entries)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidings.spark.stream_lines._BLOCK_BYTES", data.draw(st.sampled_from([1, 2, 1000])))
+        tasks = [[entry for entry, at in zip(entries, spread, strict=True) if at == task] for task in range(3)]
+        blobs = data.draw(st.permutations([blob for task in tasks for blob in blobs_of(task)]))
+        lines = StreamLines.of(blobs)
+    named = [lines.places.names[at] for at in lines.places.partition.tolist()]
+    assert sorted(zip(named, lines.places.offset.tolist(), lines.lines, strict=True)) == sorted(
+        (partition, offset, line) for partition, offset, _, _, line in found
+    )
+    places = list(zip(named, lines.places.offset.tolist(), strict=True))
+    assert places == sorted(places)
+    again = StreamLines.of(data.draw(st.permutations(blobs)))
+    assert again.lines == lines.lines

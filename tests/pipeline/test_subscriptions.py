@@ -46,7 +46,7 @@ def test_slots_are_reused_and_keep_their_ids():
     for step in range(300):
         ids = [f"{rng.random()}-{step}-{i}" * rng.randint(1, 40) for i in range(rng.randint(1, 5))]
         slots = known.take(len(ids))
-        known.enter(slots, ids, [0] * len(ids), [0] * len(ids))
+        known.enter(slots, ids, *[[0] * len(ids)] * 3)
         living |= dict(zip(slots, ids, strict=True))
         gone = rng.sample(sorted(living), min(len(living) - 1, rng.randint(0, 5)))
         known.leave(gone)

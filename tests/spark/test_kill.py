@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from live_run import is_worker, kill_below
 from workload import Recorded
 
 from tidings.pipeline.warm import STEPS
@@ -59,28 +60,5 @@ def _await_batches(run: subprocess.Popen[bytes], parts: Path, batches: int) -> N
 
 
 def _kill_workers(root: int) -> int:
-    """Kills every Python worker below a process; gives their number."""
-    parents: dict[int, int] = {}
-    workers: list[int] = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            if b"tidings.spark.daemon" in (entry / "cmdline").read_bytes():
-                workers.append(int(entry.name))
-        except OSError:
-            continue
-    # The daemon itself has no daemon above it; those it forked are the workers.
-    forked = [pid for pid in workers if parents[pid] in workers and root in _ancestors(pid, parents)]
-    for pid in forked:
-        os.kill(pid, signal.SIGKILL)
-    return len(forked)
-
-
-def _ancestors(pid: int, parents: dict[int, int]) -> set[int]:
-    found: set[int] = set()
-    while pid in parents and pid not in found:
-        found.add(pid)
-        pid = parents[pid]
-    return found
+    """Kills every Python worker below a process, and the daemon that forks them; gives their number."""
+    return kill_below(root, is_worker)

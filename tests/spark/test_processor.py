@@ -10,30 +10,32 @@ import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from tidings.model.blob import unpack
+from tidings.model.errors import UsageError
+from tidings.spark import shard_state
 from tidings.spark import stateful_processor as module
 from tidings.spark.envelope import METRICS, Envelope
-from tidings.spark.stateful_processor import Handling, ShardProcessor
+from tidings.spark.stateful_processor import Handling, ShardProcessor, _Held
 
 KEY = "table/0#0"
 
 
 class _Sum:
-    """Adds up numbers; a large filler makes its log outgrow the base."""
+    """Adds up numbers, times a factor that is the plan; a large filler makes its log outgrow the base."""
 
-    def __init__(self) -> None:
-        self.total = 0
+    def __init__(self, factor: int) -> None:
+        self.total, self.factor = 0, factor
 
     def handle(self, inputs: list[Envelope]) -> Handling:
         if any(envelope.blob == b"fail" for envelope in inputs):
             self.total += 1000
             raise RuntimeError("half-way")
         added = sum(int(envelope.blob) for envelope in inputs)
-        self.total += added
+        self.total += self.factor * added
         yield Envelope("zone/0", "total", str(self.total).encode())
         return str(added).ljust(300_000)
 
     def replay(self, entry: str) -> None:
-        self.total += int(entry)
+        self.total += self.factor * int(entry)
 
     def dump(self) -> bytes:
         return str(self.total).encode().ljust(2_000_000)
@@ -41,17 +43,27 @@ class _Sum:
     def load(self, blob: bytes) -> None:
         self.total = int(blob)
 
+    @property
+    def nbytes(self) -> int:
+        return 1000
+
 
 @dataclass(frozen=True)
 class _SumStage:
     job: str
     name: str = "sum"
+    plan_text: str = "1"
+
+    def formerly(self, plan_text: str) -> _SumStage:
+        if int(plan_text) > int(self.plan_text):
+            raise UsageError("the plan is older than the state")
+        return _SumStage(self.job, self.name, plan_text)
 
     def owns(self, key: str) -> bool:
         return key == KEY
 
     def shard(self, key: str) -> _Sum:
-        return _Sum()
+        return _Sum(int(self.plan_text))
 
 
 class _Worker:
@@ -123,7 +135,8 @@ def test_the_log_is_folded_and_kept_short() -> None:
         worker.add(b"1")
     names = [name for (name,) in tester.peekMapState("blobs", KEY)]
     assert any(name.startswith("base/") for name in names)
-    assert sum(name.startswith("log/") for name in names) <= module._FOLD_ENTRIES
+    assert len({name.partition("/")[2] for name in names if name.startswith("base/")}) == 1
+    assert sum(name.startswith("log/") for name in names) <= 40
     assert _Worker(tester).add(b"1") == (101, "cache_rebuilds")
 
 
@@ -131,19 +144,66 @@ def test_envelopes_for_later_stages_pass_through() -> None:
     tester = TwsTester(ShardProcessor(_SumStage("e")))
     frame = pd.DataFrame({"key": ["zone/1"], "kind": ["messages"], "blob": [b"x"]})
     out = tester.testInPandas("zone/1", frame)
-    assert out.values.tolist() == [["zone/1", "messages", b"x"]]
+    assert out.values.tolist() == [["zone/1", "messages", b"x", None]]
 
 
 def test_a_large_first_batch_is_kept_once() -> None:
     stage = _SumStage("f")
     tester = TwsTester(ShardProcessor(stage))
-    module_limit, module._FOLD_BYTES_MIN = module._FOLD_BYTES_MIN, 1
+    limit, shard_state._FOLD_BYTES_MIN = shard_state._FOLD_BYTES_MIN, 1
     try:
         first, second = _Worker(tester), _Worker(tester)
         assert first.add(b"4") == (4, "cache_rebuilds")
-        assert tester.peekMapState("blobs", KEY)["log/1",][1] == b""
+        assert not [name for (name,) in tester.peekMapState("blobs", KEY) if name.startswith("log/1/")]
         assert first.add(b"1") == (5, "cache_hits")
         assert second.add(b"1") == (6, "cache_rebuilds")
         assert first.add(b"1") == (7, "cache_catch_ups")
     finally:
-        module._FOLD_BYTES_MIN = module_limit
+        shard_state._FOLD_BYTES_MIN = limit
+
+
+def test_a_long_entry_is_kept_in_pieces() -> None:
+    tester = TwsTester(ShardProcessor(_SumStage("g")))
+    limit, shard_state._PIECE_BYTES = shard_state._PIECE_BYTES, 70_000
+    try:
+        _Worker(tester).add(b"4")
+        assert _Worker(tester).add(b"1") == (5, "cache_rebuilds")
+    finally:
+        shard_state._PIECE_BYTES = limit
+    assert sum(name.startswith("log/1/") for (name,) in tester.peekMapState("blobs", KEY)) == 5
+
+
+def test_state_of_an_earlier_plan_is_brought_over() -> None:
+    """What was logged under the earlier plan counts as it did then, also when it is restored once more."""
+    tester = TwsTester(ShardProcessor(_SumStage("h")))
+    _Worker(tester).add(b"5")
+    assert _Worker(tester).add(b"6") == (11, "cache_rebuilds")
+    tester.processor._stage = _SumStage("h", plan_text="2")
+    worker = _Worker(tester)
+    assert worker.add(b"1") == (13, "cache_rebuilds")
+    assert worker.add(b"1") == (15, "cache_hits")
+    assert _Worker(tester).add(b"1") == (17, "cache_rebuilds")
+    tester.processor._stage = _SumStage("h", plan_text="1")
+    with pytest.raises(UsageError, match="older than the state"):
+        _Worker(tester).add(b"1")
+
+
+def test_memory_holds_the_shards_used_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(module.CACHE_VARIABLE, "2500")
+    tester = TwsTester(ShardProcessor(_SumStage("i")))
+    held = _Held(_Sum(1))
+    module._held.update({("x", "sum", "old"): held, ("y", "sum", "older"): held})
+    module._held.move_to_end(("x", "sum", "old"))
+    frame = pd.DataFrame({"key": [KEY], "kind": ["number"], "blob": [b"1"]})
+    tester.testInPandas(KEY, frame)
+    assert list(module._held) == [("x", "sum", "old"), ("i", "sum", KEY)]
+    # The shard at work stays, however large it is.
+    monkeypatch.setenv(module.CACHE_VARIABLE, "1")
+    tester.testInPandas(KEY, frame)
+    assert list(module._held) == [("i", "sum", KEY)]
+
+
+def test_shards_fold_at_different_times() -> None:
+    stamps = [shard_state._fold_bytes(f"replica/{number}", shard_state.Stamp()) for number in range(20)]
+    assert len(set(stamps)) == 20
+    assert all(shard_state._FOLD_BYTES_MIN <= size <= 2 * shard_state._FOLD_BYTES_MIN for size in stamps)

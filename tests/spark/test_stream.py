@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col
+from pyspark.sql.functions import col, expr, lit, struct
 
 import tidings.spark
 from tidings.engine import Engine
@@ -50,7 +51,10 @@ def test_batch_dataframes(spark: SparkSession) -> None:
     ordered = [line for partition in range(3) for line in lines[partition::3]]
     told = {(row.subscription, row.seq): (row.snapshot, json.loads(row.changes)) for row in found.collect()}
     assert told == expected(ordered)
-    assert found.schema.simpleString() == "struct<subscription:string,seq:bigint,snapshot:boolean,changes:string>"
+    assert (
+        found.schema.simpleString()
+        == "struct<subscription:string,seq:bigint,snapshot:boolean,changes:string,time:timestamp>"
+    )
 
 
 def expected(ordered: list[str]) -> dict[tuple[str, int], Any]:
@@ -86,14 +90,14 @@ class Files:
         partial.write_text("\n".join(lines))
         partial.rename(self.folder / name / f"{number:05d}.jsonl")
 
-    def run(self) -> None:
+    def run(self, catalog: str = CATALOG, shards: int = 2) -> None:
         """Takes all files that are there, and stops."""
         changes, wishes = (self._source(name) for name in ("changes", "wishes"))
 
         def keep(rows: DataFrame, batch: int) -> None:
             self.out += [(batch, row.kind, row.value) for row in rows.collect()]
 
-        found = tidings.spark.outputs(self.spark, CATALOG, changes, wishes, shards=2)
+        found = tidings.spark.outputs(self.spark, catalog, changes, wishes, shards=shards)
         writer = found.writeStream.option("checkpointLocation", str(self.folder / "checkpoint"))
         writer.foreachBatch(keep).trigger(availableNow=True).start().awaitTermination()
 
@@ -130,3 +134,67 @@ def test_a_stream_that_stops_and_goes_on(spark: SparkSession, tmp_path: Path) ->
     # Changes have seqs 2 to 7, then 9 and 10: events take 1 and 8.
     assert {line["seq"] for line in told if line["subscription"] == "s1"} == {1, 3, 4, 5, 6, 7, 9, 10}
     assert max(line["seq"] for line in told if line["subscription"] == "s2") <= 8
+
+
+def test_columns_times_and_structs(spark: SparkSession) -> None:
+    """Changes in columns, in the order of a struct of numbers; notifications with times and changes as structs."""
+    data = [
+        (version, row, "insert" if version == 1 else "update", row, float(version * row))
+        for version in (2, 1)
+        for row in (1, 2)
+    ]
+    changed = spark.createDataFrame(data, "version long, row int, op string, id long, x double")
+    changed = changed.withColumn("at", expr("timestamp_seconds(1000 * version + row)"))
+    columns = {"id": "id", "kind": lit(None).cast("string"), "x": "x"}
+    order = struct(col("version"), col("row"))
+    found = tidings.spark.notifications(
+        spark,
+        CATALOG,
+        tidings.spark.rows(changed, "t", columns, op="op", order=order, time="at"),
+        frame(spark, [wish("all", sql="SELECT * FROM t")]),
+        as_structs=True,
+    )
+    told = sorted(found.select("seq", "snapshot", expr("unix_seconds(time)").alias("time"), "changes").collect())
+    assert [(row.seq, row.snapshot, row.time) for row in told] == [
+        (1, True, None),
+        (2, False, 1001),
+        (3, False, 1002),
+        (4, False, 2001),
+        (5, False, 2002),
+    ]
+    (last,) = told[-1].changes
+    assert (last.op, json.loads(last.old)["x"], json.loads(last.row)) == (
+        "update",
+        2.0,
+        {"id": 2, "kind": None, "x": 4.0},
+    )
+
+
+def test_a_job_goes_on_under_a_wider_catalog_and_no_other(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path)
+    files.put("wishes", 1, [wish("s", sql="SELECT * FROM t WHERE x > 0")])
+    files.put("changes", 1, [change(1, 1.0), json.dumps({"table": "u", "op": "upsert", "row": {"id": 1}})])
+    files.run()
+    wider = f"{CATALOG} ALTER TABLE t ADD COLUMN y DOUBLE; CREATE TABLE u (id BIGINT PRIMARY KEY);"
+    files.put(
+        "changes",
+        2,
+        [change(1, 2.0), json.dumps({"table": "t", "op": "upsert", "row": {"id": 2, "kind": "a", "x": 3.0, "y": 4.0}})],
+    )
+    files.put("wishes", 2, [wish("u", sql="SELECT * FROM u"), wish("y", sql="SELECT id FROM t WHERE y > 1")])
+    files.run(wider)
+    # The record for `u` was refused when it came, and stays so.
+    told = [(line["subscription"], line["seq"], line["changes"]) for line in files.values("notification")]
+    row = {"kind": "b", "x": 2.0, "y": None}
+    assert [entry for entry in told if entry[1] > 3] == [
+        ("s", 4, [{"op": "update", "old": {"id": 1, **row, "x": 1.0}, "row": {"id": 1, **row}}]),
+        ("s", 5, [{"op": "insert", "row": {"id": 2, "kind": "a", "x": 3.0, "y": 4.0}}]),
+        ("y", 5, [{"op": "insert", "row": {"id": 2}}]),
+    ]
+    files.put("changes", 3, [change(1, 2.5)])
+    with pytest.raises(StreamingQueryException, match="column 'y' of table 't' is gone"):
+        files.run()
+    with pytest.raises(StreamingQueryException, match="a job with 2 shards, this one has 3"):
+        files.run(wider, shards=3)
+    files.run(wider)
+    assert max(line["seq"] for line in files.values("notification")) == 6

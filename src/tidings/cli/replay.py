@@ -47,6 +47,7 @@ def replay(
     quarantine: Path | None = typer.Option(None, help="Where refused records go (default: OUT.quarantine.jsonl)."),
     stats: Path | None = typer.Option(None, help="Write counts and times as JSON."),
     master: str = typer.Option("local[*]", help="Spark master, with --engine spark."),
+    shards: int = typer.Option(0, min=0, help="Shares of the subscriptions on Spark (0: as many as cores)."),
 ) -> None:
     """Replay changes through an engine and write every notification.
 
@@ -69,7 +70,7 @@ def replay(
         from tidings.spark.replay import replay_on_spark
 
         compile_kernels(STEPS)
-        run = replay_on_spark(catalog, subscriptions, changes, out, quarantine_path, [size], strategies, master)
+        run = replay_on_spark(catalog, subscriptions, changes, out, quarantine_path, [size], strategies, master, shards)
     else:
         announce_compiling()
         run = _replay_inline(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import typer
+
+from tidings.model.errors import UsageError
 
 
 def add_to(app: typer.Typer) -> None:
@@ -30,6 +31,9 @@ def run(
     trigger: str = typer.Option("", help="'once': all that is there, then the end; or an interval, as '1 second'."),
     master: str = typer.Option("local[*]", help="Spark master."),
     shards: int = typer.Option(0, min=0, help="Shares of the subscriptions (0: as many as cores)."),
+    conf: list[str] = typer.Option([], metavar="NAME=VALUE", help="Further setting of Spark; repeatable."),
+    metrics: str = typer.Option("", metavar="[HOST:]PORT", help="Serve metrics for Prometheus there."),
+    ui: bool = typer.Option(False, help="Let Spark serve its pages (port 4040, or spark.ui.port by --conf)."),
     start: str = typer.Option(
         "", "--from", metavar="WHERE", help="Where a new run begins: earliest, latest or a position of the source."
     ),
@@ -52,6 +56,7 @@ def run(
     read_catalog(catalog)
     compile_kernels(STEPS)
     from tidings.spark.endpoint import Endpoint
+    from tidings.spark.progress import Batch, Exporter, now_text
     from tidings.spark.run import Run
     from tidings.spark.run import run as run_on_spark
 
@@ -65,15 +70,37 @@ def run(
         master,
         shards,
         start,
+        dict(_pair(setting) for setting in conf),
+        ui,
     )
+    exporter = Exporter(*_address(metrics)) if metrics else None
+
+    def report(batch: Batch) -> None:
+        typer.echo(f"{now_text()} {batch.line()}", err=True)
+        if exporter is not None:
+            exporter.add(batch)
+
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    with only_one(checkpoint / "run"):
-        run_on_spark(settings, stop, lambda *batch: typer.echo(_line(*batch), err=True))
+    try:
+        with only_one(checkpoint / "run"):
+            run_on_spark(settings, stop, report)
+    finally:
+        if exporter is not None:
+            exporter.close()
 
 
-def _line(batch: int, seconds: float, metrics: dict[str, Any]) -> str:
-    told = sum(metrics.get("notifications", {}).values())
-    refused = f", {metrics['quarantined']:,} refused" if metrics.get("quarantined") else ""
-    return f"batch {batch}: {metrics.get('changes', 0):,} changes, {told:,} notifications{refused}; {seconds:.2f} s"
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not name or not sign:
+        raise UsageError(f"a setting is NAME=VALUE, not {text!r}")
+    return name, value
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Host (by default this machine alone) and port."""
+    host, _, port = text.rpartition(":")
+    if not port.isdigit() or int(port) > 65_535:
+        raise UsageError(f"--metrics takes PORT or HOST:PORT, not {text!r}")
+    return host or "127.0.0.1", int(port)

@@ -33,8 +33,12 @@ class RowSource(Protocol):
 class Store(RowSource, Protocol):
     """Rows of all tables, as evaluators see them that keep some."""
 
+    def count(self, table: int) -> int:
+        """How many rows the table has."""
+        ...
+
     def current(self, table: int) -> I64:
-        """Versions of the table's current rows; during `add` those from before the micro-batch."""
+        """Versions of the table's current rows; in `add` those from before the micro-batch. Not for use in `apply`."""
         ...
 
     def pack(self, versions: I64) -> Any:
@@ -66,7 +70,10 @@ class Evaluator(ABC):
 
     @abstractmethod
     def remove(self, slots: I64) -> None:
-        """Forgets subscriptions that were dropped in the micro-batch just applied."""
+        """Forgets subscriptions that were dropped in the micro-batch just applied, and what was kept for nobody else.
+
+        Rows are as after the micro-batch.
+        """
 
     def dump(self) -> Any:
         """What cannot be found again from current rows and points, as something `tidings.model.blob.pack` takes."""
@@ -80,4 +87,4 @@ class Evaluator(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes of memory of the family's structures."""
+        """Approximate bytes of the family's structures. Called once per micro-batch: takes no time per subscription."""

@@ -13,8 +13,11 @@ from tidings.model.types import ColumnType
 
 @dataclass(frozen=True)
 class Column:
+    """A column. is_added: added by ALTER TABLE; records that do not have it mean null."""
+
     name: str
     type: ColumnType
+    is_added: bool = False
 
     def __post_init__(self) -> None:
         if any(character in '"\\' or character < " " for character in self.name):
@@ -71,3 +74,19 @@ class Catalog:
 
     def has_table(self, name: str) -> bool:
         return name in self._by_name
+
+    def objection_to(self, earlier: Catalog) -> str | None:
+        """Why rows kept for an earlier catalog cannot be used with this one; None if they can.
+
+        They can if there are only more tables, or more columns at the end of tables.
+        """
+        for table in earlier.tables:
+            if not self.has_table(table.name):
+                return f"table {table.name!r} is gone"
+            now = self.table(table.name)
+            if (table.key, table.rows) != (now.key, now.rows):
+                return f"the key or the kind of rows of table {table.name!r} is another"
+            for at, column in enumerate(table.columns):
+                if at >= len(now.columns) or (now.columns[at].name, now.columns[at].type) != (column.name, column.type):
+                    return f"column {column.name!r} of table {table.name!r} is gone, has moved or has another type"
+        return None

@@ -15,6 +15,9 @@ import pyarrow as pa
 from tidings.model.channel import ChannelKey
 from tidings.model.codes import BoolArray, Int64Array
 
+_BATCH_BYTES = 1_000
+"""Approximate bytes of the objects of a batch."""
+
 
 class Event(IntEnum):
     CREATE = 0
@@ -25,6 +28,7 @@ class Placement(NamedTuple):
     """Where a subscription lies: one point on each of its channels, and where its other disjuncts lie, if there are any.
 
     `details` is the family's own encoded note that its views need beyond the point; empty where the point says all.
+    In batches it stands at the first point of the placement alone: those on its other channels have empty details.
     """
 
     form: str
@@ -40,7 +44,8 @@ class PointBatch:
 
     `order` numbers the events of the whole subscription stream; `home` marks the first row of a subscription. One with
     several disjuncts may have rows of several forms, in as many batches: all have the same `order`, one is home.
-    coords: (n, dims). `details` is the family's own encoded note per point.
+    coords: (n, dims). `details` is the family's own encoded note: at the first of the points that one placement has, empty
+    at those behind it.
     """
 
     form: str
@@ -55,6 +60,13 @@ class PointBatch:
 
     def __len__(self) -> int:
         return len(self.after)
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate bytes of the arrays."""
+        columns = (self.id, self.details, *self.channel)
+        arrays = self.event.nbytes + self.home.nbytes + self.after.nbytes + self.order.nbytes + self.coords.nbytes
+        return int(arrays + sum(column.nbytes for column in columns) + _BATCH_BYTES)
 
     def take(self, at: Int64Array | BoolArray) -> PointBatch:
         picked = np.flatnonzero(at) if at.dtype == np.bool_ else at

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 
 from tidings.model.change import SEQ_MAX, Op
+
+_CATEGORIES = {
+    "unreadable": re.compile("not JSON|not a JSON object|record of "),
+    "duplicate": re.compile(r"seq \d+ is (a duplicate|out of order)|no seq is left"),
+    "contradiction": re.compile("(insert|update|delete) of key"),
+    "unknown_table": re.compile("unknown table|table '.*' holds constraints"),
+}
+CATEGORIES = (*_CATEGORIES, "unusable")
+"""Kinds of reasons, for counting. `unusable`: readable, but with a wrong type, an unknown column or the like."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +32,11 @@ class Quarantined:
     reason: str
     raw: str
     partition: str | None = None
+
+    @property
+    def category(self) -> str:
+        """The one of CATEGORIES that the reason belongs to."""
+        return next((name for name, start in _CATEGORIES.items() if start.match(self.reason)), CATEGORIES[-1])
 
     def line(self) -> str:
         record = {"seq": self.seq, "reason": self.reason, "raw": self.raw, "source": self.source}

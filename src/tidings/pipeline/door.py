@@ -26,8 +26,15 @@ from tidings.sql.compiler import Compiler, Statement
 from tidings.sql.shape import Shape
 
 ID_CHARACTERS_MAX = 1_000
+ID_BYTES_MAX = 1 << 20
+"""Bytes of a subscription's id in all its points: each point has it."""
+_FAMILIES_MAX = 4_096
+"""So many shapes are known with the family that serves them; with more, all are forgotten and found again."""
+_LATEST_MIN = 1_024
 _FIELDS = 8
 _OBJECTS_PER_COLLECTION = 100_000
+_LIVE_BYTES, _ENTRY_BYTES = 600, 200
+"""Approximate bytes of a living subscription, and of an entry of a small dictionary."""
 
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=ID_CHARACTERS_MAX)]
@@ -45,7 +52,11 @@ class _Record(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class Door:
-    """Compiles and registers subscriptions. Refuses an id that is in use. `len()` is the number of living subscriptions."""
+    """Compiles and registers subscriptions. Refuses an id that is in use. `len()` is the number of living subscriptions.
+
+    Of ids that are dropped nothing is kept once `forget` says that their time has passed. Templates and families of shapes are
+    caches of limited size.
+    """
 
     def __init__(self, catalog: Catalog, *, keeps_queries: bool = False) -> None:
         """keeps_queries: keep family, compiled statement and form of each creation in `queries`, unless one has an option."""
@@ -56,6 +67,9 @@ class Door:
         self._families: dict[Shape, Family] = {}
         self._live: dict[str, Placement] = {}
         self._latest: dict[str, int] = {}
+        """Id -> moment of its latest event, where that is after `_passed`, and some others."""
+        self._latest_max = _LATEST_MIN
+        self._passed = 0
         self._gathered: dict[str, list[Any]] = {}
         """Form -> flat list with _FIELDS entries per row: a tuple per row would cost allocation and garbage collection."""
         self._order = 0
@@ -116,6 +130,7 @@ class Door:
             raise RecordError(f"subscription id {id!r} is taken; drop it first or choose another")
         family, statement = self._compile(sql)
         placement = self._place(family, statement, is_net=is_net)
+        _check_id(id, placement)
         if is_net:
             self.queries = None
         if self.queries is not None:
@@ -130,14 +145,34 @@ class Door:
             raise RecordError(f"there is no subscription {id!r} to drop")
         self.gather(Event.DROP, id, after, placement)
 
-    def place(self, sql: str, *, is_net: bool = False) -> Placement:
-        """The placement (form and points) that `create` would give. Registers nothing."""
-        return self._place(*self._compile(sql), is_net=is_net)
+    def place(self, sql: str, *, is_net: bool = False, id: str = "") -> Placement:
+        """The placement (form and points) that `create` would give to a subscription `id`. Registers nothing."""
+        placement = self._place(*self._compile(sql), is_net=is_net)
+        _check_id(id, placement)
+        return placement
+
+    def forget(self, passed: int) -> None:
+        """Says that all events up to seq `passed` have happened, and that whoever takes later ones lets none happen before.
+
+        Then ids without a later event are forgotten: not at once, but when there are as many as all others.
+        """
+        self._passed = max(self._passed, passed)
+        if len(self._latest) > self._latest_max:
+            self._latest = {id: after for id, after in self._latest.items() if after > self._passed}
+            self._latest_max = 2 * len(self._latest) + _LATEST_MIN
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate bytes of templates, living subscriptions and ids. Takes no time per subscription."""
+        entries = _LIVE_BYTES * len(self._live) + _ENTRY_BYTES * (len(self._latest) + len(self._families))
+        return self._compiler.nbytes + entries
 
     def _compile(self, sql: str) -> tuple[Family, Statement]:
         statement = self._compiler.compile(sql)
         family = self._families.get(statement.shape)
         if family is None:
+            if len(self._families) >= _FAMILIES_MAX:
+                self._families.clear()
             family = self._families[statement.shape] = classify(statement, self._catalog)
         return family, statement
 
@@ -154,10 +189,10 @@ class Door:
         """Adds an event to those that `take` gives, whoever keeps the subscriptions."""
         # Events of one id keep their order of arrival: an event's `after` is raised to that of the id's previous event.
         latest = self._latest.get(id, 0)
-        if after > latest:
-            self._latest[id] = after
-        else:
+        if after <= latest:
             after = latest
+        elif after > self._passed:
+            self._latest[id] = after
         is_home = True
         others = placement[4]
         for form, channels, coords, details, _ in (placement, *others) if others else (placement,):
@@ -166,7 +201,7 @@ class Door:
                 gathered = self._gathered[form] = []
             for channel in channels or (None,):
                 gathered += (event, after, self._order, id, channel, coords, is_home, details)
-                is_home = False
+                is_home, details = False, b""
         self._order += 1
 
     def _batch(self, form_key: str, gathered: list[Any]) -> PointBatch:
@@ -185,6 +220,17 @@ class Door:
             np.fromiter(chain.from_iterable(coords), np.int64).reshape(len(id), space.dims),
             np.array(home, np.bool_),
             pa.array(details, pa.binary()),
+        )
+
+
+def _check_id(id: str, placement: Placement) -> None:
+    if len(placement[1]) < 2 and not placement[4]:
+        return
+    points = sum(len(one.channels) for one in (placement, *placement.others))
+    if points * len(id.encode()) > ID_BYTES_MAX:
+        raise RecordError(
+            f"the id of a subscription with {points:,} points has {len(id.encode()):,} bytes; "
+            "choose a shorter one, or give IN fewer values"
         )
 
 

@@ -84,7 +84,10 @@ class _Columns:
 
 
 class _RowDecoder:
-    """Decodes one table's rows strictly: every column present (null allowed outside the key), nothing else."""
+    """Decodes one table's rows strictly: every column present (null allowed outside the key), nothing else.
+
+    Only columns that were added later may be left out.
+    """
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -97,7 +100,7 @@ class _RowDecoder:
                 full.append((name, column.type.json))
                 partial.append((name, column.type.json))
             else:
-                full.append((name, column.type.json | None))
+                full.append((name, column.type.json | None, *((None,) if column.is_added else ())))
                 partial.append((name, column.type.json | None, None))
         options: dict[str, Any] = {"rename": rename, "forbid_unknown_fields": True, "kw_only": True, "gc": False}
         self.full = msgspec.json.Decoder(msgspec.defstruct("Row", full, **options))

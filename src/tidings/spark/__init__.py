@@ -1,6 +1,7 @@
 """The pipeline on Spark Structured Streaming: the only place that imports pyspark.
 
-`notifications` and `outputs` take and give DataFrames, `files` makes one of a folder: see `tidings.spark.stream` and
+`notifications` and `outputs` take and give DataFrames, `files` makes one of a folder,
+`rows` one of columns: see `tidings.spark.stream` and
 `tidings.spark.sources`.
 """
 
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidings.spark.sources.files import files
-    from tidings.spark.stream import notifications, outputs
+    from tidings.spark.stream import notifications, outputs, rows
 
-__all__ = ["files", "notifications", "outputs"]
+__all__ = ["files", "notifications", "outputs", "rows"]
 
 
 def __getattr__(name: str) -> Any:

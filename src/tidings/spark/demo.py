@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import col
 
 from tidings.model.blob import unpack
 from tidings.spark import envelope as kinds
@@ -159,7 +158,7 @@ class _Watch:
     def batch(self, frame: DataFrame, batch_id: int) -> None:
         metrics: dict[str, Any] = {}
         samples: list[str] = []
-        for row in frame.where(col("kind") != kinds.ANSWERS).collect():
+        for row in frame.select("kind", "blob").collect():
             if row["kind"] == kinds.METRICS:
                 add_metrics(metrics, unpack(bytes(row["blob"])))
             elif row["kind"] == kinds.PART:

@@ -1,24 +1,42 @@
 """Envelopes: the rows that travel between the stages of the Spark job. Few and large: each carries a columnar batch.
 
-`key` names the shard an envelope is for, `kind` what it holds, `blob` the packed batch.
+`key` names the shard an envelope is for, `kind` what it holds, `blob` the packed batch; `counts` are counters of a live job
+(`counters.py`).
 """
 
 from __future__ import annotations
 
 import zlib
+from itertools import count
 from typing import NamedTuple
 
-SCHEMA = "key string, kind string, blob binary"
+SCHEMA = "key string, kind string, blob binary, counts array<bigint>"
 
 LINES, POINTS, CHANGES, END, RECORDED, EVENTS = "lines", "points", "changes", "end", "recorded", "events"
 MESSAGES, SNAPSHOTS, NOTIFICATIONS, REFUSED, METRICS = "messages", "snapshots", "notifications", "refused", "metrics"
-PART, SAMPLES, ANSWERS = "part", "samples", "answers"
+PART, SAMPLES, ANSWERS, WARNINGS = "part", "samples", "answers", "warnings"
 
 
 class Envelope(NamedTuple):
     key: str
     kind: str
     blob: bytes
+    counts: list[int] | None = None
+
+
+def replica_keys(shards: int) -> tuple[str, ...]:
+    """Keys of all replicas, each in a partition of its own if there are as many partitions.
+
+    The first one is the same for every number of shards: its state is found after the number was changed, and tells.
+    """
+    first = "replica/0"
+    keys = {spark_hash(first) % shards: first}
+    for salt in count():
+        if len(keys) == shards:
+            break
+        name = f"replica/{len(keys)}#{salt}"
+        keys.setdefault(spark_hash(name) % shards, name)
+    return (first, *(name for name in keys.values() if name != first))
 
 
 class Keys:
@@ -27,9 +45,6 @@ class Keys:
     def __init__(self, partitions: int) -> None:
         self._partitions = partitions
         self._names: dict[str, str] = {}
-
-    def replica(self, shard: int) -> str:
-        return self._name(f"replica/{shard}", shard)
 
     def table(self, shard: int) -> str:
         return self._name(f"table/{shard}", shard)
@@ -44,7 +59,7 @@ class Keys:
     def _name(self, stem: str, number: int) -> str:
         name = self._names.get(stem)
         if name is None:
-            salts = (f"{stem}#{salt}" for salt in range(10_000))
+            salts = (f"{stem}#{salt}" for salt in count())
             wanted = number % self._partitions
             name = next(salted for salted in salts if spark_hash(salted) % self._partitions == wanted)
             self._names[stem] = name

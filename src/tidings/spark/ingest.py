@@ -46,15 +46,15 @@ def _ingest(plan: Plan, kind: str, position: int | None, value: bytes | None) ->
         Envelope(table, kinds.CHANGES, pack({**order, "changes": s})) for table, s in zip(tables, shares, strict=True)
     ]
     if parsed.refused:
-        envelopes.append(Envelope(tables[0], kinds.REFUSED, pack_refused(parsed.refused)))
+        envelopes.append(Envelope(tables[0], kinds.REFUSED, refused_lines(parsed.refused)))
     return envelopes
 
 
 def to_arrow(envelope: Envelope) -> pa.RecordBatch:
-    key, kind, blob = envelope
-    arrays = [pa.array([key], pa.string()), pa.array([kind], pa.string()), pa.array([blob], pa.binary())]
-    return pa.RecordBatch.from_arrays(arrays, ["key", "kind", "blob"])
+    types = (pa.string(), pa.string(), pa.binary(), pa.list_(pa.int64()))
+    arrays = [pa.array([value], type) for value, type in zip(envelope, types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, list(Envelope._fields))
 
 
-def pack_refused(refused: list[Quarantined]) -> bytes:
-    return pack([[entry.position, entry.line()] for entry in refused])
+def refused_lines(refused: list[Quarantined]) -> bytes:
+    return b"".join(entry.line().encode() + b"\n" for entry in refused)

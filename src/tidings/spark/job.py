@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import array, explode, lit
 from pyspark.sql.streaming import StreamingQuery
 
+from tidings.spark.counters import observed
 from tidings.spark.envelope import SCHEMA
 from tidings.spark.plan import DELIVER, FORMS, REPLICA, TABLES, JobStage, Plan
 from tidings.spark.stateful_processor import ShardProcessor, Stage
@@ -33,10 +34,11 @@ def delivered(source: DataFrame, plan: Plan) -> DataFrame:
 def evaluated(source: DataFrame, plan: Plan) -> DataFrame:
     """Rows (kind, blob) -> envelopes with notifications (or names of files of them), answers, refused records and metrics.
 
-    Every replica gets all rows and has a share of the subscriptions.
+    Every replica gets all rows and has a share of the subscriptions. Counters of a stream are added up (`counters`).
     """
     keys = explode(array(*map(lit, plan.replica_keys))).alias("key")
-    return _stateful(source.select(keys, "kind", "blob"), JobStage(REPLICA, plan))
+    found = _stateful(source.select(keys, "kind", "blob"), JobStage(REPLICA, plan))
+    return observed(found) if plan.is_stream else found
 
 
 def stop_blocked(query: StreamingQuery, release: Callable[[], object]) -> None:

@@ -16,12 +16,18 @@ from tidings.pipeline.stats import Stats
 from tidings.pipeline.tables import TableShard, TablesWork
 from tidings.spark import envelope as kinds
 from tidings.spark.envelope import Envelope
-from tidings.spark.ingest import pack_refused
+from tidings.spark.ingest import refused_lines
 from tidings.spark.plan import Plan
 from tidings.spark.stateful_processor import Handling
 
 
-class TablesWorker:
+class _Worker:
+    """nbytes: not counted, as these stages serve recorded input only, which ends."""
+
+    nbytes = 0
+
+
+class TablesWorker(_Worker):
     def __init__(self, plan: Plan, key: str) -> None:
         self._plan = plan
         number = next(shard for shard in range(plan.shards) if key == plan.keys.table(shard))
@@ -31,7 +37,7 @@ class TablesWorker:
 
     def handle(self, inputs: list[Envelope]) -> Handling:
         work = TablesWork()
-        for _, kind, blob in inputs:
+        for _, kind, blob, _ in inputs:
             if kind == kinds.CHANGES:
                 part = unpack(blob)
                 work.changes.extend(part["changes"])
@@ -45,7 +51,7 @@ class TablesWorker:
                 yield Envelope(self._plan.keys.zone(0), kind, blob)
         result, entry = self._shard.apply(work)
         if result.refused:
-            yield Envelope(self._plan.keys.zone(0), kinds.REFUSED, pack_refused(result.refused))
+            yield Envelope(self._plan.keys.zone(0), kinds.REFUSED, refused_lines(result.refused))
         yield from send(self._plan, result.sent, [*result.released, *result.placed])
         keys = self._plan.keys
         for parcel in placed_points(result, self._plan.zones, is_first=self._is_first):
@@ -58,7 +64,7 @@ class TablesWorker:
         return entry
 
 
-class FormsWorker:
+class FormsWorker(_Worker):
     def __init__(self, plan: Plan, key: str) -> None:
         self._plan = plan
         self._shard = FormShard(plan.catalog, plan.strategies)
@@ -66,7 +72,7 @@ class FormsWorker:
 
     def handle(self, inputs: list[Envelope]) -> Handling:
         work = FormsWork()
-        for _, kind, blob in inputs:
+        for _, kind, blob, _ in inputs:
             if kind == kinds.CHANGES:
                 work.changes.extend(unpack(blob))
             elif kind == kinds.POINTS:
@@ -76,7 +82,7 @@ class FormsWorker:
         return self._shard.entry(work)
 
 
-class DeliverWorker:
+class DeliverWorker(_Worker):
     def __init__(self, plan: Plan, key: str) -> None:
         # Imported here because compiled kernels take a second to import, and only gateways need them.
         from tidings.pipeline.gateway import Gateway, GatewayWork
@@ -87,7 +93,7 @@ class DeliverWorker:
 
     def handle(self, inputs: list[Envelope]) -> Handling:
         work = self._work()
-        for key, kind, blob in inputs:
+        for key, kind, blob, _ in inputs:
             if kind == kinds.POINTS:
                 work.points.extend(unpack(blob))
             elif kind == kinds.MESSAGES:

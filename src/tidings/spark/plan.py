@@ -4,13 +4,16 @@ only plan: the code of the stages (`tidings.spark.message_workers`) is imported 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidings.spark.envelope import Keys
+from tidings.model.errors import UsageError
+from tidings.spark.envelope import Keys, replica_keys
+from tidings.spark.shard_state import STATE_FORMAT
 
 if TYPE_CHECKING:
     from tidings.model.catalog import Catalog
@@ -56,9 +59,39 @@ class Plan:
     def keys(self) -> Keys:
         return Keys(self.partitions)
 
-    @property
+    @cached_property
     def replica_keys(self) -> tuple[str, ...]:
-        return tuple(self.keys.replica(shard) for shard in range(self.shards))
+        return replica_keys(self.shards)
+
+    @cached_property
+    def text(self) -> str:
+        """What durable state depends on, as text: for `formerly`."""
+        known = {"format": STATE_FORMAT, "shards": self.shards, "strategies": dict(self.strategies)}
+        return json.dumps({**known, "catalog": self.catalog_sql}, sort_keys=True)
+
+    def formerly(self, text: str) -> Plan:
+        """The plan that state was written for. UsageError if that state cannot be used with this plan."""
+        known = json.loads(text)
+        if known["format"] != STATE_FORMAT:
+            raise UsageError(
+                f"the checkpoint is of format {known['format']}, this version of Tidings writes {STATE_FORMAT}: go on with the "
+                "version that wrote it, or begin with a new checkpoint"
+            )
+        if known["shards"] != self.shards:
+            raise UsageError(
+                f"the checkpoint is of a job with {known['shards']} shards, this one has {self.shards}: give it "
+                f"{known['shards']} shards, or begin with a new checkpoint"
+            )
+        if known["strategies"] != dict(self.strategies):
+            raise UsageError("the checkpoint is of a job with other strategies: begin with a new checkpoint")
+        former = replace(self, catalog_sql=known["catalog"])
+        objection = self.catalog.objection_to(former.catalog)
+        if objection is not None:
+            raise UsageError(
+                f"the catalog does not go on from that of the checkpoint: {objection}. Tables may be added, and columns "
+                "by ALTER TABLE .. ADD COLUMN; for anything else begin with a new checkpoint"
+            )
+        return former
 
     @cached_property
     def recording(self) -> Recording:
@@ -77,6 +110,12 @@ class Plan:
         return (_plan, (*fields, self.zone_state, self.parts, self.index, self.is_stream))
 
 
+def shards_of(text: str) -> int:
+    """The number of shards of the plan that has this text."""
+    return int(json.loads(text)["shards"])
+
+
+_PLANS_MAX = 16
 _plans: dict[tuple[str, bytes], Plan] = {}
 
 
@@ -94,6 +133,8 @@ def _plan(
     """Unpickles a plan. Returns the same object for the same job and zones, so that its parsed catalog is kept."""
     key = (job, zones)
     if key not in _plans:
+        for stale in list(_plans)[: len(_plans) - _PLANS_MAX + 1]:
+            del _plans[stale]
         _plans[key] = Plan(job, catalog_sql, strategies, shards, partitions, zones, parts, index, is_stream)
     return _plans[key]
 
@@ -112,6 +153,13 @@ class JobStage:
     @property
     def job(self) -> str:
         return self.plan.job
+
+    @property
+    def plan_text(self) -> str:
+        return self.plan.text
+
+    def formerly(self, plan_text: str) -> JobStage:
+        return JobStage(self.name, self.plan.formerly(plan_text))
 
     def owns(self, key: str) -> bool:
         return key.startswith(_KEY_PREFIX[self.name])

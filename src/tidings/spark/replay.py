@@ -31,12 +31,15 @@ from tidings.pipeline.door import Door
 from tidings.pipeline.stats import Stats
 from tidings.spark.job import delivered, evaluated, stop_blocked
 from tidings.spark.plan import Plan
-from tidings.spark.session import default_partitions, spark_session
+from tidings.spark.session import local_cores, spark_session
 from tidings.spark.sinks.parts import PartsSink, family_counter
 from tidings.spark.sources.recorded import Recording, recorded_blocks, recorded_source
 from tidings.spark.work_folder import MARK, discard, note_java, prepare
 from tidings.sql import parse_catalog
 from tidings.terminal import console, progress
+
+_CLUSTER_SHARDS = 16
+"""On a cluster, where the number of cores is not known before Spark has started."""
 
 
 def replay_on_spark(
@@ -48,10 +51,11 @@ def replay_on_spark(
     batches: Sequence[int],
     strategies: Mapping[str, str],
     master: str,
+    shards: int = 0,
 ) -> dict[str, Any]:
     """Runs the replay to its end, resuming an interrupted run if there is one. Returns the statistics.
 
-    batches: sizes of micro-batches in lines, used in turn.
+    batches: sizes of micro-batches in lines, used in turn. shards: as in `_partitions`.
     """
     for path in (changes, out):
         if path.exists() and not path.is_file():
@@ -61,10 +65,16 @@ def replay_on_spark(
     with only_one(out):
         started = time.monotonic()
         work = out.with_name(out.name + ".work")
-        settings = {"batches": list(batches), "strategies": dict(strategies), "master": master, "version": __version__}
+        settings: dict[str, Any] = {
+            "batches": list(batches),
+            "strategies": dict(strategies),
+            "master": master,
+            "version": __version__,
+        }
+        settings["shards"] = shards
         settings["families"] = os.environ.get("TIDINGS_FAMILIES", "")
         prepare(work, _fingerprint([catalog, subscriptions, changes], settings))
-        partitions = _partitions(work, master)
+        partitions = _partitions(work, master, shards)
         sink = PartsSink(work / "parts")
         if sink.batches():
             console().print(f"going on after micro-batch {sink.batches()[-1]}")
@@ -120,10 +130,12 @@ def _wait(query: StreamingQuery, is_over: threading.Event) -> None:
             raise RuntimeError(f"the Spark query stopped: {error}")
 
 
-def _partitions(work: Path, master: str) -> int:
-    """Number of partitions. A resumed run keeps its own on any machine, as subscriptions are assigned by it."""
+def _partitions(work: Path, master: str, shards: int) -> int:
+    """Number of partitions: `shards`, if it is not 0. A resumed run keeps its own, as subscriptions are assigned by it."""
     ready = work / "ready.json"
-    return int(json.loads(ready.read_text())["partitions"]) if ready.exists() else default_partitions(master)
+    if ready.exists():
+        return int(json.loads(ready.read_text())["partitions"])
+    return shards or (local_cores(master) if master.startswith("local") else _CLUSTER_SHARDS)
 
 
 def _blocks(partitions: int, *, is_shared: bool) -> int:

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
+from tidings.kernels.rows import I64
 from tidings.model.blob import pack, unpack
 from tidings.model.notification import Lines
 from tidings.model.points import PointBatch
+from tidings.model.quarantine import Quarantined
 from tidings.pipeline.partition import replica_of, share
 from tidings.pipeline.registrar import Answer, Registrar
-from tidings.pipeline.replica.replica import Replica
-from tidings.pipeline.replica.row_store import Origin
+from tidings.pipeline.replica.batch import Origin
+from tidings.pipeline.replica.replica import Applied, Replica
 from tidings.spark import envelope as kinds
+from tidings.spark.counters import counted, latencies, refusals
 from tidings.spark.envelope import Envelope
-from tidings.spark.ingest import pack_refused
 from tidings.spark.plan import Plan
 from tidings.spark.stateful_processor import Handling
-from tidings.spark.stream_lines import StreamLines, split_lines
+from tidings.spark.stream_lines import NO_TIME, StreamLines, split_lines
 
-_PIECE_BYTES = 64 * 2**20
+_PIECE_BYTES = 16 * 2**20
 _SAMPLES = 4
+_WARNINGS_MAX = 100
+"""Of one micro-batch and replica. What is warned of is counted as well, all of it."""
 
 
 class _Input(NamedTuple):
@@ -38,6 +44,8 @@ class _Input(NamedTuple):
     is_end: bool = False
     answers: Sequence[Answer] = ()
     """To the subscription events from which the points were made."""
+    times: I64 = np.empty(0, np.int64)
+    """[lines] of a stream: when each change was made, in microseconds, or NO_TIME."""
 
 
 class ReplicaWorker:
@@ -47,11 +55,18 @@ class ReplicaWorker:
         self._plan = plan
         self._number = plan.replica_keys.index(key)
         self._replica = Replica(plan.catalog, keeps_points=True, is_stream=plan.is_stream)
-        is_first = self._number == 0
-        self._registrar = Registrar(plan.catalog, self._is_own, answers_broken=is_first) if plan.is_stream else None
+        self._registrar = Registrar(plan.catalog, self._is_own, self._reports) if plan.is_stream else None
 
     def _is_own(self, id: str) -> bool:
         return replica_of(id, self._plan.shards) == self._number
+
+    def _reports(self, place: int) -> bool:
+        """Whether this replica reports what is wrong with the record at this place: all replicas see it, one should speak."""
+        return place % self._plan.shards == self._number
+
+    @property
+    def nbytes(self) -> int:
+        return self._replica.nbytes + (0 if self._registrar is None else self._registrar.nbytes)
 
     def dump(self) -> bytes:
         known = None if self._registrar is None else self._registrar.dump()
@@ -69,27 +84,50 @@ class ReplicaWorker:
 
     def handle(self, inputs: list[Envelope]) -> Handling:
         # The log entry has the whole input; of recorded input only the numbers of blocks, as their lines can be read again.
-        entry = sorted((kind, blob) for _, kind, blob in inputs)
+        entry = sorted((kind, blob) for _, kind, blob, _ in inputs)
         key, replica = inputs[0].key, self._replica
         before = _counts(replica)
         taken = self._take(entry)
-        lines, refused = replica.apply(taken.lines, taken.origin, taken.points, is_end=taken.is_end)
-        yield from self._deliver(key, lines)
-        if taken.answers:
-            yield Envelope(
-                key, kinds.ANSWERS, b"".join(msgspec.json.encode(answer) + b"\n" for answer in taken.answers)
-            )
+        found = replica.apply(taken.lines, taken.origin, taken.points, is_end=taken.is_end)
+        seqs, times = _seq_times(found, taken.times)
+        refused = [entry for entry in found.refused if self._reports(entry.position)]
+        yield from self._deliver(key, found.lines, seqs, times)
+        yield from self._report(key, kinds.ANSWERS, (msgspec.json.encode(answer) for answer in taken.answers))
+        yield from self._report(key, kinds.REFUSED, (entry.line().encode() for entry in refused))
+        yield from self._report(key, kinds.WARNINGS, self._warnings(found))
         counts: dict[str, Any] = {
             name: dict(now - then) for (name, now), then in zip(_counts(replica).items(), before.values(), strict=True)
         }
+        shared = {f"notifications_{family}": number for family, number in counts["notifications"].items()}
+        shared |= refusals(refused) | latencies(time.time() - times[times != NO_TIME] / 1e6)
+        shared |= {"answers": len(taken.answers), "shards": 1, **replica.size_counts()}
+        shared["deliveries"] = sum(counts["deliveries"].values())
+        shared["answers_refused"] = sum(answer.refused is not None for answer in taken.answers)
         if self._number == 0:
-            if refused:
-                yield Envelope(key, kinds.REFUSED, pack_refused(refused))
             counts |= {"passed": replica.passed, "is_end": taken.is_end, "changes": counts["changes"].get("", 0)}
+            shared |= {"changes": counts["changes"], "messages": sum(counts["messages"].values())}
+            shared["shared_keys"] = len(found.batch.shared)
         else:
+            # Every replica has all rows.
+            shared["rows"] = 0
             counts = {name: counts[name] for name in ("deliveries", "notifications")}
-        yield Envelope(key, kinds.METRICS, pack(counts))
+        counts["quarantined"] = len(refused)
+        yield Envelope(key, kinds.METRICS, pack(counts), counted(shared) if self._plan.is_stream else None)
         return entry
+
+    def _warnings(self, found: Applied) -> Iterator[bytes]:
+        """Lines about rows that come by several partitions, between which there is no order but that of micro-batches."""
+        own = [(line, other) for line, other in found.batch.shared if self._reports(line)]
+        for line, other in own[:_WARNINGS_MAX]:
+            partition, offset = found.batch.place(line)
+            reason = (
+                f"the row came by partition {other!r} before: between partitions the order is that in which micro-batches "
+                "take records in; send all changes of a row to one partition"
+            )
+            raw = found.batch.lines[line]
+            yield (
+                Quarantined("changes", offset, None, reason, raw.decode("utf-8", "replace"), partition).line().encode()
+            )
 
     def _take(self, entry: Sequence[tuple[str, bytes]]) -> _Input:
         """Reads an entry. Subscription events of a stream enter the registry: called once for each entry."""
@@ -114,29 +152,55 @@ class ReplicaWorker:
             # Events have a seq of their own, so that a subscription never begins twice at one.
             self._replica.advance()
             points, answers = registrar.handle(events.located(), self._replica.passed)
-        return _Input(changes.lines, changes.places, points, answers=answers)
+        return _Input(changes.lines, changes.places, points, answers=answers, times=changes.times)
 
-    def _deliver(self, key: str, lines: Lines) -> Iterator[Envelope]:
-        """Envelopes with sample lines, and with the notifications or (if the plan has `parts`) the name of a file of them."""
+    def _deliver(self, key: str, lines: Lines, seqs: I64, times: I64) -> Iterator[Envelope]:
+        """Envelopes with sample lines, and with the notifications or (if the plan has `parts`) the name of a file of them.
+
+        seqs, times: of the changes of the micro-batch.
+        """
         if not len(lines):
             return
         yield Envelope(key, kinds.SAMPLES, pack(_samples(lines)))
         if self._plan.parts:
-            path = Path(self._plan.parts) / f"{uuid.uuid4().hex}.lines"
-            with path.open("wb") as sink:
-                sink.writelines(lines.text())
-                sink.flush()
-                os.fsync(sink.fileno())
-            yield Envelope(key, kinds.PART, path.name.encode())
+            yield self._part(key, kinds.NOTIFICATIONS, lines.text())
             return
         data = lines.data.tobytes()
-        start = 0
-        while start < len(data):
-            stop = (
-                len(data) if len(data) - start <= _PIECE_BYTES else data.rindex(b"\n", start, start + _PIECE_BYTES) + 1
-            )
-            yield Envelope(key, kinds.NOTIFICATIONS, data[start:stop])
-            start = stop
+        for start, stop in _cuts(data):
+            yield Envelope(key, kinds.NOTIFICATIONS, pack({"text": data[start:stop], "seqs": seqs, "times": times}))
+
+    def _report(self, key: str, kind: str, lines: Iterable[bytes]) -> Iterator[Envelope]:
+        """Envelopes with lines, or (if the plan has `parts`) with the name of a file of them."""
+        data = b"".join(line + b"\n" for line in lines)
+        if data and self._plan.parts:
+            yield self._part(key, kind, [data])
+        elif data:
+            yield from (Envelope(key, kind, data[start:stop]) for start, stop in _cuts(data))
+
+    def _part(self, key: str, kind: str, pieces: Iterable[bytes | memoryview]) -> Envelope:
+        path = Path(self._plan.parts) / f"{uuid.uuid4().hex}.{kind}"
+        with path.open("wb") as sink:
+            sink.writelines(pieces)
+            sink.flush()
+            os.fsync(sink.fileno())
+        return Envelope(key, kinds.PART, path.name.encode())
+
+
+def _cuts(data: bytes) -> Iterator[tuple[int, int]]:
+    """(start, stop) of pieces of whole lines, of about _PIECE_BYTES."""
+    start = 0
+    while start < len(data):
+        stop = data.find(b"\n", min(start + _PIECE_BYTES, len(data) - 1)) + 1
+        yield start, stop
+        start = stop
+
+
+def _seq_times(found: Applied, times: I64) -> tuple[I64, I64]:
+    """(seqs, times) of the accepted changes of a stream."""
+    if not len(times):
+        return times, times
+    seqs, lines = found.batch.numbered()
+    return seqs, times[lines]
 
 
 def _counts(replica: Replica) -> dict[str, Counter[str]]:

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from tidings.files import write_text
+from tidings.model.errors import UsageError
 from tidings.spark.endpoint import Endpoint
 from tidings.spark.job import stop_blocked
-from tidings.spark.session import spark_session
-from tidings.spark.sinks import OnBatch, open_sink
+from tidings.spark.plan import Plan, shards_of
+from tidings.spark.progress import Batch, Listener
+from tidings.spark.session import default_shards, spark_session
+from tidings.spark.sinks import open_sink
 from tidings.spark.sources import read
 from tidings.spark.stream import envelopes, plan_of
+from tidings.spark.work_folder import await_orphan, note_java
+
+_PLAN = "plan.json"
+_REPORT_SECONDS = 10.0
+_LISTENER_SETTINGS = {
+    # What Spark keeps for its pages, of each kind: enough to look back some minutes, and no more after months.
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "2000",
+    "spark.sql.ui.retainedExecutions": "50",
+    "spark.sql.streaming.ui.retainedQueries": "5",
+}
 
 
 @dataclass(frozen=True)
@@ -22,7 +41,8 @@ class Run:
     """What a run needs to know. checkpoint: folder from which it goes on when it starts again.
 
     trigger: `once` for all that is there, then the end; else an interval such as `1 second`; empty: as fast as it can.
-    start: where a new run begins to read changes (`sources.read`).
+    shards: 0: as many as before, or in a new run as many as cores. start: where a new run begins to read changes
+    (`sources.read`). config: further settings of Spark. has_ui: whether Spark serves its pages.
     """
 
     catalog_sql: str
@@ -34,53 +54,86 @@ class Run:
     master: str = "local[*]"
     shards: int = 0
     start: str = ""
+    config: Mapping[str, str] = field(default_factory=dict)
+    has_ui: bool = False
 
 
-def run(settings: Run, stop: threading.Event, on_batch: OnBatch) -> None:
+def run(settings: Run, stop: threading.Event, on_batch: Callable[[Batch], object]) -> None:
     """Runs until `stop` is set or, with the trigger `once`, all is done. A micro-batch that has begun is finished first.
 
-    on_batch: called after every micro-batch with its number, its seconds and its metrics.
+    on_batch: called after every micro-batch with its figures.
     """
-    settings.checkpoint.mkdir(parents=True, exist_ok=True)
-    log = settings.checkpoint / "spark.log"
-    with spark_session("tidings run", settings.master, log, starts_workers=True) as spark:
+    folder = settings.checkpoint
+    folder.mkdir(parents=True, exist_ok=True)
+    await_orphan(folder)
+    settings = replace(settings, shards=_shards(settings))
+    config = {**_LISTENER_SETTINGS, "spark.ui.enabled": str(settings.has_ui).lower(), **settings.config}
+    with spark_session("tidings run", settings.master, folder / "spark.log", config, starts_workers=True) as spark:
+        note_java(spark, folder)
+        listener = Listener(on_batch)
+        spark.streams.addListener(listener)
         guard = _Guard()
-        query = _start(spark, settings, guard, on_batch)
+        query = _start(spark, settings, guard)
         while query.isActive and not stop.wait(0.1):
             pass
         if query.isActive:
             guard.stop(query)
-        elif (error := query.exception()) is not None:
-            raise RuntimeError(f"the Spark query stopped: {error}")
+        listener.wait(_REPORT_SECONDS)
+        if not stop.is_set() and (error := query.exception()) is not None:
+            raise _failure(str(error))
 
 
-def _start(spark: SparkSession, settings: Run, guard: _Guard, on_batch: OnBatch) -> StreamingQuery:
+def _shards(settings: Run) -> int:
+    """The number of shards that the run before had, if there was one. UsageError if this one cannot go on from there."""
+    path = settings.checkpoint / _PLAN
+    if not path.exists():
+        return settings.shards
+    text = path.read_text()
+    shards = settings.shards or shards_of(text)
+    Plan("", settings.catalog_sql, {}, shards, shards, is_stream=True).formerly(text)
+    return shards
+
+
+def _start(spark: SparkSession, settings: Run, guard: _Guard) -> StreamingQuery:
     source = settings.source
     if source.format == "postgres":
-        spool = str(settings.checkpoint / "source")
-        source = source.with_defaults(catalog=settings.catalog_sql, spool=spool)
+        source = source.with_defaults(catalog=settings.catalog_sql, spool=str(settings.checkpoint / "source"))
     changes = read(spark, source, settings.start)
     wishes = read(spark, settings.subscriptions)
-    sink = open_sink(settings.sink, guard, on_batch)
-    plan = plan_of(spark, settings.catalog_sql, settings.shards, parts=sink.parts)
+    sink = open_sink(settings.sink, guard)
+    plan = plan_of(spark, settings.catalog_sql, settings.shards or default_shards(spark), parts=sink.parts)
+    spark.conf.set("spark.sql.shuffle.partitions", plan.shards)
     writer = sink.writer(envelopes(changes, wishes, plan))
     writer = writer.option("checkpointLocation", str(settings.checkpoint / "checkpoint"))
     if settings.trigger == "once":
         writer = writer.trigger(availableNow=True)
     elif settings.trigger:
         writer = writer.trigger(processingTime=settings.trigger)
+    write_text(settings.checkpoint / _PLAN, plan.text)
     return writer.start()
 
 
+def _failure(text: str) -> Exception:
+    """What to raise when the query has failed: our own message, if a worker gave one."""
+    found = re.search(r"tidings\.model\.errors\.\w+: (.*)", text)
+    return UsageError(found[1]) if found else RuntimeError(f"the Spark query stopped: {text}")
+
+
 class _Guard:
-    """Held while a micro-batch is written, and when the query is stopped: a micro-batch is written whole or not at all."""
+    """Held while a micro-batch is written, and when the query is stopped: a micro-batch is written whole or not at all.
+
+    Where Spark itself writes, nobody holds it: the query is stopped when no micro-batch is under way, if there is such a
+    moment within some seconds.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._is_over = False
+        self._is_used = False
 
     def __enter__(self) -> None:
         self._lock.acquire()
+        self._is_used = True
         if self._is_over:
             self._lock.release()
             raise RuntimeError("stopped")
@@ -90,6 +143,10 @@ class _Guard:
 
     def stop(self, query: StreamingQuery) -> None:
         """Stops the query between two micro-batches. One that waits to be written is left to the next run."""
+        if not self._is_used:
+            deadline = time.monotonic() + _REPORT_SECONDS
+            while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+                time.sleep(0.005)
         self.__enter__()
         stop_blocked(query, self._end)
 

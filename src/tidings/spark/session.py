@@ -15,20 +15,24 @@ from pyspark.sql import SparkSession
 
 from tidings.spark.java import java_home
 
-_CLUSTER_PARTITIONS = 16
 _ATTEMPTS = 4
 _STREAMING = "org.apache.spark.sql.execution.streaming"
-STATE_STORE = ("spark.sql.streaming.stateStore.providerClass", f"{_STREAMING}.state.RocksDBStateStoreProvider")
-"""Setting of the state store that stages with state need."""
+LIVE_SETTINGS = {
+    # The state store that stages with state in Python need.
+    "spark.sql.streaming.stateStore.providerClass": f"{_STREAMING}.state.RocksDBStateStoreProvider",
+    # Every attempt at a micro-batch writes state under names of its own, so that attempts never mix.
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    # Batches between Java and Python stay far below the 2 GiB that Arrow's columns may have.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 2**20),
+}
+"""Settings that a session must have for queries with state; they can be set while it runs."""
 _CONFIG = {
+    **LIVE_SETTINGS,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "4g",
     "spark.driver.maxResultSize": "0",
-    STATE_STORE[0]: STATE_STORE[1],
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # Plain renames: a fifth to a third off each batch on local disks.
-    "spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
@@ -36,6 +40,13 @@ _CONFIG = {
     "spark.python.daemon.module": "tidings.spark.daemon",
     # Spark keeps workers apart by their environment, of which this is a part for some kinds of tasks only.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+}
+
+_LOCAL = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # Plain renames: a fifth to a third off each batch on local disks.
+    "spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
 }
 
 # Java plans and moves a few large rows; the work is done in Python. The optimising compiler would cost more than it gains:
@@ -73,9 +84,11 @@ def spark_session(
         "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={quiet.as_uri()}",
         **(config or {}),
     }
-    settings.setdefault("spark.sql.shuffle.partitions", str(default_partitions(master)))
     if master.startswith("local"):
-        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+        # Nobody else on the network has to reach what runs on this machine alone.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings = {**_LOCAL, **settings}
+        settings.setdefault("spark.sql.shuffle.partitions", str(local_cores(master)))
     builder = SparkSession.builder.appName(name).master(_with_retries(master))
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -122,11 +135,14 @@ def _with_retries(master: str) -> str:
     return master if plain is None else f"local[{plain[1] or 1},{_ATTEMPTS}]"
 
 
-def default_partitions(master: str) -> int:
-    """How many shards a stage has by default: the cores of a local master, a fixed number on a cluster."""
-    if not master.startswith("local"):
-        return _CLUSTER_PARTITIONS
+def local_cores(master: str) -> int:
+    """The cores that a local master uses."""
     inside = master.removeprefix("local").strip("[]").split(",")[0]
     if inside == "*":
         return os.cpu_count() or 2
     return int(inside) if inside.isdigit() else 1
+
+
+def default_shards(spark: SparkSession) -> int:
+    """How many shards a stage has by default: as many as there are cores, of the machine or of the executors."""
+    return int(spark.sparkContext.defaultParallelism)

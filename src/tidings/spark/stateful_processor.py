@@ -1,14 +1,15 @@
 """The shard processor: one stateful Spark operator for all stages. It gives a plain Python object durable state.
 
-The object lives in the Python worker between batches. Spark's state store holds what it is restored from: a base (the
-object's own dump, in pieces) and a log with one entry per batch. Every entry has a version and a random nonce. The object in
-memory keeps those of the last entry applied to it, so a worker can tell whether its object is current, behind (it replays
-the missing entries) or from an attempt that failed (it is restored from the base).
+The object lives in the Python worker between micro-batches. Spark's state store holds what it is restored from
+(`shard_state.py`). Every log entry has a version and a random nonce. The object in memory keeps those of the last entry
+applied to it, so a worker can tell whether its object is current, behind (it replays the missing entries) or from an attempt
+that failed (it is restored).
 """
 
 from __future__ import annotations
 
-import uuid
+import os
+from collections import OrderedDict
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,15 +17,14 @@ from typing import Any, Protocol
 import pandas as pd
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from tidings.model.blob import pack, unpack
+from tidings.model.blob import pack
+from tidings.spark.counters import counted
 from tidings.spark.envelope import METRICS, Envelope
+from tidings.spark.shard_state import ShardState, Stamp
 
-_PIECE_BYTES = 4 * 2**20
 _FRAME_BYTES = 4 * 2**20
-_FOLD_BYTES_MIN = 1 * 2**20
-_FOLD_ENTRIES = 64
-_ENTRIES_KEPT = 16
-"""Log entries kept when a new base is written, so that a worker a few batches behind can still catch up."""
+CACHE_VARIABLE = "TIDINGS_CACHE_BYTES"
+"""Environment variable: how many bytes of shards a Python worker keeps in memory."""
 
 
 Handling = Generator[Envelope, None, Any]
@@ -34,9 +34,12 @@ Handling = Generator[Envelope, None, Any]
 class Shard(Protocol):
     """The object that a processor gives durable state to.
 
-    `handle` returns a log entry; `replay` of the entry repeats its effect on state. `load` restores what `dump` gave.
+    `handle` returns a log entry; `replay` of the entry repeats its effect on state. `load` restores what `dump` gave, also
+    if the shard that gave it had an earlier plan. nbytes: about how much memory it takes.
     """
 
+    @property
+    def nbytes(self) -> int: ...
     def handle(self, inputs: list[Envelope]) -> Handling: ...
     def replay(self, entry: Any) -> None: ...
     def dump(self) -> bytes: ...
@@ -50,6 +53,14 @@ class Stage(Protocol):
     def name(self) -> str: ...
     @property
     def job(self) -> str: ...
+    @property
+    def plan_text(self) -> str:
+        """The part of the plan that state depends on."""
+        ...
+
+    def formerly(self, plan_text: str) -> Stage:
+        """The stage under an earlier plan. UsageError if this one cannot go on with the state of that one."""
+        ...
 
     def owns(self, key: str) -> bool:
         """Whether the stage handles envelopes with this key; others are passed on unchanged to a later stage."""
@@ -63,11 +74,14 @@ class _Held:
     """A shard in the worker's memory, with version and nonce of the last log entry applied to it."""
 
     shard: Shard
-    version: int
-    nonce: str
+    version: int = 0
+    nonce: str = ""
+    is_migrated: bool = False
+    """Its durable state is still that of an earlier plan."""
 
 
-_held: dict[tuple[str, str, str], _Held] = {}
+_held: OrderedDict[tuple[str, str, str], _Held] = OrderedDict()
+"""Shards in memory, by job, stage and key: the one used last stands last."""
 
 
 class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
@@ -77,10 +91,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         self._stage = stage
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._stamp = handle.getValueState(
-            "stamp", "version long, nonce string, base long, pieces int, base_bytes long, log_bytes long, oldest long"
-        )
-        self._blobs = handle.getMapState("blobs", "name string", "nonce string, blob binary")
+        self._state = ShardState(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         name = key[0]
@@ -92,92 +103,73 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         if not self._stage.owns(name):
             yield _frame(inputs)
             return
-        stamp = _Stamp(*self._stamp.get()) if self._stamp.exists() else _Stamp()
+        stamp = self._state.stamp()
         held, how = self._current(name, stamp)
         outputs = _Outputs()
         entry = yield from outputs.frames(held.shard.handle(inputs))
-        self._log(held, stamp, pack(entry))
+        stamp.plan = self._stage.plan_text
+        is_folded = self._state.write(name, stamp, entry, held.shard.dump, is_folded=held.is_migrated)
+        held.version, held.nonce, held.is_migrated = stamp.version, stamp.nonce, False
         # Entered only after success: an object that failed half-way must not be used again.
         _held[self._stage.job, self._stage.name, name] = held
-        metrics = {"stage": self._stage.name, how: 1}
-        yield _frame([*outputs.waiting, Envelope(outputs.key or name, METRICS, pack(metrics))])
+        _make_room()
+        state_bytes = stamp.base_bytes + sum(entry.bytes for entry in stamp.entries)
+        counts = {how: 1, "folds": int(is_folded), "state_bytes": state_bytes, "memory_bytes": held.shard.nbytes}
+        metrics = Envelope(outputs.key or name, METRICS, pack({"stage": self._stage.name, how: 1}), counted(counts))
+        yield _frame([*outputs.waiting, metrics])
 
     def close(self) -> None:
         pass
 
-    def _current(self, name: str, stamp: _Stamp) -> tuple[_Held, str]:
+    def _current(self, name: str, stamp: Stamp) -> tuple[_Held, str]:
         """Returns the shard as of the stamp, and the metric to count: whether it was in memory, caught up or was restored."""
         held = _held.pop((self._stage.job, self._stage.name, name), None)
         if held is not None and (held.version, held.nonce) == (stamp.version, stamp.nonce):
             return held, "cache_hits"
-        if held is not None and held.version < stamp.version and self._nonce(held.version, stamp) == held.nonce:
+        if held is not None and (held.version, held.nonce) in {(e.version, e.nonce) for e in stamp.entries}:
             self._play(held, stamp)
             return held, "cache_catch_ups"
-        held = _Held(self._stage.shard(name), stamp.base, "")
-        if stamp.pieces:
-            held.shard.load(b"".join(self._blob(f"base/{i}")[1] for i in range(stamp.pieces)))
+        return self._restored(name, stamp), "cache_rebuilds"
+
+    def _restored(self, name: str, stamp: Stamp) -> _Held:
+        own = self._stage.plan_text
+        stage = self._stage if stamp.plan in ("", own) else self._stage.formerly(stamp.plan)
+        held = _Held(stage.shard(name), stamp.base)
+        if stamp.base:
+            held.shard.load(self._state.base(stamp))
         self._play(held, stamp)
-        return held, "cache_rebuilds"
+        if stage is not self._stage:
+            # What was logged under the earlier plan had to be replayed under it.
+            former, held.shard = held.shard, self._stage.shard(name)
+            held.shard.load(former.dump())
+            held.is_migrated = True
+        return held
 
-    def _play(self, held: _Held, stamp: _Stamp) -> None:
-        for version in range(held.version + 1, stamp.version + 1):
-            held.nonce, entry = self._blob(f"log/{version}")
-            held.shard.replay(unpack(entry))
-        held.version = stamp.version
-
-    def _nonce(self, version: int, stamp: _Stamp) -> str | None:
-        return self._blob(f"log/{version}")[0] if version >= stamp.oldest > 0 else None
-
-    def _blob(self, name: str) -> tuple[str, bytes]:
-        nonce, blob = self._blobs.getValue((name,))
-        return nonce, bytes(blob)
-
-    def _log(self, held: _Held, stamp: _Stamp, entry: bytes) -> None:
-        """Writes the batch's log entry, and a new base if the log is longer than _FOLD_ENTRIES or larger than the base."""
-        held.version, held.nonce = stamp.version + 1, uuid.uuid4().hex
-        stamp.version, stamp.nonce = held.version, held.nonce
-        stamp.oldest = stamp.oldest or held.version
-        stamp.log_bytes += len(entry)
-        is_long = stamp.version - stamp.base >= _FOLD_ENTRIES
-        is_folded = is_long or stamp.log_bytes > max(_FOLD_BYTES_MIN, stamp.base_bytes)
-        # No worker can be behind the first entry: if a base is written with it, the entry's contents are not stored twice.
-        is_bare = is_folded and held.version == 1
-        self._blobs.updateValue((f"log/{held.version}",), (held.nonce, b"" if is_bare else entry))
-        if is_folded:
-            self._fold(held, stamp)
-        self._stamp.update(
-            (stamp.version, stamp.nonce, stamp.base, stamp.pieces, stamp.base_bytes, stamp.log_bytes, stamp.oldest)
-        )
-
-    def _fold(self, held: _Held, stamp: _Stamp) -> None:
-        blob = held.shard.dump()
-        pieces = [blob[at : at + _PIECE_BYTES] for at in range(0, len(blob), _PIECE_BYTES)]
-        for i, piece in enumerate(pieces):
-            self._blobs.updateValue((f"base/{i}",), ("", piece))
-        for i in range(len(pieces), stamp.pieces):
-            self._blobs.removeKey((f"base/{i}",))
-        keep_from = max(stamp.oldest, stamp.version - _ENTRIES_KEPT + 1)
-        for version in range(stamp.oldest, keep_from):
-            self._blobs.removeKey((f"log/{version}",))
-        stamp.base, stamp.pieces, stamp.base_bytes = stamp.version, len(pieces), len(blob)
-        stamp.log_bytes, stamp.oldest = 0, keep_from
+    def _play(self, held: _Held, stamp: Stamp) -> None:
+        for _, contents in self._state.entries(stamp, held.version):
+            held.shard.replay(contents)
+        held.version, held.nonce = stamp.version, stamp.nonce
 
 
-@dataclass
-class _Stamp:
-    """Version of the durable state.
+def _make_room() -> None:
+    """Forgets the shards that were used longest ago, but never the last one, while all together take too much memory."""
+    limit = _cache_bytes()
+    sizes = {key: held.shard.nbytes for key, held in _held.items()}
+    total = sum(sizes.values())
+    for key in list(_held)[:-1]:
+        if total <= limit:
+            break
+        del _held[key]
+        total -= sizes[key]
 
-    version, nonce: of the last log entry. base: version of the base, in `pieces` pieces. log_bytes: of entries since the base.
-    oldest: version of the first log entry still kept.
-    """
 
-    version: int = 0
-    nonce: str = ""
-    base: int = 0
-    pieces: int = 0
-    base_bytes: int = 0
-    log_bytes: int = 0
-    oldest: int = 0
+def _cache_bytes() -> int:
+    """The limit that the environment sets, or a worker's part of half the machine's memory."""
+    wanted = os.environ.get(CACHE_VARIABLE, "")
+    if wanted.isdigit():
+        return int(wanted)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return memory // (2 * (os.cpu_count() or 1))
 
 
 class _Outputs:
@@ -203,4 +195,4 @@ class _Outputs:
 
 
 def _frame(envelopes: list[Envelope]) -> pd.DataFrame:
-    return pd.DataFrame(envelopes, columns=["key", "kind", "blob"])
+    return pd.DataFrame(envelopes, columns=list(Envelope._fields))

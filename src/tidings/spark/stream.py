@@ -5,45 +5,73 @@
     notifications(spark, catalog_sql, changes, wishes).writeStream.format("delta").start("notifications")
 
 Both inputs have a column `value` with a record, or several lines of them, as text or bytes, and say in which order records
-stand: a column `offset` (a number) or `order` (a text, such as the name of a file), and where there are several partitions a
-column `partition`. Kafka's source has these columns. Within a partition the order is kept. Between partitions it is the order
-in which micro-batches take records in, and within a micro-batch that of the partitions: the same at every replay.
+stand: a column `offset` (a number) or `order` (a text, such as the name of a file, or a struct of numbers, such as the version
+of a commit and a row), and where there are several partitions a column `partition`. A column `time` (`timestamp` in Kafka) says
+when a change was made. Within a partition the order is kept. Between partitions it is the order in which micro-batches take
+records in, and within a micro-batch that of the partitions: the same at every replay.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import coalesce, col, concat, encode, hex, length, lit, lpad, unhex
-from pyspark.sql.types import IntegerType, LongType, StringType
+from pyspark.sql.functions import (
+    coalesce,
+    col,
+    concat,
+    encode,
+    from_json,
+    hex,
+    lit,
+    lpad,
+    struct,
+    to_json,
+    unhex,
+    unix_micros,
+)
+from pyspark.sql.types import IntegerType, LongType, StringType, StructType, TimestampType
 
 from tidings.model.blob import unpack
 from tidings.model.errors import UsageError
 from tidings.spark import envelope as kinds
 from tidings.spark.job import evaluated
 from tidings.spark.plan import Plan
-from tidings.spark.session import STATE_STORE, default_partitions
+from tidings.spark.session import LIVE_SETTINGS, default_shards
+from tidings.spark.stream_lines import NO_TIME, NUMBER, NUMBERS, TEXT
 from tidings.sql import parse_catalog
 
-NOTIFICATION, ANSWER, REFUSED = "notification", "answer", "refused"
+NOTIFICATION, ANSWER, REFUSED, WARNING = "notification", "answer", "refused", "warning"
+_KINDS = {kinds.NOTIFICATIONS: NOTIFICATION, kinds.ANSWERS: ANSWER, kinds.REFUSED: REFUSED, kinds.WARNINGS: WARNING}
 _OUTPUTS = "kind string, value string"
-_NOTIFICATIONS = "subscription string, seq long, snapshot boolean, changes string"
+_NOTIFICATIONS = "subscription string, seq long, snapshot boolean, changes string, time timestamp"
+_CHANGES = "array<struct<op: string, old: string, row: string>>"
+_INTEGERS = (LongType, IntegerType)
 
 
 def notifications(
-    spark: SparkSession, catalog: str, changes: DataFrame, subscriptions: DataFrame, *, shards: int = 0
+    spark: SparkSession,
+    catalog: str,
+    changes: DataFrame,
+    subscriptions: DataFrame,
+    *,
+    shards: int = 0,
+    as_structs: bool = False,
 ) -> DataFrame:
-    """Notifications as rows (subscription, seq, snapshot, changes); `changes` is JSON text as in `out.jsonl`.
+    """Notifications as rows (subscription, seq, snapshot, changes, time).
 
     catalog: CREATE TABLE statements. shards: number of shares of the subscriptions, each with a copy of the tables and a
-    task of its own; 0: as many as there are cores. Answers to subscription events and refused records are not in the
-    result: see `outputs`.
+    task of its own; 0: as many as there are cores. A job that goes on from a checkpoint must have as many as before.
+    as_structs: `changes` is an array of structs (op, old, row), the rows as JSON text; else it is JSON text as in
+    `out.jsonl`. `time` is that of the change, if the source says; a snapshot has none. Answers to subscription events and
+    refused records are not in the result: see `outputs`.
     """
-    return notifications_of(envelopes(changes, subscriptions, plan_of(spark, catalog, shards)))
+    found = notifications_of(envelopes(changes, subscriptions, plan_of(spark, catalog, shards)))
+    return found.withColumn("changes", from_json("changes", _CHANGES)) if as_structs else found
 
 
 def outputs(
@@ -52,76 +80,125 @@ def outputs(
     """All that comes out, as rows (kind, value) with a line of JSON each; parameters as those of `notifications`.
 
     Kinds: `notification`; `answer`, to a subscription event: accepted as of a seq, or refused and why; `refused`, a change
-    that could not be used, with the reason.
+    that could not be used, with the reason; `warning`, about a change that was used, as when a row comes by two partitions.
     """
     return outputs_of(envelopes(changes, subscriptions, plan_of(spark, catalog, shards)))
 
 
+def rows(
+    frame: DataFrame,
+    table: str,
+    columns: Mapping[str, str | Column] | None = None,
+    *,
+    op: str | Column = "upsert",
+    order: str | Column = "offset",
+    partition: str | Column | None = None,
+    time: str | Column | None = None,
+) -> DataFrame:
+    """Changes of one table that a DataFrame has in columns, as an input of `notifications`.
+
+    columns: column of the table -> column of the frame; None: all columns of the frame that no other parameter names, under
+    their own names. op: a column with the op, or the op of all rows: insert, update, upsert or delete. order: a number, a
+    text, or a struct of numbers. Several tables: unionByName of the results.
+    """
+    ops = ("insert", "update", "upsert", "delete")
+    op_column = lit(op) if isinstance(op, str) and op in ops else _column(op)
+    if columns is None:
+        named = {name for name in (op, order, partition, time) if isinstance(name, str)}
+        columns = {name: name for name in frame.columns if name not in named}
+    row = struct(*(_column(source).alias(name) for name, source in columns.items()))
+    record = struct(lit(table).alias("table"), op_column.alias("op"), row.alias("row"))
+    # Every column is there, nulls too: a record that lacks a column would be refused.
+    options = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
+    place = _column(order)
+    is_number = isinstance(frame.select(place.alias("place")).schema["place"].dataType, _INTEGERS)
+    found = [to_json(record, options).alias("value"), place.alias("offset" if is_number else "order")]
+    found += [lit("").alias("partition") if partition is None else _column(partition).cast("string").alias("partition")]
+    found += [] if time is None else [_column(time).alias("time")]
+    return frame.select(*found)
+
+
+def _column(column: str | Column) -> Column:
+    return col(column) if isinstance(column, str) else column
+
+
 def outputs_of(envelopes: DataFrame) -> DataFrame:
     """Envelopes of replicas as `outputs` gives them."""
-    return envelopes.mapInArrow(_lines, _OUTPUTS)
+    return envelopes.select("kind", "blob").mapInArrow(_outputs, _OUTPUTS)
 
 
 def notifications_of(envelopes: DataFrame) -> DataFrame:
     """Envelopes of replicas as `notifications` gives them."""
-    return outputs_of(envelopes).where(col("kind") == NOTIFICATION).select("value").mapInArrow(_parse, _NOTIFICATIONS)
+    return envelopes.where(col("kind") == kinds.NOTIFICATIONS).select("blob").mapInArrow(_notifications, _NOTIFICATIONS)
 
 
 def plan_of(spark: SparkSession, catalog: str, shards: int = 0, parts: str = "") -> Plan:
-    """The plan of a stream. parts: as in `Plan`. Sets the session's state store to the one that is needed."""
+    """The plan of a stream. parts: as in `Plan`. Sets what the session's queries with state need."""
     parse_catalog(catalog)
-    spark.conf.set(*STATE_STORE)
-    count = shards or default_partitions(spark.sparkContext.master)
-    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or count)
-    return Plan(f"stream-{uuid.uuid4().hex}", catalog, {}, count, partitions, parts=parts, is_stream=True)
+    for name, value in LIVE_SETTINGS.items():
+        spark.conf.set(name, value)
+    count = shards or default_shards(spark)
+    return Plan(f"stream-{uuid.uuid4().hex}", catalog, {}, count, count, parts=parts, is_stream=True)
 
 
 def envelopes(changes: DataFrame, subscriptions: DataFrame, plan: Plan) -> DataFrame:
     """What replicas make of the two inputs, as envelopes."""
-    return evaluated(
-        _blocks(changes, "changes", kinds.LINES).unionAll(_blocks(subscriptions, "subscriptions", kinds.EVENTS)), plan
-    )
+    records = _records(changes, "changes", kinds.LINES).unionAll(_records(subscriptions, "subscriptions", kinds.EVENTS))
+    return evaluated(records.mapInArrow(_blocks, "kind string, blob binary"), plan)
 
 
-def _blocks(frame: DataFrame, name: str, kind: str) -> DataFrame:
-    """An input as rows (kind, blob), each blob a `stream_lines.Block`. UsageError if the input lacks a column."""
+def _blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from tidings.spark.stream_lines import block_lines
+
+    return block_lines(batches)
+
+
+def _records(frame: DataFrame, name: str, kind: str) -> DataFrame:
+    """An input as rows (kind, partition, place, time, value) for `block_lines`. UsageError if the input lacks a column."""
     columns = {field.name: field.dataType for field in frame.schema.fields}
     if "value" not in columns:
         raise UsageError(f"the {name} have no column 'value' with records; they have {', '.join(columns) or 'none'}")
-    if isinstance(columns.get("offset"), LongType | IntegerType):
-        place = concat(lit(bytearray([0])), unhex(lpad(hex(col("offset").cast("long")), 16, "0")))
-    elif isinstance(columns.get("order"), StringType):
-        place = concat(lit(bytearray([1])), encode(col("order"), "UTF-8"))
+    order = columns.get("order")
+    if isinstance(columns.get("offset"), _INTEGERS):
+        place = concat(lit(bytearray(NUMBER)), _sortable(col("offset")))
+    elif isinstance(order, StringType):
+        place = concat(lit(bytearray(TEXT)), encode(col("order"), "UTF-8"))
+    elif (
+        isinstance(order, StructType) and order.fields and all(isinstance(f.dataType, _INTEGERS) for f in order.fields)
+    ):
+        place = concat(lit(bytearray(NUMBERS)), *(_sortable(col("order")[field.name]) for field in order.fields))
     else:
         raise UsageError(
             f"the {name} do not say in which order they stand: give them a column 'offset' (a number: an offset, a line, "
-            "a position in a log) or 'order' (a text that sorts as they came, such as the name of a file)"
+            "a position in a log) or 'order' (a text that sorts as they came, such as the name of a file, or a struct of "
+            "numbers, such as the version of a commit and a row)"
         )
-    partition = col("partition").cast("string") if "partition" in columns else lit("")
-    value = coalesce(col("value").cast("binary"), lit(bytearray()))
-    blob = concat(_sized(encode(coalesce(partition, lit("")), "UTF-8")), _sized(place), value)
-    return frame.select(lit(kind).alias("kind"), blob.alias("blob"))
+    partition = coalesce(col("partition").cast("string"), lit("")) if "partition" in columns else lit("")
+    time = next((col(name) for name in ("time", "timestamp") if isinstance(columns.get(name), TimestampType)), None)
+    return frame.select(
+        lit(kind).alias("kind"),
+        partition.alias("partition"),
+        coalesce(place, lit(bytearray())).alias("place"),
+        (lit(None).cast("long") if time is None else unix_micros(time)).alias("time"),
+        col("value").cast("binary").alias("value"),
+    )
 
 
-def _sized(value: Column) -> Column:
-    """Bytes after their number in two bytes."""
-    return concat(unhex(lpad(hex(length(value)), 4, "0")), value)
+def _sortable(number: Column) -> Column:
+    """A number as 8 bytes that sort as the numbers do: highest byte first, the sign turned over."""
+    return unhex(lpad(hex(number.cast("long").bitwiseXOR(lit(-(2**63)))), 16, "0"))
 
 
-def _lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _outputs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Envelopes as rows (kind, value)."""
     for batch in batches:
         for kind, blob in zip(batch["kind"].to_pylist(), batch["blob"].to_pylist(), strict=True):
-            if kind == kinds.REFUSED:
-                name, found = REFUSED, [line for _, line in unpack(blob)]
-            elif kind in (kinds.NOTIFICATIONS, kinds.ANSWERS):
-                name = NOTIFICATION if kind == kinds.NOTIFICATIONS else ANSWER
-                found = blob.decode().split("\n")[:-1]
-            else:
+            if kind not in _KINDS:
                 continue
-            yield pa.record_batch(
-                [pa.array([name] * len(found), pa.string()), pa.array(found, pa.string())], ["kind", "value"]
-            )
+            text = unpack(blob)["text"] if kind == kinds.NOTIFICATIONS else blob
+            found = text.decode().split("\n")[:-1]
+            names = pa.array([_KINDS[kind]] * len(found), pa.string())
+            yield pa.record_batch([names, pa.array(found, pa.string())], ["kind", "value"])
 
 
 class _Notification(msgspec.Struct):
@@ -131,15 +208,30 @@ class _Notification(msgspec.Struct):
     changes: msgspec.Raw
 
 
-def _parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Lines of notifications as rows of their fields."""
+def _notifications(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Envelopes with notifications as rows of their fields."""
     decode = msgspec.json.Decoder(_Notification).decode
     for batch in batches:
-        found = [decode(line) for line in batch["value"].to_pylist()]
-        columns = [
-            pa.array([each.subscription for each in found], pa.string()),
-            pa.array([each.seq for each in found], pa.int64()),
-            pa.array([each.snapshot for each in found], pa.bool_()),
-            pa.array([bytes(each.changes).decode() for each in found], pa.string()),
-        ]
-        yield pa.RecordBatch.from_arrays(columns, ["subscription", "seq", "snapshot", "changes"])
+        for blob in batch["blob"].to_pylist():
+            state = unpack(blob)
+            found = [decode(line) for line in state["text"].split(b"\n")[:-1]]
+            seqs = np.array([each.seq for each in found], np.int64)
+            times, is_known = _times(seqs, state["seqs"], state["times"])
+            columns = [
+                pa.array([each.subscription for each in found], pa.string()),
+                pa.array(seqs),
+                pa.array([each.snapshot for each in found], pa.bool_()),
+                pa.array([bytes(each.changes).decode() for each in found], pa.string()),
+                pa.array(times, pa.timestamp("us", "UTC"), mask=~is_known),
+            ]
+            names = ["subscription", "seq", "snapshot", "changes", "time"]
+            yield pa.RecordBatch.from_arrays(columns, names)
+
+
+def _times(wanted: np.ndarray, seqs: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(times of the changes with the wanted seqs, whether each is known). seqs, times: of all changes, by seq."""
+    at = np.searchsorted(seqs, wanted)
+    inside = np.minimum(at, max(len(seqs) - 1, 0))
+    if not len(seqs):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    return times[inside], (seqs[inside] == wanted) & (times[inside] != NO_TIME)

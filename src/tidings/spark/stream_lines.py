@@ -1,76 +1,222 @@
-"""Lines of a stream in their order: blocks of lines, each with its partition and its place there, as replicas get them.
+"""Lines of a stream in their order: blocks of lines with their partitions and places, made by tasks, put in order by replicas.
 
-The order is that of (partition, place): the same at every replay of a micro-batch, in whatever order Spark delivers blocks. A
-place is a number (an offset) or a text (such as the name of a file); numbers are compared as numbers.
+Records come to a task as rows (kind, partition, place, time, value). `block_lines` cuts their values into lines and packs them
+into blocks of about a megabyte, so that few rows go to the replicas, and none that is too large for Spark or Arrow. Replicas
+put lines in the order of (partition, place, line): the same at every replay of a micro-batch, in whatever order Spark delivers
+blocks. Records with the same place in one partition stand in the order of their texts.
+
+A place is a text of bytes that sorts as the places do: a kind of place, then a number as 8 bytes, highest first, with the sign
+turned over; or a text; or several numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from tidings.pipeline.replica.row_store import Places
+from tidings.pipeline.replica.batch import Places
+
+NUMBER, TEXT, NUMBERS = b"\0", b"\1", b"\2"
+"""First byte of a place: its kind."""
+NO_TIME = -(2**63)
+_BLOCK_BYTES = 1 << 20
+_SIGN = 1 << 63
 
 
-class Block(NamedTuple):
-    """The bytes of a block are: length of the partition's name (2), the name, length of the place (2), the place, the lines."""
+class Run(NamedTuple):
+    """Lines of one record, or some of them. first: number of the first line within the record, from 0 on.
+
+    numbers: of all of them. time: in microseconds, or NO_TIME.
+    """
+
+    place: bytes
+    first: int
+    texts: list[bytes]
+    numbers: NDArray[np.int64]
+    time: int
+
+    @property
+    def order(self) -> tuple[bytes, int, list[bytes]]:
+        return self.place, self.first, self.texts
+
+    def cut(self, limit: int) -> Iterator[Run]:
+        """The run in parts of about `limit` bytes."""
+        parts = np.cumsum([*map(len, self.texts)]) // limit
+        cuts = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(self.texts)]
+        for start, stop in pairwise(cuts):
+            numbers = self.numbers[start:stop]
+            yield Run(self.place, int(numbers[0]), self.texts[start:stop], numbers, self.time)
+
+
+class Block(msgspec.Struct, array_like=True):
+    """Runs of one partition, in order. sizes, places, times: of each run. numbers: of all lines, as bytes of int64."""
 
     partition: str
-    place: bytes
-    """A number as 8 bytes, highest first, after a byte 0; a text after a byte 1."""
+    sizes: list[int]
+    places: list[bytes]
+    times: list[int]
+    numbers: bytes
     text: bytes
+    """The lines, each with a newline at its end."""
 
     @staticmethod
-    def read(blob: bytes) -> Block:
-        name_stop = 2 + int.from_bytes(blob[:2], "big")
-        start = name_stop + 2
-        stop = start + int.from_bytes(blob[name_stop:start], "big")
-        return Block(blob[2:name_stop].decode(), blob[start:stop], blob[stop:])
+    def of(partition: str, runs: list[Run]) -> Block:
+        return Block(
+            partition,
+            [len(run.texts) for run in runs],
+            [run.place for run in runs],
+            [run.time for run in runs],
+            np.concatenate([run.numbers for run in runs]).tobytes(),
+            b"\n".join([*(text for run in runs for text in run.texts), b""]),
+        )
+
+    def lines(self) -> Iterator[Run]:
+        """Every line as a run of its own."""
+        place_of = np.repeat(np.arange(len(self.sizes)), self.sizes).tolist()
+        for at, text, number in zip(place_of, self.texts, self.numbers_array, strict=True):
+            yield Run(self.places[at], int(number), [text], number.reshape(1), self.times[at])
 
     @property
-    def number(self) -> int | None:
-        """The place, if it is a number."""
-        return int.from_bytes(self.place[1:], "big") if self.place[:1] == b"\0" else None
+    def texts(self) -> list[bytes]:
+        return self.text.split(b"\n")[:-1]
 
     @property
-    def label(self) -> str:
-        """Partition and, where it is a text, place: for reports."""
-        name = self.place[1:].decode("utf-8", "replace") if self.number is None else ""
-        return ":".join(part for part in (self.partition, name) if part)
+    def numbers_array(self) -> NDArray[np.int64]:
+        return np.frombuffer(self.numbers, np.int64)
+
+    @property
+    def first(self) -> tuple[bytes, int]:
+        return self.places[0], int(self.numbers_array[0])
+
+    @property
+    def last(self) -> tuple[bytes, int]:
+        return self.places[-1], int(self.numbers_array[-1])
+
+
+_decoder = msgspec.msgpack.Decoder(Block)
+
+
+def block_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows (kind, partition, place, time, value) -> rows (kind, blob), each blob a `Block`."""
+    for batch in batches:
+        gathered: dict[tuple[str, str], list[Run]] = {}
+        columns = (batch.column(name).to_pylist() for name in ("kind", "partition", "place", "time", "value"))
+        for kind, partition, place, time, value in zip(*columns, strict=True):
+            run = _run(place, NO_TIME if time is None else time, value)
+            if run.texts:
+                gathered.setdefault((kind, partition), []).append(run)
+        # One block a batch: many together could exceed Arrow's 2 GiB.
+        for (kind, partition), runs in gathered.items():
+            for block in _blocks(partition, runs):
+                blob = msgspec.msgpack.encode(block)
+                yield pa.record_batch([pa.array([kind], pa.string()), pa.array([blob], pa.binary())], ["kind", "blob"])
+
+
+_FIRST = np.zeros(1, np.int64)
+
+
+def _run(place: bytes, time: int, value: bytes | None) -> Run:
+    """All lines of a record that are not blank."""
+    texts = split_lines(value)
+    if len(texts) == 1 and texts[0]:
+        return Run(place, 0, texts, _FIRST, time)
+    numbers = np.array([number for number, text in enumerate(texts) if text and not text.isspace()], np.int64)
+    if len(numbers) < len(texts):
+        texts = [texts[number] for number in numbers.tolist()]
+    return Run(place, int(numbers[0]) if len(numbers) else 0, texts, numbers, time)
+
+
+def _blocks(partition: str, runs: list[Run]) -> Iterator[Block]:
+    waiting: list[Run] = []
+    size = 0
+    for run in sorted(runs, key=lambda run: run.order):
+        for part in run.cut(_BLOCK_BYTES) if len(run.texts) > 1 else (run,):
+            waiting.append(part)
+            size += sum(map(len, part.texts))
+            if size >= _BLOCK_BYTES:
+                yield Block.of(partition, waiting)
+                waiting, size = [], 0
+    if waiting:
+        yield Block.of(partition, waiting)
 
 
 class StreamLines(NamedTuple):
-    """All lines of some blocks, and where they come from."""
+    """All lines of some blocks in order, and where they come from. times: [lines], in microseconds, or NO_TIME."""
 
     lines: list[bytes]
     places: Places
+    times: NDArray[np.int64]
 
     @staticmethod
     def of(blobs: Iterable[bytes]) -> StreamLines:
-        # Names of partitions are mostly numbers: of two, the shorter one is the lower.
-        blocks = sorted(map(Block.read, blobs), key=lambda block: (len(block.partition), block.partition, block.place))
+        blocks = _in_order([_decoder.decode(blob) for blob in blobs])
         names = sorted({block.partition for block in blocks})
         numbers = {name: number for number, name in enumerate(names)}
-        parts = [split_lines(block.text) for block in blocks]
-        counts = [len(part) for part in parts]
-        offsets = [
-            np.full(n, b.number) if b.number is not None else np.arange(n) for b, n in zip(blocks, counts, strict=True)
-        ]
+        parts = [block.texts for block in blocks]
+        sizes = [size for block in blocks for size in block.sizes]
+        found = [_number(place) for block in blocks for place in block.places]
+        nothing = np.empty(0, np.int64)
+        # Places that are numbers are reported by the number, others by the line.
+        offset = np.concatenate([nothing, *(block.numbers_array for block in blocks)])
+        number = np.repeat(np.array([0 if each is None else each for each in found], np.int64), sizes)
+        is_number = np.repeat(np.array([each is not None for each in found], np.bool_), sizes)
         places = Places(
             names,
-            np.repeat(np.array([numbers[block.partition] for block in blocks], np.int64), counts),
-            [block.label for block in blocks],
-            np.repeat(np.arange(len(blocks)), counts),
-            np.concatenate([np.empty(0, np.int64), *offsets]),
+            np.repeat(np.array([numbers[block.partition] for block in blocks], np.int64), [*map(len, parts)]),
+            [_label(block.partition, place) for block in blocks for place in block.places],
+            np.repeat(np.arange(len(sizes)), sizes),
+            np.where(is_number, number, offset),
         )
-        return StreamLines([line for part in parts for line in part], places)
+        times = np.repeat(np.array([time for block in blocks for time in block.times], np.int64), sizes)
+        return StreamLines([line for part in parts for line in part], places, times)
 
     def located(self) -> Iterator[tuple[str, int, bytes]]:
-        """(label of the block, offset, line) of all lines."""
+        """(label of the place, offset, line) of all lines."""
         labels, block, offset = self.places.labels, self.places.block.tolist(), self.places.offset.tolist()
         return ((labels[at], place, line) for at, place, line in zip(block, offset, self.lines, strict=True))
+
+
+def _in_order(blocks: list[Block]) -> list[Block]:
+    """The blocks by partition and place. Those of a partition that overlap are cut into lines and put together anew."""
+    # Names of partitions are mostly numbers: of two, the shorter one is the lower.
+    by_partition: dict[tuple[int, str], list[Block]] = {}
+    for block in blocks:
+        by_partition.setdefault((len(block.partition), block.partition), []).append(block)
+    ordered: list[Block] = []
+    for (_, partition), own in sorted(by_partition.items(), key=lambda entry: entry[0]):
+        own.sort(key=lambda block: block.first)
+        if any(a.last >= b.first for a, b in pairwise(own)):
+            own = [
+                Block.of(
+                    partition, sorted((line for block in own for line in block.lines()), key=lambda run: run.order)
+                )
+            ]
+        ordered += own
+    return ordered
+
+
+def _number(place: bytes) -> int | None:
+    """The place, if it is one number."""
+    return int.from_bytes(place[1:], "big") - _SIGN if place[:1] == NUMBER else None
+
+
+def _label(partition: str, place: bytes) -> str:
+    """Partition and, where it is not one number, place: for reports."""
+    kind, rest = place[:1], place[1:]
+    if kind == NUMBER:
+        name = ""
+    elif kind == NUMBERS:
+        parts = (rest[at : at + 8] for at in range(0, len(rest), 8))
+        name = "/".join(str(int.from_bytes(part, "big") - _SIGN) for part in parts)
+    else:
+        name = rest.decode("utf-8", "replace")
+    return ":".join(part for part in (partition, name) if part)
 
 
 def split_lines(text: bytes | None) -> list[bytes]:

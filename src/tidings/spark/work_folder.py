@@ -30,7 +30,7 @@ def prepare(work: Path, fingerprint: str) -> None:
     """Makes an empty work folder, unless there is one with the same fingerprint, of an interrupted run."""
     if work.exists():
         _check_ours(work)
-        _await_orphan(work)
+        await_orphan(work)
         mark = work / MARK
         if mark.exists() and mark.read_text() == fingerprint:
             return
@@ -89,7 +89,7 @@ def _identity(pid: int) -> list[str] | None:
     return None if state == "Z" else [boot, started]
 
 
-def _await_orphan(work: Path) -> None:
+def await_orphan(work: Path) -> None:
     """Waits for the Java process of a killed run to end, then kills it: two processes must not use one checkpoint."""
     own = SparkSession.getActiveSession()
     try:

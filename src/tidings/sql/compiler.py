@@ -8,6 +8,7 @@ from tidings.model.catalog import Catalog
 from tidings.model.errors import SqlError
 from tidings.sql.constants import Constants
 from tidings.sql.fingerprint import Cut, careful_cut, fast_cut, fast_spans, is_cacheable, needs_care
+from tidings.sql.length import check_length, check_literals
 from tidings.sql.literals import LiteralError
 from tidings.sql.shape import Shape
 
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
 Clause = Literal["from", "join", "order", "movement", "alternative"]
 Spans = list[tuple[int, int]]
+
+_SKELETON_CHARACTERS_MAX = 2_000_000
+"""Templates of one generation have at most so many characters of skeletons: their memory grows with these."""
+_CHARACTER_BYTES, _TEMPLATE_BYTES = 40, 3_000
+"""Approximate bytes of a template for each character of its skeleton, and beyond."""
 
 
 class Statement:
@@ -51,7 +57,7 @@ class Statement:
 
 
 class Compiler:
-    """Compiles subscriptions over one catalog; keeps the templates it has seen.
+    """Compiles subscriptions over one catalog; keeps templates it has seen: `templates_max` of them, or fewer large ones.
 
     The cache has two generations: templates found in the old one move to the young one, and when the young one is full
     it becomes the old. So the least used are dropped, hits write nothing, and threads may share a compiler (at worst
@@ -63,10 +69,20 @@ class Compiler:
         self._generation_max = templates_max // 2
         self._young: dict[str | tuple[str], AnyTemplate] = {}
         self._old: dict[str | tuple[str], AnyTemplate] = {}
+        self._young_characters = self._old_characters = 0
         self._shapes: dict[Shape, Shape] = {}
+        """Shapes of templates by themselves, so that equal ones are one object. Forgotten when there are too many."""
+        self._shapes_max = max(1, templates_max)
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate bytes of the templates kept."""
+        templates = len(self._young) + len(self._old)
+        return _TEMPLATE_BYTES * templates + _CHARACTER_BYTES * (self._young_characters + self._old_characters)
 
     def compile(self, sql: str) -> Statement:
         """Compiles a subscription. Raises SqlError, and no other exception, if the text is not supported."""
+        check_length(sql)
         skeleton, literals = fast_cut(sql)
         template = self._young.get(skeleton) or self._from_old(skeleton)
         if template is not None and template.literal_count == len(literals):
@@ -75,6 +91,7 @@ class Compiler:
                 return Statement(shape, constants, sql, self.catalog)
             except LiteralError:
                 return self._parse(sql)[1]
+        check_literals(len(literals))
         if needs_care(skeleton):
             return self._compile_carefully(sql)
         draft, statement = self._parse(sql)
@@ -108,6 +125,8 @@ class Compiler:
 
         try:
             draft = Draft(sql, self.catalog)
+            if len(self._shapes) >= self._shapes_max:
+                self._shapes.clear()
             draft.template.shape = self._shapes.setdefault(draft.template.shape, draft.template.shape)
             shape, constants = draft.bind()
         except RecursionError:
@@ -121,7 +140,11 @@ class Compiler:
         return template
 
     def _store(self, key: str | tuple[str], template: AnyTemplate) -> None:
-        if len(self._young) >= self._generation_max:
+        characters = len(key if isinstance(key, str) else key[0])
+        is_full = self._young_characters + characters > _SKELETON_CHARACTERS_MAX
+        if is_full or len(self._young) >= self._generation_max:
             self._old, self._young = self._young, {}
+            self._old_characters, self._young_characters = self._young_characters, 0
         if self._generation_max > 0:
             self._young[key] = template
+            self._young_characters += characters

@@ -1,4 +1,4 @@
-"""`catalog.sql` to a Catalog: CREATE TABLE statements, read token by token.
+"""`catalog.sql` to a Catalog: CREATE TABLE and ALTER TABLE .. ADD COLUMN statements, read token by token.
 
 The grammar is small, and everything accepted must have an effect, so it is parsed by hand: an unexpected token is refused with
 a hint at what would work.
@@ -31,6 +31,9 @@ def parse_catalog(text: str) -> Catalog:
     tables: list[Table] = []
     while reader.skip_semicolons():
         at = reader.position
+        if reader.word() in ("ALTER", "ALTER TABLE"):
+            reader.added_column(tables)
+            continue
         table = reader.table()
         if any(table.name.lower() == other.name.lower() for other in tables):
             reader.position = at + 2
@@ -137,6 +140,37 @@ class _Reader:
         key = self._check(name, at, columns, keys, rows)
         self.position = end
         return Table(name, tuple(Column(column.name, column.type) for column in columns), key, rows)
+
+    def added_column(self, tables: list[Table]) -> None:
+        """Reads ALTER TABLE name ADD COLUMN column TYPE, and puts the table with the new column in place of the one before."""
+        usage = "write ALTER TABLE name ADD COLUMN column TYPE;"
+        if not self.accept("ALTER TABLE"):
+            self.expect("ALTER", usage)
+            self.expect("TABLE", usage)
+        at = self.position
+        name = self.name("table")
+        place = next((i for i, table in enumerate(tables) if table.name.lower() == name.lower()), None)
+        if place is None:
+            self._fail_at(at, f"there is no table {name!r} before this", usage)
+        table = tables[place]
+        if table.rows != "values":
+            self._fail_at(at, f"table {name!r} holds constraints, to which no column can be added", usage)
+        if not self.accept("ADD COLUMN"):
+            self.expect("ADD", usage)
+            self.accept("COLUMN")
+        at = self.position
+        column = self.name("column")
+        if any(column.lower() == other.lower() for other in table.column_names):
+            self._fail_at(at, f"column {column!r} is there already", "give each column its own name")
+        type = self._type()
+        if type.is_geometric:
+            self._fail_at(
+                at, f"column {column!r} is {type.value}", "geometric columns need WITH (rows = 'constraints')"
+            )
+        if self.position < len(self.tokens) and self.word() != ";":
+            self.unexpected("; is expected after a column that is added", usage)
+        columns = (*table.columns, Column(column, type, is_added=True))
+        tables[place] = Table(table.name, columns, table.key, table.rows)
 
     def _primary_key(self) -> None:
         if not self.accept("PRIMARY KEY"):

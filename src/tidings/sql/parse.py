@@ -15,11 +15,11 @@ from sqlglot.tokens import Tokenizer
 
 from tidings.model.errors import SqlError
 from tidings.sql.fingerprint import leading_dot_numbers
+from tidings.sql.length import SQL_LENGTH_MAX, check_length
 from tidings.sql.refusals import ALLOWED_TOKENS, CONDITIONS, FORM, refusal_of_token
 from tidings.sql.silence import interval_starts
 from tidings.sql.source import Source, place_at
 
-SQL_LENGTH_MAX = 64 * 1024
 NESTING_MAX = 60
 
 
@@ -36,8 +36,7 @@ def parse_select(sql: str) -> tuple[Source, exp.Select]:
 
 def tokenize(sql: str, length_max: int = SQL_LENGTH_MAX) -> list[Token]:
     """Tokens with their offsets in `sql`; SqlError where the text cannot even be split."""
-    if len(sql) > length_max:
-        raise SqlError(f"the text has {len(sql):,} characters", hint=f"the limit is {length_max:,}")
+    check_length(sql, length_max)
     try:
         sql.encode()
     except UnicodeEncodeError as error:

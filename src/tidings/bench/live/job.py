@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tidings.bench.live.workload import CATALOG, Subscription
+from tidings.spark.envelope import ANSWERS
 from tidings.spark.sinks.parts import PartsSink
 
 _START_SECONDS = 300.0
@@ -81,7 +82,9 @@ class Job:
 
     def begun(self) -> dict[str, int]:
         """Subscription -> the seq at which it was accepted."""
-        answers = (json.loads(line) for path in self.sink.glob("answers-*") for line in path.read_text().splitlines())
+        sink = PartsSink(self.sink)
+        files = [path for batch in sink.batches() for path in sink.parts(batch, ANSWERS)]
+        answers = (json.loads(line) for path in files for line in path.read_text().splitlines())
         return {answer["id"]: answer["seq"] for answer in answers if "seq" in answer}
 
     def refused(self) -> int:

@@ -8,6 +8,7 @@ channels for them.
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from json.encoder import encode_basestring
 from typing import Any, ClassVar
 
@@ -23,12 +24,14 @@ from tidings.families.drift.kernels.evaluate import (
     Output,
     apply_events,
 )
+from tidings.families.drift.kernels.forget import forget_rows
 from tidings.families.drift.kernels.layout import (
     FAN,
     GROUPING_COLUMNS,
     GROUPS,
     HEAD_FIELDS,
     SCRATCH_NEEDED,
+    STAMP,
     Audiences,
     rehash,
 )
@@ -59,19 +62,16 @@ class DriftEvaluator(Evaluator):
     def __init__(self, catalog: Catalog, store: Store) -> None:
         self.catalog, self.store = catalog, store
         self._groupings: dict[tuple[int, tuple[int, ...]], int] = {}
-        """(table, pinned columns) -> address of the grouping. Groupings are never removed."""
-        words = np.zeros(1024, np.int64)
-        head = new_head(HEAD_FIELDS, 1, words)
-        head[FAN] = self.fan_out.bit_length() - 1
-        self._audiences = Audiences(
-            words=words,
-            head=head,
-            groupings=np.full(max(1, len(catalog.tables)), NONE, np.int64),
-            buckets=np.full(64, NONE, np.int64),
-            row_of=np.full(64, NONE, np.int64),
-            member_of=np.full(64, NONE, np.int64),
-            scratch=np.empty(64, np.int64),
-        )
+        """(table, pinned columns) -> address of the grouping. Those of a table go when nobody follows the table."""
+        self._closed: dict[tuple[int, tuple[int, ...]], int] = {}
+        """(table, pinned columns) -> address of a grouping that has gone, to be used again."""
+        self._users: Counter[int] = Counter()
+        """Table -> subscriptions that follow its rows."""
+        self._table_of = np.full(64, NONE, np.int64)
+        """[slots]: the table that the subscription follows; NONE for subscriptions of other families."""
+        self._idle: dict[int, int] = {}
+        """Table with groupings that nobody follows -> events since then."""
+        self._audiences = self._no_audiences()
         self._output = Output(
             told=np.empty((64, 3), np.int64),
             tails=np.empty((64, 4), np.int64),
@@ -80,11 +80,26 @@ class DriftEvaluator(Evaluator):
             known_tails=np.zeros((64, 4), np.int64),
         )
 
+    def _no_audiences(self) -> Audiences:
+        words = np.zeros(1024, np.int64)
+        head = new_head(HEAD_FIELDS, 1, words)
+        head[FAN] = self.fan_out.bit_length() - 1
+        return Audiences(
+            words=words,
+            head=head,
+            groupings=np.full(max(1, len(self.catalog.tables)), NONE, np.int64),
+            buckets=np.full(64, NONE, np.int64),
+            row_of=np.full(64, NONE, np.int64),
+            member_of=np.full(64, NONE, np.int64),
+            scratch=np.empty(64, np.int64),
+        )
+
     def add(self, points: PointBatch, slots: I64, lives: Lives) -> None:
         space = space_of(Form.from_key(points.form), self.catalog)
         table = self.store.number(space.table.name)
         value = 2 * _place(space.table, space.column) + (space.column.type is ColumnType.DOUBLE)
         clock = NONE if space.clock is None else _place(space.table, space.clock)
+        self._count(table, slots)
         self._follow_versions()
         grouping = self._grouping(table, tuple(_place(space.table, column) for column in space.pinned))
         key_of, key_starts, keys = _keys_of(channel_keys(points.channel, len(points)))
@@ -103,7 +118,16 @@ class DriftEvaluator(Evaluator):
             done = add_members(self._audiences, self.store.rows, *form, *which, done)
             self._make_room(is_needed=done < len(slots))
 
+    def _count(self, table: int, slots: I64) -> None:
+        """Notes the table of new subscriptions. slots: [points]."""
+        self._idle.pop(table, None)
+        grow(self._table_of, int(slots.max(initial=-1)) + 1, fill=NONE)
+        self._users[table] += int((self._table_of[np.unique(slots)] == NONE).sum())
+        self._table_of[slots] = table
+
     def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
+        if self._idle:
+            self._forget_idle(len(events.seq))
         counts = self._output.counts
         counts.fill(0)
         if self._groupings:
@@ -121,6 +145,37 @@ class DriftEvaluator(Evaluator):
 
     def remove(self, slots: I64) -> None:
         remove_members(self._audiences, self.store.rows, slots)
+        slots = slots[slots < len(self._table_of)]
+        tables, counts = np.unique(self._table_of[slots], return_counts=True)
+        self._table_of[slots] = NONE
+        for table, count in zip(tables.tolist(), counts.tolist(), strict=True):
+            if table != NONE:
+                self._users[table] -= count
+                if not self._users[table]:
+                    del self._users[table]
+                    self._idle[table] = 0
+
+    def _forget_idle(self, events: int) -> None:
+        """Before so many events: forgets the rows of tables that nobody has followed for as many events as the table has rows.
+
+        To link rows takes time for each of them: a subscription that comes and goes all the time must not do it every time.
+        """
+        self._idle = {table: passed + events for table, passed in self._idle.items()}
+        for table in [table for table, passed in self._idle.items() if passed >= self.store.count(table)]:
+            del self._idle[table]
+            for key in [key for key in self._groupings if key[0] == table]:
+                self._closed[key] = self._groupings.pop(key)
+            if self._groupings:
+                # Not `Store.current`: rows are as after the micro-batch that comes, and known here as before it.
+                known = np.flatnonzero(self._audiences.row_of != NONE)
+                forget_rows(self._audiences, known[self.store.rows.page_table[known >> PAGE_BITS] == table])
+                self._audiences.groupings[table] = NONE
+            else:
+                # Tails that were made before are known by their stamps, which are not given again.
+                stamp = self._audiences.head[STAMP]
+                self._audiences = self._no_audiences()
+                self._audiences.head[STAMP] = stamp
+                self._closed.clear()
 
     def dump(self) -> Any:
         nothing = np.empty(0, np.int64)
@@ -142,7 +197,7 @@ class DriftEvaluator(Evaluator):
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in (*self._audiences, *self._output))
+        return sum(array.nbytes for array in (*self._audiences, *self._output, self._table_of))
 
     def _grouping(self, table: int, columns: tuple[int, ...]) -> int:
         """Address of the grouping of a table's rows by these columns, made if there is none."""
@@ -151,10 +206,12 @@ class DriftEvaluator(Evaluator):
             return known
         width = GROUPING_COLUMNS + len(columns)
         audiences = self._audiences
-        audiences.head[WANTED] = width
-        make_room(audiences.words, audiences.head)
-        grouping = int(audiences.head[TOP])
-        audiences.head[TOP] += width
+        grouping = self._closed.pop((table, columns), NONE)
+        if grouping == NONE:
+            audiences.head[WANTED] = width
+            make_room(audiences.words, audiences.head)
+            grouping = int(audiences.head[TOP])
+            audiences.head[TOP] += width
         audiences.words[grouping : grouping + width] = (audiences.groupings[table], 0, len(columns), *columns)
         audiences.groupings[table] = self._groupings[table, columns] = grouping
         versions, done = self.store.current(table), 0

@@ -10,17 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from math import prod
 
 import pyarrow as pa
 
 from tidings.families.drift.movement import roundest_between
 from tidings.families.optional import Objection
+from tidings.families.size import check_size
 from tidings.families.spec import ByKey, ByRow, Form, FormSpec, shown_of_table
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import ChannelKey, channel_component, channel_type
 from tidings.model.codes import code_of
-from tidings.model.errors import SqlError
 from tidings.model.points import Placement
 from tidings.model.space import CHANNEL, ParameterSpace
 from tidings.model.types import ColumnType
@@ -28,7 +27,6 @@ from tidings.sql.constants import Constants
 from tidings.sql.shape import MovementKind, Shape
 
 SEVERAL_CHANNELS = "in"
-CHANNELS_MAX = 1_000
 DIMS = 2
 
 
@@ -120,10 +118,8 @@ def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
     """The form, channels and point of a query. The label is 0 until the server chooses one."""
     equalities, _, movement, _ = constants
     form, space = _form(shape, "" if constants.is_single else SEVERAL_CHANNELS, catalog)
-    count = prod([len(values) for values in equalities])
-    if count > CHANNELS_MAX:
-        hint = f"at most {CHANNELS_MAX:,} combinations are possible; split the subscription"
-        raise SqlError(f"the IN lists combine to {count:,} channels", construct="IN", hint=hint)
+    if not constants.is_single:
+        check_size(constants)
     components = [
         [channel_component(column.type, value) for value in values]
         for column, values in zip(space.pinned, equalities, strict=True)

@@ -8,6 +8,7 @@ that may select the row (candidates) are found first.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
@@ -113,6 +114,8 @@ class JoinEvaluator(Evaluator):
         """None if boxes have been added or removed since it was made."""
         self._signatures: list[Signature | None] = []
         """[signatures]: None if the number is free."""
+        self._signature_users: Counter[int] = Counter()
+        """Signature -> forms that have it."""
         self._forms: dict[str, _Form] = {}
         self._form_keys: list[str | None] = []
         """[forms]: key of the form; None if the number is free."""
@@ -122,6 +125,8 @@ class JoinEvaluator(Evaluator):
         self._coming: list[Newcomers] = []
         self._wide: dict[int, Newcomers] = {}
         """Slot -> predicates of a wide subscription, whose boxes contain more than it selects: hits are tested with them."""
+        self._wide_bytes = 0
+        """Bytes of `_wide`."""
         self._newcomers: Newcomers | None = None
         """`_coming` and `_wide` together; None if one of them has changed."""
         self._form_of, self._box_of, self._box_next = (np.empty(0, np.int64) for _ in range(3))
@@ -158,17 +163,21 @@ class JoinEvaluator(Evaluator):
                 self._side_index.add(self._index.boxes, ids, form.signature, side, form.tested, form.axes)
         if any_of:
             for slot, each in zip(slots.tolist(), any_of, strict=True):
-                self._wide[slot] = alternatives(each, slot, form.signature, len(form.shown))
+                self._widen(slot, alternatives(each, slot, form.signature, len(form.shown)))
             self._newcomers = None
             return
         is_wide = predicates.is_wide
         for at in np.flatnonzero(is_wide)[:, None]:
-            self._wide[int(slots[at[0]])] = predicates.newcomers(at, slots[at], form.signature, len(form.shown))
+            self._widen(int(slots[at[0]]), predicates.newcomers(at, slots[at], form.signature, len(form.shown)))
         coming = np.flatnonzero((lives[slots, SINCE] != NONE) & ~is_wide)
         if len(coming):
             self._coming.append(predicates.newcomers(coming, slots[coming], form.signature, len(form.shown)))
         if is_wide.any() or len(coming):
             self._newcomers = None
+
+    def _widen(self, slot: int, tests: Newcomers) -> None:
+        self._wide[slot] = tests
+        self._wide_bytes += _bytes_of(tests)
 
     def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
         plans = self._planned()
@@ -232,20 +241,29 @@ class JoinEvaluator(Evaluator):
         self._form_of[slots] = self._box_of[slots] = NONE
         if self._wide:
             for slot in slots.tolist():
-                if self._wide.pop(slot, None) is not None:
+                tests = self._wide.pop(slot, None)
+                if tests is not None:
+                    self._wide_bytes -= _bytes_of(tests)
                     self._newcomers = None
+        before = len(self._forms)
         for number, count in zip(numbers.tolist(), users.tolist(), strict=True):
             key = self._form_keys[number]
             assert key is not None, f"slots {slots} have no join subscription"
             self._forms[key].users -= count
             if not self._forms[key].users:
                 self._forget(key)
+        if len(self._forms) < before:
+            self._list_partners(set().union(*(form.relations for form in self._forms.values())))
 
     @property
     def nbytes(self) -> int:
         arrays = (*self._output, *self._scratch, self._form_of, self._box_of, self._box_next)
         return (
-            self._index.nbytes + self._side_index.nbytes + self._partners.nbytes + sum(array.nbytes for array in arrays)
+            self._index.nbytes
+            + self._side_index.nbytes
+            + self._partners.nbytes
+            + self._wide_bytes
+            + sum(array.nbytes for array in arrays)
         )
 
     def _form(self, key: str) -> _Form:
@@ -282,26 +300,27 @@ class JoinEvaluator(Evaluator):
         wanted: set[RelationKey] = {(signature.tables[one.side], (one.column,)) for one in tested if one.is_equal}
         relations = wanted | signature.relations()
         number = self._number(signature, relations)
+        self._signature_users[number] += 1
         form = _Form(_take(self._form_keys, key), number, tested, axes, shown, watch, relations, is_any_of(named))
         self._forms[key] = form
         self._plans = None
         return form
 
     def _number(self, signature: Signature, relations: set[RelationKey]) -> int:
-        """Number of the signature, given if it is new.
-
-        Missing lists of partners are made from the current rows. If most lists are unused, all are made again.
-        """
+        """Number of the signature, given if it is new. Missing lists of partners are made from the current rows."""
         if signature not in self._signatures:
             _take(self._signatures, signature)
-        needed = relations.union(*(form.relations for form in self._forms.values()))
+        self._list_partners(relations.union(*(form.relations for form in self._forms.values())))
+        return self._signatures.index(signature)
+
+    def _list_partners(self, needed: set[RelationKey]) -> None:
+        """Makes the lists of these relations that are missing. If most lists are not among them, all are made again."""
         if len(set(self._relations.numbers) - needed) > len(needed):
             self._relations = RelationTable(len(self.catalog.tables))
             self._partners = no_partners()
         for key in sorted(needed - set(self._relations.numbers)):
             self._relations.add(key)
             self._start(key)
-        return self._signatures.index(signature)
 
     def _start(self, key: RelationKey) -> None:
         table, index = key[0], self._relations.index(key)
@@ -318,12 +337,10 @@ class JoinEvaluator(Evaluator):
         form = self._forms.pop(key)
         self._form_keys[form.number] = None
         self._plans = None
-        if all(other.signature != form.signature for other in self._forms.values()):
+        self._signature_users[form.signature] -= 1
+        if not self._signature_users[form.signature]:
             self._signatures[form.signature] = None
             self._side_index.close(form.signature)
-        if not self._forms:
-            self._relations = RelationTable(len(self.catalog.tables))
-            self._partners = no_partners()
 
     def _sides_opened(self) -> Sides:
         if self._open_sides is None:
@@ -429,6 +446,10 @@ def _take(places: list[T | None], value: T) -> int:
     number = places.index(None) if None in places else len(places)
     places[number : number + 1] = [value]
     return number
+
+
+def _bytes_of(tests: Newcomers) -> int:
+    return sum(array.nbytes for array in tests)
 
 
 def _longer(array: I64, numbers: I64) -> I64:

@@ -28,14 +28,12 @@ from tidings.families.join.kernels.combine import (
     VALUES_STOP,
     Newcomers,
 )
-from tidings.families.join.subscription import AnyOf, Predicate
+from tidings.families.join.subscription import BOXES_MAX, AnyOf, Predicate
 from tidings.kernels.rows import I64, NONE, U8, hash_bytes
 from tidings.kernels.stabbing import TextEnds, Texts
 from tidings.model.codes import BoolArray
 from tidings.model.points import PointBatch
 
-BOXES_MAX = 256
-"""Highest number of boxes of one subscription."""
 _DECODER = msgspec.msgpack.Decoder(list[Predicate | None])
 
 

@@ -53,6 +53,8 @@ class SideIndex:
     def close(self, signature: int) -> None:
         """Closes all sides of a signature, whose boxes must have been removed."""
         self._opened.pop(signature, None)
+        if not self._opened:
+            self._entered.clear()
 
     def sides(self, signature: int) -> set[int]:
         return self._opened.get(signature, set())

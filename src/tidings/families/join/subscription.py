@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from tidings.families.join.result import shown_columns, shown_names
+from tidings.families.size import check_size
 from tidings.families.spec import ByValues, Form, FormSpec, Together
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import channel_component
@@ -27,6 +28,8 @@ from tidings.model.types import ColumnType
 from tidings.sql.constants import Constants, Interval
 from tidings.sql.shape import ColumnRef, Shape
 
+BOXES_MAX = 256
+"""Highest number of boxes that an evaluator makes of one subscription; with more combinations of IN, boxes are wider."""
 Selection = tuple[str, tuple[str, ...], tuple[int, ...]]
 Wanted = tuple[str, tuple[str, ...], tuple[int, ...], tuple[str, ...]]
 
@@ -207,6 +210,8 @@ def predicates_of(shape: Shape) -> tuple[ColumnRef, ...]:
 
 def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
     """The form and point of a query."""
+    if not shape.is_plain or not constants.is_single:
+        check_size(constants, BOXES_MAX, is_boxed=True)
     if not shape.is_plain:
         return _place_alternatives(shape, constants, catalog)
     form, coords, predicates = _point(shape, constants, "", catalog)

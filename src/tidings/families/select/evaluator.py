@@ -121,14 +121,16 @@ class SelectEvaluator(Evaluator):
         )
         members.first[slots] = np.where(members.first[slots] == NONE, layout.table << 32, members.first[slots])
         can_match = on_some_channel(points) & (points.coords[:, 0::2] <= points.coords[:, 1::2]).all(axis=1)
+        text_ends = _text_ends(points, layout)
         if not can_match.all():
             points, slots, tags = points.take(can_match), slots[can_match], tags[can_match]
+            text_ends = text_ends and [text_ends[i] for i in np.flatnonzero(can_match).tolist()]
         if not len(points):
             return
         equal, texts = _constants(points, layout)
         distinct, number = np.unique(tags, return_inverse=True)
         kinds = np.array([self.index.kind(layout.shape, layout.watch, tag) for tag in distinct.tolist()])[number]
-        boxes = self.index.add(layout.shape, slots, kinds, equal, texts, points.coords, _text_ends(points, layout))
+        boxes = self.index.add(layout.shape, slots, kinds, equal, texts, points.coords, text_ends)
         members.tables[layout.table, BOXES] += len(boxes)
         members.has_predicate[[*layout.shape.equal_axes, *layout.shape.range_axes]] = 1
         if len(members.marks) and int(boxes.max()) >= len(members.next):
@@ -182,6 +184,10 @@ class SelectEvaluator(Evaluator):
             list_boxes(members.first, members.next, slots, boxes)
         self.index.remove(boxes[:count])
         members.first[slots] = NONE
+        if not len(self.index):
+            # Rows are compared with boxes along the axes that some box has ever restricted.
+            members.has_predicate[:] = 0
+            members.tables[:, BOXES] = 0
 
     @property
     def nbytes(self) -> int:
@@ -278,12 +284,13 @@ def _coded_texts(column: pa.Array) -> tuple[I64, Texts]:
 
 
 def _text_ends(points: PointBatch, layout: _Layout) -> list[list[TextEnds]] | None:
+    """[points]: exact ends of the text ranges; None if there are none. A point without details has those of the one before."""
     if not layout.text_ranges:
         return None
     decoded: dict[bytes, list[TextEnds]] = {}
-    found = []
+    found: list[list[TextEnds]] = []
     for details in points.details.to_pylist():
-        ends = decoded.get(details)
+        ends = decoded.get(details) if details else found[-1]
         if ends is None:
             texts = _details.decode(details).texts
             ends = decoded[details] = [_encoded_ends(texts[i]) for i in layout.text_ranges]

@@ -48,6 +48,8 @@ class Matcher:
         """[slots]: number of the projection."""
         self._constrained: set[int] = set()
         """Columns with a predicate of a present or past subscription."""
+        self._numbers: dict[tuple[int, ...], int] = {}
+        """Columns shown -> number of the projection, which is never given up."""
         self._columns: list[tuple[int, ...]] = []
         """[projections]: columns that the projection shows."""
 
@@ -122,8 +124,10 @@ class Matcher:
         ]
 
     def _projection(self, shown: tuple[int, ...]) -> int:
-        number = self._projections.number([(0, 0, i, self.space.columns[i].name) for i in shown])
-        if number == len(self._columns):
+        number = self._numbers.get(shown)
+        if number is None:
+            number = self._projections.take([(0, 0, i, self.space.columns[i].name) for i in shown])
+            self._numbers[shown] = number
             self._columns.append(shown)
         return number
 

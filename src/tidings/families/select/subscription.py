@@ -12,15 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from math import prod
 from typing import Any
 
 import msgspec
 
+from tidings.families.size import check_size
 from tidings.families.spec import ByRow, Form, FormSpec, shown_of_table
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import ChannelKey, channel_component, channel_type
-from tidings.model.errors import SqlError
 from tidings.model.points import Placement
 from tidings.model.space import ParameterSpace, range_axes
 from tidings.sql.constants import Constants, Interval
@@ -30,7 +29,6 @@ _new = tuple.__new__  # Takes half the time of calling Placement.
 
 DISJUNCT = "or"
 """Prefix of the variant of a disjunct's form. All columns that the query compares follow, as JSON."""
-CHANNELS_MAX = 1_000
 
 
 @dataclass(frozen=True)
@@ -116,6 +114,8 @@ def _place(shape: Shape, constants: Constants, variant: str, catalog: Catalog) -
         columns = space.equalities
         channels = (tuple([channel_component(columns[i].type, value) for i, (value,) in enumerate(equalities)]),)
     else:
+        if not variant:
+            check_size(constants)
         channels = _several_channels(space, equalities)
     coords = tuple([end for interval in intervals for end in interval[:2]])
     details = _details(space, intervals) if space.is_lossy else b""
@@ -123,8 +123,7 @@ def _place(shape: Shape, constants: Constants, variant: str, catalog: Catalog) -
 
 
 def _place_disjuncts(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
-    count = sum(prod([len(values) for values in disjunct.equalities]) for disjunct in constants.disjuncts)
-    _check_channels(count)
+    check_size(constants)
     variant = _variant(shape)
     first, *others = [
         _place(one, own, variant, catalog) for one, own in zip(shape.disjuncts, constants.disjuncts, strict=True)
@@ -138,14 +137,7 @@ def _variant(shape: Shape) -> str:
     return DISJUNCT + msgspec.json.encode(sorted(compared)).decode()
 
 
-def _check_channels(count: int) -> None:
-    if count > CHANNELS_MAX:
-        hint = f"at most {CHANNELS_MAX:,} combinations are possible; split the subscription"
-        raise SqlError(f"the IN lists combine to {count:,} channels", construct="IN", hint=hint)
-
-
 def _several_channels(space: Space, equalities: tuple[tuple[Any, ...], ...]) -> tuple[ChannelKey, ...]:
-    _check_channels(prod([len(values) for values in equalities]))
     components = [
         [channel_component(column.type, value) for value in values]
         for column, values in zip(space.equalities, equalities, strict=True)

@@ -465,7 +465,8 @@ class TopkEvaluator(Evaluator):
             self._places[:, mine] = NONE
             for _, plan in idle:
                 ranked.close_plan(plan)
-            self._plans = {form: place for form, place in self._plans.items() if place not in idle}
+            if idle:
+                self._plans = {form: place for form, place in self._plans.items() if place not in idle}
             if ranked.is_idle:
                 self._ranked[number], self._tables[number] = None, NONE
                 self._numbers = {key: other for key, other in self._numbers.items() if other != number}

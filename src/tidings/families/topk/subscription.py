@@ -10,16 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from math import prod
 
 import pyarrow as pa
 
 from tidings.families.optional import Objection
+from tidings.families.size import check_size
 from tidings.families.spec import ByValues, Form, FormSpec, Together, shown_of_table
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import ChannelKey, channel_component, channel_type
 from tidings.model.codes import CODE_MAX, CODE_MIN
-from tidings.model.errors import SqlError
 from tidings.model.points import Placement
 from tidings.model.space import CHANNEL, ParameterSpace, range_axes
 from tidings.sql.constants import Constants
@@ -27,7 +26,6 @@ from tidings.sql.shape import Shape
 
 SEVERAL_CHANNELS, NET = "in", "net"
 """Parts of `Form.variant`, joined by commas: the form has several channels; it has option `net`."""
-CHANNELS_MAX = 1_000
 DIMS = 2
 """Number of axes of the plane of one range."""
 RANGES_MAX = 8
@@ -133,10 +131,8 @@ def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
     """The form, channels and point of a query."""
     equalities, intervals, *_ = constants
     form, space = _form(shape, "" if constants.is_single else SEVERAL_CHANNELS, catalog)
-    count = prod([len(values) for values in equalities])
-    if count > CHANNELS_MAX:
-        hint = f"at most {CHANNELS_MAX:,} combinations are possible; split the subscription"
-        raise SqlError(f"the IN lists combine to {count:,} channels", construct="IN", hint=hint)
+    if not constants.is_single:
+        check_size(constants)
     components = [
         [channel_component(column.type, value) for value in values]
         for column, values in zip(space.equalities, equalities, strict=True)

@@ -17,10 +17,17 @@ from tidings.kernels.stabbing.layout import (
     BUCKETS,
     CELL_FREE,
     CELL_TOP,
+    DATA,
+    DIMS,
     HEAD_FIELDS,
     KIND_FIELDS,
     LIVE,
+    OWNER,
+    POSITION,
+    ROOM,
+    SET_BUCKETS,
     SETS_STOP,
+    SHAPE,
     TEXT_COLUMNS,
     VECTOR_FIELDS,
     Boxes,
@@ -31,6 +38,10 @@ TextEnds = tuple[bytes | None, bytes | None, bool, bool]
 """Exact ends of a text range as canonical JSON texts: lo, hi, whether each belongs to the range."""
 
 _NO_TEXT = np.zeros(0, np.uint8)
+_RECORDS_MIN = 64
+"""So many records of sets, shapes and kinds are kept without looking whether boxes still have them."""
+_BOXES_PER_RECORD = 1_000
+"""Looking takes time for every box: it waits until there is one more unused record for so many boxes."""
 
 
 class Texts(NamedTuple):
@@ -49,13 +60,29 @@ class BoxShape(NamedTuple):
 
 
 class StabbingIndex:
-    """Which boxes hold a vector? Boxes are conjunctions of equalities and closed ranges, of few shapes or many."""
+    """Which boxes hold a vector? Boxes are conjunctions of equalities and closed ranges, of few shapes or many.
+
+    Sets, shapes and kinds that no box has any more are forgotten now and then, and with the last box everything is: their
+    number is at most a constant multiple of those in use.
+    """
 
     def __init__(self, axes: int) -> None:
+        self._vector = np.zeros((1, axes, VECTOR_FIELDS), np.int64)
+        self._start()
+
+    def _start(self) -> None:
+        """Makes the arrays of an index without boxes."""
+        axes = self._vector.shape[1]
         self._sets: dict[tuple[int, ...], int] = {}
         self._shapes: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         self._kinds: dict[tuple[int, int], int] = {}
-        self._vector = np.zeros((1, axes, VECTOR_FIELDS), np.int64)
+        self._free_sets: dict[int, list[int]] = {}
+        """Number of axes -> places of records of sets that may be used again."""
+        self._free_shapes: dict[int, list[int]] = {}
+        """Words of the record -> places of records of shapes that may be used again."""
+        self._free_kinds: list[int] = []
+        self._records_max = _RECORDS_MIN
+        """With more records than this, `remove` looks for unused ones."""
         arena = np.zeros(256, np.int64)
         head = new_head(HEAD_FIELDS, 1, arena)
         head[BOX_FREE], head[CELL_FREE] = NONE, NONE
@@ -74,6 +101,11 @@ class StabbingIndex:
 
     def __len__(self) -> int:
         return int(self._boxes.head[LIVE])
+
+    @property
+    def records(self) -> int:
+        """Number of sets of equality axes, shapes of ranges and kinds of boxes that are known."""
+        return len(self._sets) + len(self._shapes) + len(self._kinds)
 
     def add(
         self,
@@ -114,7 +146,10 @@ class StabbingIndex:
     def kind(self, shape: BoxShape, watch: int, tag: int = 0) -> int:
         """The number of a kind of boxes: those of a shape which changes of the axes in `watch` concern too; bit (axis & 63)."""
         mask = watch & (2**64 - 1) | _bits((*shape.equal_axes, *shape.range_axes))
-        number = self._kinds.setdefault((mask, tag), len(self._kinds))
+        number = self._kinds.get((mask, tag), NONE)
+        if number == NONE:
+            number = self._free_kinds.pop() if self._free_kinds else len(self._kinds)
+            self._kinds[mask, tag] = number
         start = number * KIND_FIELDS
         if start + KIND_FIELDS > len(self._boxes.kinds):
             grow(self._boxes.kinds, start + KIND_FIELDS)
@@ -129,6 +164,41 @@ class StabbingIndex:
         while start < len(gone):
             self._grow()
             start = remove_boxes(self._boxes, gone, start)
+        if self.records and not len(self):
+            self._start()
+        elif self.records > self._records_max:
+            self._forget_unused()
+
+    def _forget_unused(self) -> None:
+        """Forgets sets, shapes and kinds that no box has. Their places are used again.
+
+        Not while boxes are added: a caller may have asked for a kind that no box has yet.
+        """
+        sets, shapes, kinds = self._used()
+        for axes, at in [entry for entry in self._sets.items() if entry[1] not in sets]:
+            del self._sets[axes]
+            self._free_sets.setdefault(len(axes), []).append(at)
+        for shape, at in [entry for entry in self._shapes.items() if entry[1] not in shapes]:
+            del self._shapes[shape]
+            self._free_shapes.setdefault(len(_shape_record(*shape)), []).append(at)
+        for kind, number in [entry for entry in self._kinds.items() if entry[1] not in kinds]:
+            del self._kinds[kind]
+            self._free_kinds.append(number)
+        self._records_max = 2 * self.records + _RECORDS_MIN + len(self) // _BOXES_PER_RECORD
+
+    def _used(self) -> tuple[set[int], set[int], set[int]]:
+        """(places of sets, places of shapes, numbers of kinds) that some box has."""
+        boxes = self._boxes
+        head, arena = boxes.head, boxes.arena
+        sets = {at for at in self._sets.values() if boxes.sets[at + SET_BUCKETS]}
+        cells = boxes.cells[: head[CELL_TOP]]
+        shapes = np.unique(arena[cells[cells >= 0] + SHAPE])
+        places = boxes.places[: head[BOX_TOP]]
+        places = places[places >= 0]
+        cell = boxes.cells[places >> 32]
+        column = 2 * arena[arena[cell + SHAPE] + DIMS] + OWNER
+        kinds = np.unique(arena[arena[cell + DATA] + column * arena[cell + ROOM] + (places & POSITION)] >> 32)
+        return sets, set(shapes.tolist()), set(kinds.tolist())
 
     def _grow(self) -> None:
         """Makes room where a kernel lacked some."""
@@ -148,29 +218,35 @@ class StabbingIndex:
         found = self._sets.get(axes)
         if found is None:
             boxes = self._boxes
-            found = self._sets[axes] = int(boxes.head[SETS_STOP])
             record = np.array([len(axes), 0, _word(_bits(axes)), 0, *axes], np.int64)
+            free = self._free_sets.get(len(axes))
+            found = self._sets[axes] = free.pop() if free else int(boxes.head[SETS_STOP])
             stop = found + len(record)
             grow(boxes.sets, stop)
             self._boxes = boxes = Boxes(*boxes)
             boxes.sets[found:stop] = record
-            boxes.head[SETS_STOP] = stop
+            boxes.head[SETS_STOP] = max(stop, int(boxes.head[SETS_STOP]))
         return found
 
     def _shape(self, axes: tuple[int, ...], text_axes: tuple[int, ...]) -> int:
         """Where the record of a shape of ranges is."""
         found = self._shapes.get((axes, text_axes))
         if found is None:
-            boxes = self._boxes
-            found = self._shapes[axes, text_axes] = int(boxes.head[TOP])
-            places = [axes.index(axis) for axis in text_axes]
-            record = np.array([len(axes), len(text_axes), _word(_bits(axes)), *axes, *places], np.int64)
-            boxes.head[WANTED] = len(record)
-            make_room(boxes.arena, boxes.head)
-            self._boxes = boxes._replace(bytes=boxes.arena.view(np.uint8))
+            boxes, record = self._boxes, _shape_record(axes, text_axes)
+            free = self._free_shapes.get(len(record))
+            found = self._shapes[axes, text_axes] = free.pop() if free else int(boxes.head[TOP])
+            if found == boxes.head[TOP]:
+                boxes.head[WANTED] = len(record)
+                make_room(boxes.arena, boxes.head)
+                self._boxes = boxes._replace(bytes=boxes.arena.view(np.uint8))
+                boxes.head[TOP] += len(record)
             boxes.arena[found : found + len(record)] = record
-            boxes.head[TOP] += len(record)
         return found
+
+
+def _shape_record(axes: tuple[int, ...], text_axes: tuple[int, ...]) -> I64:
+    places = [axes.index(axis) for axis in text_axes]
+    return np.array([len(axes), len(text_axes), _word(_bits(axes)), *axes, *places], np.int64)
 
 
 def _bits(axes: Sequence[int]) -> int:

@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from tidings.kernels.rows import I64
 from tidings.model.errors import RecordError
-from tidings.pipeline.replica.row_store import Origin, Places, RowStore
+from tidings.pipeline.replica.batch import Origin, Places
+from tidings.pipeline.replica.row_store import RowStore
 
 _MARKS = (b'"truncate"', b'"keep"')
 
@@ -39,10 +41,11 @@ _encode = msgspec.json.encode
 
 
 class Piece(NamedTuple):
-    """Lines to be applied together."""
+    """Lines to be applied together. at: index of the given line that each stands for; None: they are the given ones."""
 
     lines: Sequence[bytes]
     origin: Origin
+    at: I64 | None = None
 
 
 def expanded(lines: Sequence[bytes], origin: Origin, store: RowStore) -> Iterator[Piece]:
@@ -120,9 +123,7 @@ class _Gathered:
 
     def cut(self) -> Piece:
         at = np.array(self._at, np.int64)
-        places = self._places
-        own = places._replace(partition=places.partition[at], block=places.block[at], offset=places.offset[at])
-        piece = Piece(self.lines, own)
+        piece = Piece(self.lines, self._places.take(at), at)
         self.lines, self._at = [], []
         self._keys, self._cleared = set(), set()
         return piece

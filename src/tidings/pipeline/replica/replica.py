@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from tidings.families.evaluator import Evaluator
 from tidings.families.optional import Evaluating
-from tidings.families.registry import family_of, spec_of
-from tidings.families.shown import ProjectionTable, render
+from tidings.families.registry import family_of
+from tidings.families.shown import render
 from tidings.kernels.events import CREATE, DROP, Events, Told
 from tidings.kernels.lines import write_lines
 from tidings.kernels.lives import FAMILY
@@ -29,13 +30,14 @@ from tidings.model.codes import BoolArray
 from tidings.model.notification import NO_LINES, Lines
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined
+from tidings.pipeline.replica.batch import Batch, Origin
 from tidings.pipeline.replica.expansion import expanded
-from tidings.pipeline.replica.row_store import Origin, RowStore
+from tidings.pipeline.replica.form_table import FormTable
+from tidings.pipeline.replica.held_points import HeldPoints
+from tidings.pipeline.replica.row_store import RowStore
 from tidings.pipeline.replica.subscriptions import Subscriptions
 
 _NOTHING = np.empty(0, np.int64)
-_HELD_MAX = 256
-"""With more batches than this, the points of a form are joined into one batch and dropped subscriptions are left out."""
 
 
 @dataclass
@@ -49,11 +51,23 @@ class _Due:
     dropped: list[int]
 
 
+class Applied(NamedTuple):
+    """What came of a micro-batch: notification lines, refused records, and the records that were read."""
+
+    lines: Lines
+    refused: list[Quarantined]
+    batch: Batch
+
+
 _NOTHING_DUE = _Due(_NOTHING, _NOTHING, _NOTHING, _NOTHING, [])
 
 
 class Replica:
-    """Rows of all tables, and a share of the subscriptions."""
+    """Rows of all tables, and a share of the subscriptions.
+
+    What was kept for subscriptions that have been dropped is given up, at the drop or some drops later; arrays keep the
+    length that the largest number of subscriptions needed.
+    """
 
     def __init__(self, catalog: Catalog, *, keeps_points: bool = False, is_stream: bool = False) -> None:
         """keeps_points: required for `dump`. is_stream: as in `RowStore`."""
@@ -61,15 +75,12 @@ class Replica:
         self._keeps_points = keeps_points
         self.store = RowStore(catalog, is_stream=is_stream)
         self.subscriptions = Subscriptions()
-        self._projections = ProjectionTable()
+        self._forms = FormTable(catalog)
         self._evaluators: dict[str, Evaluator] = {}
-        self._families: list[str] = []
-        self._forms: dict[str, tuple[int, int]] = {}
-        """Form -> numbers of its family and of its projection."""
         self._pending: dict[str, PointBatch] = {}
         self._next_due = SEQ_MAX + 1
-        self._held: dict[str, list[tuple[PointBatch, I64, I64]]] = {}
-        """Form -> (points, slots, serials) in batches. Some subscriptions may have been dropped since (see `_living`)."""
+        self._held = HeldPoints(self.subscriptions)
+        """Empty unless `keeps_points`."""
         self.changes = 0
         self.notifications: Counter[str] = Counter()
 
@@ -78,14 +89,26 @@ class Replica:
         """The last sequence number accepted."""
         return self.store.passed
 
+    @property
+    def nbytes(self) -> int:
+        """Approximate bytes of rows, subscriptions, evaluators and points. Cheap enough for every micro-batch."""
+        pending = sum(points.nbytes for points in self._pending.values())
+        evaluators = sum(evaluator.nbytes for evaluator in self._evaluators.values())
+        known = self.subscriptions.nbytes + self._forms.nbytes + self._held.nbytes
+        return self.store.nbytes + known + pending + evaluators
+
+    def size_counts(self) -> dict[str, int]:
+        """How many living subscriptions, forms with subscriptions, and current rows there are: for metrics."""
+        return {"subscriptions": len(self.subscriptions), "forms": len(self._forms), "rows": self.store.row_count}
+
     def advance(self) -> None:
         """Takes a seq for subscription events, which no change has."""
         self.store.advance()
 
     def apply(
         self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch] = (), *, is_end: bool = False
-    ) -> tuple[Lines, list[Quarantined]]:
-        """Handles a micro-batch. Returns its notification lines and the refused records.
+    ) -> Applied:
+        """Handles a micro-batch.
 
         origin: where the lines come from. is_end: the input is over, so that subscription events
         which wait for a later seq happen now.
@@ -100,20 +123,22 @@ class Replica:
 
     def _run(
         self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch], *, is_end: bool, is_told: bool
-    ) -> tuple[Lines, list[Quarantined]]:
+    ) -> Applied:
         for new in points:
             self._wait(new)
-        told: list[Lines] = []
-        refused: list[Quarantined] = []
+        steps, given = list[Applied](), list[I64 | None]()
         for piece in expanded(lines, origin, self.store):
-            written, wrong = self._step(piece.lines, piece.origin, is_end=is_end, is_told=is_told)
-            told.append(written)
-            refused += wrong
-        return (told[0] if len(told) == 1 else Lines.joined(told)), refused
+            steps.append(self._step(piece.lines, piece.origin, is_end=is_end, is_told=is_told))
+            given.append(piece.at)
+        if len(given) == 1 and given[0] is None:
+            return steps[0]
+        return Applied(
+            Lines.joined([step.lines for step in steps]),
+            [entry for step in steps for entry in step.refused],
+            Batch.joined([step.batch for step in steps], np.concatenate([at for at in given if at is not None])),
+        )
 
-    def _step(
-        self, lines: Sequence[bytes], origin: Origin, *, is_end: bool, is_told: bool
-    ) -> tuple[Lines, list[Quarantined]]:
+    def _step(self, lines: Sequence[bytes], origin: Origin, *, is_end: bool, is_told: bool) -> Applied:
         store = self.store
         batch = store.take(lines, origin, NONE if is_end else self._next_due)
         due = self._due(SEQ_MAX if is_end else store.passed)
@@ -124,18 +149,17 @@ class Replica:
         self.changes += len(batch.events.seq) - len(due.after)
         told = self._evaluate(batch.events, is_told=is_told)
         written = self._write(batch.events, told) if is_told else NO_LINES
+        store.settle()
         if len(due.slot):
             self._settle(due)
-        store.settle()
-        return written, batch.refused
+        return Applied(written, batch.refused, batch)
 
     def dump(self) -> bytes:
         """State for `load`: rows, pending events, points of living subscriptions, and what evaluators hold beyond these."""
-        living = [self._living(held) for held in self._held.values()]
         state = {
             "store": self.store.dump(),
             "pending": list(self._pending.values()),
-            "points": [[batch, slots] for batch, slots in living if len(slots)],
+            "points": [[batch, slots] for batch, slots in self._held.living()],
             "families": {name: evaluator.dump() for name, evaluator in self._evaluators.items()},
         }
         return pack(state)
@@ -145,18 +169,12 @@ class Replica:
         self.store.load(state["store"])
         for batch in state["pending"]:
             self._wait(batch)
-        slots: list[int] = []
-        ids: list[str] = []
-        families: list[int] = []
-        projections: list[int] = []
+        living: list[tuple[str, list[int], list[str]]] = []
         for points, at in state["points"]:
             home = np.flatnonzero(points.home)
-            family, projection = self._form(points.form)
-            slots += at[home].tolist()
-            ids += points.id.take(pa.array(home)).to_pylist()
-            families += [family] * len(home)
-            projections += [projection] * len(home)
-        self.subscriptions.restore(slots, ids, families, projections)
+            if len(home):
+                living.append((points.form, at[home].tolist(), points.id.take(pa.array(home)).to_pylist()))
+        self.subscriptions.restore(*self._described(living))
         for points, at in state["points"]:
             self._hold(points, at)
             self._evaluator(points.form).add(points, at, self.subscriptions.lives)
@@ -166,20 +184,7 @@ class Replica:
 
     def _hold(self, points: PointBatch, slots: I64) -> None:
         if self._keeps_points:
-            held = self._held.setdefault(points.form, [])
-            held.append((points, slots, self.subscriptions.serial[slots]))
-            if len(held) > _HELD_MAX:
-                self._held[points.form] = []
-                self._hold(*self._living(held))
-
-    def _living(self, held: list[tuple[PointBatch, I64, I64]]) -> tuple[PointBatch, I64]:
-        """Points and their slots of the living subscriptions in `held`."""
-        known = self.subscriptions
-        slots = np.concatenate([part[1] for part in held])
-        serials = np.concatenate([part[2] for part in held])
-        points = PointBatch.joined([part[0] for part in held])
-        is_living = known.is_taken(slots) & (known.serial[slots] == serials)
-        return points.take(is_living), slots[is_living]
+            self._held.add(points, slots)
 
     def messages(self) -> Counter[str]:
         """Family -> changes of the tables that it reads; each counts as one message to all subscriptions on the table."""
@@ -189,11 +194,8 @@ class Replica:
         return self._traffic(1)
 
     def _traffic(self, field: int) -> Counter[str]:
-        tables: dict[str, set[int]] = {}
-        for form_key in self._forms:
-            _, form = family_of(form_key)
-            tables.setdefault(form.family, set()).update(map(self.store.number, form.shape.tables))
-        return Counter({name: int(self.store.traffic[list(used), field].sum()) for name, used in tables.items()})
+        reads = self._forms.reads
+        return Counter({name: int(self.store.traffic[list(used), field].sum()) for name, used in reads.items()})
 
     def _wait(self, batch: PointBatch) -> None:
         # An event whose `after` has passed already happens now.
@@ -275,14 +277,21 @@ class Replica:
 
     def _begin(self, new: Sequence[tuple[str, list[int], list[str]]]) -> None:
         """Enters new subscriptions, given as (form of the home point, slots, ids)."""
-        slots, ids, families, projections = [], [], [], []
-        for form, own, names in new:
-            family, projection = self._form(form)
+        self.subscriptions.enter(*self._described(new))
+
+    def _described(
+        self, new: Sequence[tuple[str, list[int], list[str]]]
+    ) -> tuple[list[int], list[str], list[int], list[int], list[int]]:
+        """(slots, ids, numbers of forms, of families, of projections), [subscriptions], of new subscriptions."""
+        slots, ids, forms, families, projections = [], [], [], [], []
+        for key, own, names in new:
+            form = self._forms.take(key, len(own))
             slots += own
             ids += names
-            families += [family] * len(own)
-            projections += [projection] * len(own)
-        self.subscriptions.enter(slots, ids, families, projections)
+            forms += [form.number] * len(own)
+            families += [form.family] * len(own)
+            projections += [form.projection] * len(own)
+        return slots, ids, forms, families, projections
 
     def _add(
         self, due: Sequence[PointBatch], homes: Sequence[I64], ids: list[str], slots: I64, created: BoolArray
@@ -311,28 +320,6 @@ class Replica:
                 self._hold(batch, at)
                 self._evaluator(points.form).add(batch, at, lives)
 
-    def _form(self, form_key: str) -> tuple[int, int]:
-        """(number of the form's family, number of its projection)."""
-        known = self._forms.get(form_key)
-        if known is None:
-            family, spec = family_of(form_key)[0], spec_of(form_key, self.catalog)
-            if family.name not in self._families:
-                self._families.append(family.name)
-            shown = [
-                (
-                    spec.tables.index(ref.table),
-                    self.store.number(ref.table),
-                    self._column(ref.table, ref.column),
-                    name,
-                )
-                for ref, name in spec.shown
-            ]
-            known = self._forms[form_key] = (self._families.index(family.name), self._projections.number(shown))
-        return known
-
-    def _column(self, table: str, column: str) -> int:
-        return self.catalog.table(table).column_names.index(column)
-
     def _evaluator(self, form_key: str) -> Evaluator:
         family, _ = family_of(form_key)
         evaluator = self._evaluators.get(family.name)
@@ -344,7 +331,7 @@ class Replica:
     def _evaluate(self, events: Events, *, is_told: bool) -> list[Told]:
         if not len(events.seq):
             return []
-        lives, projections = self.subscriptions.lives, self._projections.arrays
+        lives, projections = self.subscriptions.lives, self._forms.projections.arrays
         told = []
         for name, evaluator in self._evaluators.items():
             if not is_told and not evaluator.remembers:
@@ -358,7 +345,7 @@ class Replica:
     def _write(self, events: Events, told: list[Told]) -> Lines:
         if not told:
             return NO_LINES
-        out, ends = render(self.store.handles, self._projections.arrays, events, told)
+        out, ends = render(self.store.handles, self._forms.projections.arrays, events, told)
         if len(told) == 1:
             event, slot, tail = told[0].event, told[0].slot, told[0].tail
         else:
@@ -374,11 +361,13 @@ class Replica:
         self.subscriptions.begin(due.created)
         if due.dropped:
             gone = np.array(due.dropped, np.int64)
-            for number, name in enumerate(self._families):
+            for number, name in enumerate(self._forms.families):
                 own = gone[self.subscriptions.lives[gone, FAMILY] == number]
                 if len(own):
                     self._evaluators[name].remove(own)
             self.subscriptions.leave(due.dropped)
+            self._forms.give(self.subscriptions.form[gone])
+            self._held.drop(gone)
 
 
 def _follow_homes(points: PointBatch) -> bool:

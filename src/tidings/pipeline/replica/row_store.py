@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from json.encoder import encode_basestring
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -54,12 +54,13 @@ from tidings.kernels.rows.scan import (
     DOUBLE,
     HAS_ODD,
     INT,
+    NEW,
     NO_ROOM,
+    OLD,
     OP,
     OTHER,
     OUTCOME,
     READ,
-    RECORD_FIELDS,
     SEQ,
     TEXT_TYPE,
     TIMESTAMP,
@@ -73,6 +74,8 @@ from tidings.model.quarantine import Quarantined, contradiction, out_of_order, r
 from tidings.model.render import value_text
 from tidings.model.types import ColumnType
 from tidings.pipeline.ingest import Ingest
+from tidings.pipeline.replica.batch import Batch, Origin
+from tidings.pipeline.replica.row_dump import described, former_tables, widened
 
 _TYPES = {
     ColumnType.BIGINT: BIGINT,
@@ -87,45 +90,8 @@ _KINDS = {ColumnType.TEXT: TEXT_KIND, ColumnType.BINARY: BINARY_KIND}
 _NO_PARTITIONS = np.empty(0, np.int64)
 _DEAD_TEXT_MIN = 1 << 20
 _RETAINED_MIN = 1024
-
-
-class Places(NamedTuple):
-    """Where the lines of a stream come from: line i from partition names[partition[i]].
-
-    For reports it is line offset[i] of labels[block[i]].
-    """
-
-    names: list[str]
-    partition: I64
-    labels: list[str]
-    block: I64
-    offset: I64
-
-
-Origin = int | Places
-"""Position of the first line, if lines follow each other in a file; else the place of each."""
-
-
-class Batch:
-    """A micro-batch on its way into the store: its usable records in order, and the records refused so far."""
-
-    def __init__(self, lines: Sequence[bytes], origin: Origin) -> None:
-        self.lines = lines
-        self._origin = origin
-        self.at: I64 | None = None
-        """[records]: index of the record's line in `lines`; None: record i is line i."""
-        self.numbers = np.zeros((RECORD_FIELDS, len(lines)), np.int64)
-        """[RECORD_FIELDS, records]: status, seq, op, version, outcome, old and new version."""
-        self.refused: list[Quarantined] = []
-        self.events: Events | None = None
-        """The accepted changes and subscription events in order; None until they have been applied."""
-
-    def place(self, line: int) -> tuple[str | None, int]:
-        """Where a line comes from: (partition, offset), or (None, position) if it is of a file."""
-        origin = self._origin
-        if isinstance(origin, int):
-            return None, origin + line
-        return origin.labels[origin.block[line]], int(origin.offset[line])
+_PACKED_MAX = 1 << 17
+"""Versions packed into one part: all together could be more than a part of a message may have, which is 4 GiB."""
 
 
 class RowStore:
@@ -139,6 +105,10 @@ class RowStore:
         """Name of a partition -> its place in `_latest`."""
         self._latest = np.zeros(16, np.int64)
         """[partitions]: the last seq that records of the partition had of their own."""
+        self._came_by = np.zeros(0, np.int32)
+        """[versions]: the partition by which a version came; empty while all came by the first one."""
+        self._former = former_tables(described(catalog), catalog)
+        """Tables of packed rows, by their numbers there: those of the dump that was loaded, if there was one."""
         self._numbers = {table.name: number for number, table in enumerate(catalog.tables)}
         columns_max = max((len(table.columns) for table in catalog.tables), default=1)
         self._layout = np.full((len(catalog.tables), LAYOUT_FIELDS), NONE, np.int64)
@@ -166,7 +136,7 @@ class RowStore:
 
     @property
     def nbytes(self) -> int:
-        parts = (self._words, self._text, *self._versions, *self._pages, self.keys.places)
+        parts = (self._words, self._text, *self._versions, *self._pages, self.keys.places, self._retained)
         return sum(part.nbytes for part in parts)
 
     def number(self, table: str) -> int:
@@ -175,6 +145,11 @@ class RowStore:
     def count(self, table: int) -> int:
         """How many rows the table has."""
         return int(self._layout[table, LIVE])
+
+    @property
+    def row_count(self) -> int:
+        """How many rows all tables have."""
+        return int(self._layout[:, LIVE].sum())
 
     def current(self, table: int) -> I64:
         """Versions of the table's current rows as before the micro-batch that is being applied, if there is one."""
@@ -219,12 +194,13 @@ class RowStore:
             if found != NO_ROOM:
                 break
             self._grow_pages(1)
+        if found == HAS_ODD:
+            self._read_odd(batch)
+        batch.partition = partition if batch.at is None or not len(partition) else partition[batch.at]
+        if found == HAS_ODD:
+            admit(self.keys, batch.numbers[SEQ], batch.numbers[OUTCOME], batch.partition, self._latest)
         if found >= 0:
             self._finish(batch, out, found)
-        elif found == HAS_ODD:
-            self._read_odd(batch)
-            own = partition if batch.at is None or not len(partition) else partition[batch.at]
-            admit(self.keys, batch.numbers[SEQ], batch.numbers[OUTCOME], own, self._latest)
         return batch
 
     def advance(self) -> None:
@@ -253,9 +229,26 @@ class RowStore:
     def _finish(self, batch: Batch, out: I64, count: int) -> None:
         batch.events = Events(*(out if count == out.shape[1] else out[:, :count]))
         self._batch = batch.numbers
+        if len(self._partitions) > 1:
+            self._find_shared(batch)
         if count < out.shape[1]:
             batch.refused.extend(self._refusals(batch))
             batch.refused.sort(key=lambda entry: (entry.partition or "", entry.position))
+
+    def _find_shared(self, batch: Batch) -> None:
+        """Notes by which partition each new version came, and which records change a row that came by another one."""
+        if len(self._came_by) < len(self.rows.alive):
+            self._came_by = np.concatenate(
+                [self._came_by, np.zeros(len(self.rows.alive) - len(self._came_by), np.int32)]
+            )
+        accepted = np.flatnonzero(batch.numbers[OUTCOME] == ACCEPTED)
+        old, new, partition = batch.numbers[OLD, accepted], batch.numbers[NEW, accepted], batch.partition[accepted]
+        self._came_by[new[new != NONE]] = partition[new != NONE]
+        other = self._came_by[old]
+        found = np.flatnonzero((old != NONE) & (other != partition))
+        names = list(self._partitions)
+        lines = accepted if batch.at is None else batch.at[accepted]
+        batch.shared = [(int(lines[i]), names[other[i]]) for i in found.tolist()]
 
     def settle(self) -> None:
         """Ends a micro-batch: frees versions that are neither current nor pinned."""
@@ -336,6 +329,11 @@ class RowStore:
 
     def pack(self, versions: I64) -> Any:
         """The values of these versions, for `unpack`, as something `tidings.model.blob.pack` takes."""
+        return [
+            self._pack_some(versions[start : start + _PACKED_MAX]) for start in range(0, len(versions), _PACKED_MAX)
+        ]
+
+    def _pack_some(self, versions: I64) -> dict[str, Any]:
         tables = self._pages[1][versions >> PAGE_BITS]
         order = np.argsort(tables, kind="stable")
         parts: dict[str, Any] = {"order": order}
@@ -345,31 +343,39 @@ class RowStore:
 
     def unpack(self, state: Any) -> I64:
         """Makes new versions with the values that `pack` was given, in the same order. None of them is current."""
-        made = [
-            self._unpack_table(int(number), part)
-            for number, part in sorted(
-                ((key, value) for key, value in state.items() if key.isdigit()), key=lambda entry: int(entry[0])
-            )
-        ]
-        order = state["order"]
+        versions = np.concatenate([np.empty(0, np.int64), *map(self._unpack_some, state)])
+        self.rows.until[versions] = NONE
+        self.rows.since[versions] = NONE
+        self._retained = np.concatenate([self._retained, versions])
+        return versions
+
+    def _unpack_some(self, parts: dict[str, Any]) -> I64:
+        order = parts["order"]
+        made = []
+        for key in sorted((key for key in parts if key.isdigit()), key=int):
+            table = self._former[key]
+            columns = int(self._layout[table.number, COLUMNS])
+            made.append(self._unpack_table(table.number, widened(parts[key], table.columns, columns)))
         versions = np.empty(len(order), np.int64)
         versions[order] = np.concatenate([np.empty(0, np.int64), *made])
-        for version in versions.tolist():
-            self.rows.until[version] = NONE
-            self.rows.since[version] = NONE
-        self._retained = np.concatenate([self._retained, versions])
         return versions
 
     def dump(self) -> Any:
         """All current rows and `passed`, for `load`."""
         current = [self.current(number) for number in range(len(self.catalog.tables))]
+        versions = np.concatenate([np.empty(0, np.int64), *current])
         latest = {name: int(self._latest[number]) for name, number in self._partitions.items()}
-        rows = self.pack(np.concatenate([np.empty(0, np.int64), *current]))
-        return {"rows": rows, "passed": self.passed, "latest": latest}
+        state = {"rows": self.pack(versions), "passed": self.passed, "latest": latest}
+        came_by = self._came_by[versions] if len(self._came_by) else self._came_by
+        return {**state, "came_by": came_by, "tables": described(self.catalog)}
 
     def load(self, state: Any) -> None:
-        """Restores a dump into an empty store."""
+        """Restores a dump into an empty store. The dump may be of a catalog that this one extends."""
+        self._former = former_tables(state["tables"], self.catalog)
         versions = self.unpack(state["rows"])
+        if len(state["came_by"]):
+            self._came_by = np.zeros(len(self.rows.alive), np.int32)
+            self._came_by[versions] = state["came_by"]
         self._retained = np.empty(0, np.int64)
         self._reserve_keys(len(versions))
         for version in versions.tolist():

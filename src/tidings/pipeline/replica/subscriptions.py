@@ -15,6 +15,8 @@ from tidings.model.codes import BoolArray
 _GAP = 2**31
 _LABEL_MAX = 2**61
 _BLOCK = 512
+_ID_BYTES = 280
+"""Approximate bytes of an id in `Subscriptions` and `IdOrder`, characters left out: an object, two entries of dictionaries."""
 _MERGE_SHARE = 64
 """New ids are inserted one by one if there are at least this many known ids for each; else all ids are sorted again."""
 
@@ -95,17 +97,22 @@ class Subscriptions:
         self.lives = new_lives(0)
         self.serial = np.empty(0, np.int64)
         """[slots]: number of the subscription's life, never used twice."""
+        self.form = np.empty(0, np.int64)
+        """[slots]: number of the form of the home point."""
         self._lives_so_far = 0
         self.id_text: U8 = np.zeros(1024, np.uint8)
         self._text_end = 0
         self._text_dead = 0
+        self._id_characters = 0
 
     def __len__(self) -> int:
         return len(self.ids) - len(self._free)
 
     @property
     def nbytes(self) -> int:
-        return self.lives.nbytes + self.serial.nbytes + self.id_text.nbytes + sum(2 * len(id) + 200 for id in self.ids)
+        """Approximate bytes: arrays, and ids as texts with their entries in dictionaries."""
+        arrays = self.lives.nbytes + self.serial.nbytes + self.form.nbytes + self.id_text.nbytes
+        return arrays + self._id_characters + _ID_BYTES * len(self) + 8 * len(self.ids)
 
     def is_taken(self, slots: I64) -> BoolArray:
         """Whether each of the slots has a subscription, [slots]."""
@@ -120,12 +127,21 @@ class Subscriptions:
         if len(self.ids) > len(self.lives):
             lives = new_lives(max(len(self.ids), 3 * len(self.lives) // 2, 64))
             lives[: len(self.lives)] = self.lives
-            self.lives, self.serial = lives, np.resize(self.serial, len(lives))
+            self.lives = lives
+            self.serial, self.form = np.resize(self.serial, len(lives)), np.resize(self.form, len(lives))
         return [*reused, *range(first, first + fresh)]
 
-    def enter(self, slots: Sequence[int], ids: Sequence[str], family: Sequence[int], projection: Sequence[int]) -> None:
+    def enter(
+        self,
+        slots: Sequence[int],
+        ids: Sequence[str],
+        form: Sequence[int],
+        family: Sequence[int],
+        projection: Sequence[int],
+    ) -> None:
         """Enters subscriptions that the coming micro-batch creates. All arguments: [subscriptions]."""
         at = np.array(slots, np.int64)
+        self.form[at] = form
         lives = self.lives
         lives[at, SINCE], lives[at, UNTIL] = FOREVER, FOREVER
         lives[at, FAMILY], lives[at, PROJECTION] = family, projection
@@ -133,6 +149,7 @@ class Subscriptions:
         self._lives_so_far += len(at)
         for slot, id in zip(slots, ids, strict=True):
             self.ids[slot] = id
+        self._id_characters += sum(map(len, ids))
         texts = [encode_basestring(id).encode() for id in ids]
         ends = np.cumsum([len(text) for text in texts])
         data = np.frombuffer(b"".join(texts), np.uint8)
@@ -151,11 +168,16 @@ class Subscriptions:
                 lives[slot, LABEL] = self._order.of(id)
 
     def restore(
-        self, slots: Sequence[int], ids: Sequence[str], family: Sequence[int], projection: Sequence[int]
+        self,
+        slots: Sequence[int],
+        ids: Sequence[str],
+        form: Sequence[int],
+        family: Sequence[int],
+        projection: Sequence[int],
     ) -> None:
         """Enters the subscriptions of a dump in the slots they had. Called on an empty object."""
         self.take(max(slots, default=-1) + 1)
-        self.enter(slots, ids, family, projection)
+        self.enter(slots, ids, form, family, projection)
         self.begin(np.array(slots, np.int64))
         self.slots = dict(zip(ids, slots, strict=True))
         self._free = sorted({*range(len(self.ids))} - {*slots}, reverse=True)
@@ -167,10 +189,14 @@ class Subscriptions:
     def leave(self, slots: Sequence[int]) -> None:
         """Frees the slots of dropped subscriptions."""
         for slot in slots:
+            self._id_characters -= len(self.ids[slot])
             self.ids[slot] = ""
             self._text_dead += int(self.lives[slot, ID_STOP] - self.lives[slot, ID_START])
         self._free.extend(slots)
-        if len(self._order) > 2 * len(self) + 1024:
+        if not len(self):
+            self._order.keep([])
+            self._text_end = self._text_dead = 0
+        elif len(self._order) > 2 * len(self) + 1024:
             self._order.keep(list({id for id in self.ids if id}))
             self._relabel()
         if 2 * self._text_dead > self._text_end > 1 << 16:

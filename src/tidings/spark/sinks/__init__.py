@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import AbstractContextManager
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -29,14 +29,10 @@ class Sink(Protocol):
         ...
 
 
-OnBatch = Callable[[int, float, dict[str, Any]], object]
-"""Called after every micro-batch with its number, its seconds and its metrics."""
-
-
-def open_sink(sink: Endpoint, guard: Any, on_batch: OnBatch) -> Sink:
+def open_sink(sink: Endpoint, guard: AbstractContextManager[None]) -> Sink:
     """The sink. guard: a context in which a micro-batch is written, where the sink writes it itself."""
     if sink.format in _MODULES:
-        found: Sink = import_module(f"{__name__}.{sink.format}").sink(sink, guard, on_batch)
+        found: Sink = import_module(f"{__name__}.{sink.format}").sink(sink, guard)
         return found
     return SparkSink(sink)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -11,7 +9,7 @@ from tidings.spark.endpoint import Endpoint
 from tidings.spark.stream import notifications_of
 
 
-def sink(sink: Endpoint, guard: Any, on_batch: Any) -> KafkaSink:
+def sink(sink: Endpoint, guard: object) -> KafkaSink:
     return KafkaSink(sink)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,6 +19,8 @@ from tidings.model.blob import unpack
 from tidings.model.notification import NotificationBatch
 from tidings.spark import envelope as kinds
 
+_PARTS = (kinds.NOTIFICATIONS, kinds.ANSWERS, kinds.REFUSED, kinds.WARNINGS)
+
 
 class PartsSink:
     """Writes micro-batches into a folder and reads them back in order."""
@@ -29,32 +30,34 @@ class PartsSink:
         folder.mkdir(parents=True, exist_ok=True)
 
     def write(self, batch_id: int, rows: Iterable[Any]) -> dict[str, Any]:
-        """Writes one micro-batch of envelopes (rows with kind and blob). Returns its metrics."""
+        """Writes one micro-batch of envelopes (rows with kind and blob). Returns its metrics.
+
+        Lines are in files that replicas have written, which envelopes name; or, from gateways, in the envelopes themselves.
+        """
         notifications: list[NotificationBatch] = []
-        parts: list[str] = []
-        refused: list[tuple[int, str]] = []
-        answers: list[bytes] = []
+        refused: list[bytes] = []
+        parts: dict[str, list[str]] = {kind: [] for kind in _PARTS}
         metrics: dict[str, Any] = {}
         for row in rows:
-            if row["kind"] == kinds.NOTIFICATIONS:
-                notifications.append(NotificationBatch(**unpack(bytes(row["blob"]))))
-            elif row["kind"] == kinds.PART:
-                parts.append(bytes(row["blob"]).decode())
-            elif row["kind"] == kinds.REFUSED:
-                refused.extend((position, line) for position, line in unpack(bytes(row["blob"])))
-            elif row["kind"] == kinds.ANSWERS:
-                answers.append(bytes(row["blob"]))
+            blob = bytes(row["blob"])
+            if row["kind"] == kinds.PART:
+                parts[blob.decode().rpartition(".")[2]].append(blob.decode())
             elif row["kind"] == kinds.METRICS:
-                add_metrics(metrics, unpack(bytes(row["blob"])))
-        metrics["quarantined"] = len(refused)
+                add_metrics(metrics, unpack(blob))
+            elif row["kind"] == kinds.NOTIFICATIONS:
+                notifications.append(NotificationBatch(**unpack(blob)))
+            elif row["kind"] == kinds.REFUSED:
+                refused.append(blob)
         if notifications:
-            self._replace(f"out-{batch_id:08d}.lines", NotificationBatch.merge(notifications).text())
-            parts.append(f"out-{batch_id:08d}.lines")
-        self._replace(f"quarantine-{batch_id:08d}.jsonl", ((line + "\n").encode() for _, line in sorted(refused)))
-        if answers:
-            self._replace(f"answers-{batch_id:08d}.jsonl", answers)
-        manifest = {"metrics": metrics, "parts": parts}
-        self._replace(f"manifest-{batch_id:08d}.json", [json.dumps(manifest).encode()])
+            name = f"out-{batch_id:08d}.{kinds.NOTIFICATIONS}"
+            self._replace(name, NotificationBatch.merge(notifications).text())
+            parts[kinds.NOTIFICATIONS].append(name)
+        if refused:
+            name = f"out-{batch_id:08d}.{kinds.REFUSED}"
+            self._replace(name, refused)
+            parts[kinds.REFUSED].append(name)
+            metrics["quarantined"] = sum(blob.count(b"\n") for blob in refused)
+        self._replace(f"manifest-{batch_id:08d}.json", [json.dumps({"metrics": metrics, **parts}).encode()])
         return metrics
 
     def batches(self) -> list[int]:
@@ -71,12 +74,17 @@ class PartsSink:
     def copy(self, sink: IO[bytes]) -> None:
         """Appends the notifications of all complete batches to a file, those of several replicas merged."""
         for batch_id in self.batches():
-            sink.write(self._merged([self._folder / name for name in self._manifest(batch_id)["parts"]]))
+            sink.write(self._merged(self.parts(batch_id, kinds.NOTIFICATIONS)))
 
     def copy_refused(self, sink: IO[bytes]) -> None:
+        """Appends the refused records of all complete batches to a file, in order of their lines in the input."""
         for batch_id in self.batches():
-            with (self._folder / f"quarantine-{batch_id:08d}.jsonl").open("rb") as part:
-                shutil.copyfileobj(part, sink, 1 << 20)
+            lines = [line for part in self.parts(batch_id, kinds.REFUSED) for line in part.read_bytes().splitlines()]
+            sink.writelines(line + b"\n" for line in sorted(lines, key=lambda line: int(json.loads(line)["line"])))
+
+    def parts(self, batch_id: int, kind: str) -> list[Path]:
+        """Files of a complete batch. kind: NOTIFICATIONS, ANSWERS, REFUSED or WARNINGS of `tidings.spark.envelope`."""
+        return [self._folder / name for name in self._manifest(batch_id)[kind]]
 
     def _merged(self, parts: list[Path]) -> bytes | memoryview:
         if len(parts) < 2:

@@ -23,7 +23,8 @@ from tidings.sql.shape import ColumnRef, Shape
 
 Term = dict[ColumnRef, ValueSet]
 
-_SHAPES_MAX = 1_000
+_CONJUNCTIONS_KEPT_MAX = 1_000
+"""A template keeps shapes it has made, with so many conjunctions in all."""
 # So that binders which read no literal can always be given the first one.
 _NONE = ("",)
 
@@ -47,7 +48,7 @@ _Conjunction = tuple[_Columns, tuple[tuple[Any, ...], ...], tuple[Interval, ...]
 class DisjunctTemplate:
     """As `tidings.sql.template.Template`, for conditions that are no plain conjunction."""
 
-    __slots__ = ("_columns", "_movement", "_shapes", "_terms", "literal_count", "shape")
+    __slots__ = ("_columns", "_kept", "_movement", "_shapes", "_terms", "literal_count", "shape")
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class DisjunctTemplate:
         self._terms = terms
         self._movement = movement
         self._shapes: dict[tuple[_Columns, ...], Shape] = {}
+        self._kept = 0
 
     def bind(self, literals: Literals) -> tuple[Shape, Constants]:
         """Shape and constants for these literals; LiteralError if one does not fit."""
@@ -146,8 +148,10 @@ class DisjunctTemplate:
         if known is None:
             shapes = tuple([replace(self.shape, **columns._asdict()) for columns in conjunctions])
             known = shapes[0] if len(shapes) == 1 else replace(self.shape, disjuncts=shapes)
-            if len(self._shapes) >= _SHAPES_MAX:
+            self._kept += len(conjunctions)
+            if self._kept > _CONJUNCTIONS_KEPT_MAX:
                 self._shapes.clear()
+                self._kept = len(conjunctions)
             self._shapes[conjunctions] = known
         return known
 

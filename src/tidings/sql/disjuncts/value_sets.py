@@ -51,9 +51,19 @@ def _extended(type: ColumnType, intervals: tuple[Interval, ...], values: set[Any
 
 
 def intersection(type: ColumnType, a: ValueSet, b: ValueSet) -> ValueSet:
-    common = {value for value in a.values if value in b.values or _is_in(type, value, b.intervals)}
-    common.update(value for value in b.values if _is_in(type, value, a.intervals))
-    return ValueSet(tuple(sorted(common)), _overlaps(type, a.intervals, b.intervals), a.has_null and b.has_null)
+    return ValueSet(_common(type, a, b), _overlaps(type, a.intervals, b.intervals), a.has_null and b.has_null)
+
+
+def _common(type: ColumnType, a: ValueSet, b: ValueSet) -> tuple[Any, ...]:
+    """The single values of an intersection, ascending."""
+    if a.values == b.values:
+        return a.values
+    common = set(a.values).intersection(b.values)
+    if b.intervals:
+        common.update(value for value in a.values if _is_in(type, value, b.intervals))
+    if a.intervals:
+        common.update(value for value in b.values if _is_in(type, value, a.intervals))
+    return tuple(sorted(common))
 
 
 def is_subset(type: ColumnType, a: ValueSet, b: ValueSet) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from tidings.spark.sources.postgres.position import Position
 from tidings.spark.sources.postgres.reader import ChangeStream, Part, Row
@@ -21,7 +21,6 @@ _ARROW = pa.schema(
     [("value", pa.string()), ("partition", pa.string()), ("order", pa.string()), ("time", pa.timestamp("us", "UTC"))]
 )
 _ROWS = 10_000
-_ALL = 1 << 62
 
 
 @dataclass
@@ -57,8 +56,8 @@ class PostgresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._settings.max_rows)
 
     def latestOffset(self, start: Mapping[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        rows = _ALL if isinstance(limit, ReadAllAvailable) else getattr(limit, "max_rows", self._settings.max_rows)
-        return self._stream.latest(Position.of(start), min(rows, self._settings.max_rows)).as_json()
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._settings.max_rows
+        return self._stream.latest(Position.of(start), rows).as_json()
 
     def reportLatestOffset(self) -> dict[str, Any]:
         return self._stream.end().as_json()

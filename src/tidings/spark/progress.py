@@ -1,0 +1,186 @@
+"""Progress of a live job: what Spark reports after every micro-batch, as figures, as a line of a log, and for Prometheus."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.streaming import StreamingQueryListener
+
+from tidings.model.errors import UsageError
+from tidings.spark.counters import OBSERVED, fields, quantile
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Figures of one micro-batch. counts: by the names of `counters.fields`, sums of all shards.
+
+    seconds: from its trigger to its commit. lag_records: records that the sources have and the job has not yet taken; None
+    if no source says. latency_p50, latency_p99: seconds from the time of a change to its notifications; None if the source
+    has no times.
+    """
+
+    number: int
+    seconds: float
+    input_rows: int
+    counts: Mapping[str, int]
+    lag_records: int | None
+    latency_p50: float | None
+    latency_p99: float | None
+
+    @staticmethod
+    def of(progress: Any) -> Batch:
+        """From Spark's progress report (`StreamingQueryProgress`)."""
+        row = progress.observedMetrics.get(OBSERVED)
+        counts = {name: int(row[name] or 0) for name in fields()} if row is not None else {}
+        lags = [lag for source in progress.sources if (lag := _lag(source)) is not None]
+        return Batch(
+            progress.batchId,
+            progress.batchDuration / 1000,
+            progress.numInputRows,
+            counts,
+            sum(lags) if lags else None,
+            quantile(counts, 0.5),
+            quantile(counts, 0.99),
+        )
+
+    def total(self, prefix: str) -> int:
+        """Sum of all counts whose names begin so."""
+        return sum(count for name, count in self.counts.items() if name.startswith(prefix))
+
+    def line(self) -> str:
+        """One line for a log."""
+        counts = self.counts
+        parts = [
+            f"batch {self.number}: {counts.get('changes', 0):,} changes, {self.total('notifications_'):,} notifications"
+        ]
+        if counts.get("answers"):
+            parts.append(f"{counts['answers']:,} subscription events ({counts['answers_refused']:,} refused)")
+        if refused := self.total("refused_"):
+            parts.append(f"{refused:,} records refused")
+        if counts.get("shared_keys"):
+            parts.append(f"{counts['shared_keys']:,} changes of rows that come by several partitions")
+        timing = f"{self.seconds:.2f} s"
+        if self.latency_p50 is not None:
+            timing += f", latency p50 {self.latency_p50:.2f} s p99 {self.latency_p99:.2f} s"
+        if self.lag_records:
+            timing += f", {self.lag_records:,} records behind"
+        if counts.get("cache_rebuilds"):
+            timing += f", {counts['cache_rebuilds']} shards restored"
+        return f"{', '.join(parts)}; {timing}"
+
+
+class Listener(StreamingQueryListener):  # type: ignore[misc]
+    """Calls a function with the figures of every micro-batch of one query."""
+
+    def __init__(self, on_batch: Callable[[Batch], object]) -> None:
+        self._on_batch = on_batch
+        self._is_over = threading.Event()
+
+    def wait(self, seconds: float) -> None:
+        """Waits until the end of the query has been reported."""
+        self._is_over.wait(seconds)
+
+    def onQueryStarted(self, event: Any) -> None:
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:
+        if event.progress.observedMetrics.get(OBSERVED) is not None:
+            self._on_batch(Batch.of(event.progress))
+
+    def onQueryIdle(self, event: Any) -> None:
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:
+        self._is_over.set()
+
+
+class Exporter:
+    """Figures of all micro-batches so far, for Prometheus, at http://HOST:PORT/metrics."""
+
+    def __init__(self, host: str, port: int) -> None:
+        """Port 0: any free one, see `port`."""
+        try:
+            from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+        except ImportError:
+            raise UsageError("metrics need the package prometheus-client: pip install 'tidings[metrics]'") from None
+        self._registry = registry = CollectorRegistry()
+
+        def counter(name: str, text: str, *labels: str) -> Any:
+            return Counter(f"tidings_{name}", text, labels, registry=registry)
+
+        def gauge(name: str, text: str, *labels: str) -> Any:
+            return Gauge(f"tidings_{name}", text, labels, registry=registry)
+
+        self._totals = {
+            "changes": counter("changes", "Changes applied"),
+            "messages": counter("messages", "Changes handed to a family, for each family that reads the table"),
+            "deliveries": counter("deliveries", "Changes that reached a subscription"),
+            "folds": counter("state_folds", "Bases of state written"),
+            "answers": counter("subscription_events", "Subscription events answered"),
+            "answers_refused": counter("subscription_events_refused", "Subscription events refused"),
+            "shared_keys": counter("shared_keys", "Changes of rows that came by another partition before"),
+        }
+        self._labelled = {
+            "notifications_": counter("notifications", "Notifications", "family"),
+            "refused_": counter("refused", "Records refused", "reason"),
+            "cache_": counter("shards", "Shards found in memory, brought up to date, or restored", "how"),
+        }
+        self._now = {
+            "rows": gauge("rows", "Rows of all tables"),
+            "subscriptions": gauge("subscriptions", "Living subscriptions"),
+            "state_bytes": gauge("state_bytes", "Bytes of durable state, all shards"),
+            "memory_bytes": gauge("memory_bytes", "Bytes of shards in memory"),
+        }
+        self._seconds = gauge("batch_seconds", "Duration of the last micro-batch")
+        self._number = gauge("batch", "Number of the last micro-batch")
+        self._lag = gauge("lag_records", "Records that sources have and the job has not yet taken")
+        self._latency = gauge("latency_seconds", "From change to notification, in the last micro-batch", "quantile")
+        try:
+            self._server, self._thread = start_http_server(port, host, registry)
+        except OSError as error:
+            raise UsageError(f"metrics cannot be served at {host}:{port}: {error.strerror}") from None
+        self.port = int(self._server.server_port)
+
+    def add(self, batch: Batch) -> None:
+        for name, total in self._totals.items():
+            total.inc(batch.counts.get(name, 0))
+        for prefix, labelled in self._labelled.items():
+            for name, count in batch.counts.items():
+                if name.startswith(prefix):
+                    labelled.labels(name.removeprefix(prefix)).inc(count)
+        for name, now in self._now.items():
+            now.set(batch.counts.get(name, 0))
+        self._seconds.set(batch.seconds)
+        self._number.set(batch.number)
+        if batch.lag_records is not None:
+            self._lag.set(batch.lag_records)
+        for label, seconds in (("0.5", batch.latency_p50), ("0.99", batch.latency_p99)):
+            if seconds is not None:
+                self._latency.labels(label).set(seconds)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def _lag(source: Any) -> int | None:
+    """How many records a source has beyond those taken, where it tells."""
+    behind = (source.metrics or {}).get("maxOffsetsBehindLatest")
+    if behind is not None:
+        return int(float(behind))
+    try:
+        latest, end = json.loads(source.latestOffset), json.loads(source.endOffset)
+        return max(0, int(latest["sequence"]) - int(end["sequence"]))
+    except (TypeError, ValueError, KeyError):
+        return None
+
+
+def now_text() -> str:
+    """The time as it stands before lines of a log."""
+    return dt.datetime.now().strftime("%H:%M:%S")

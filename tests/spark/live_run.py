@@ -1,0 +1,138 @@
+"""`tidings run` on folders of files, as tests start, feed, kill and stop it; and what it should have told."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from tidings.engine import Engine
+from tidings.spark.sinks.parts import PartsSink
+from tidings.sql import parse_catalog
+
+CATALOG = """
+CREATE TABLE t (id BIGINT PRIMARY KEY, kind TEXT, x DOUBLE);
+CREATE TABLE kinds (kind TEXT PRIMARY KEY, weight DOUBLE);
+"""
+QUERIES = {
+    "s1": "SELECT * FROM t WHERE x >= 10",
+    "s2": "SELECT id FROM t WHERE kind = 'a' AND x < 30",
+    "s3": "SELECT * FROM t ORDER BY x DESC LIMIT 3",
+    "s4": "SELECT * FROM t WHERE moved(x) >= 5",
+    "s5": "SELECT * FROM t JOIN kinds USING (kind) WHERE t.x >= 10 AND kinds.weight < 30",
+}
+"""One of each family at least."""
+LINES = 20
+"""Changes in a file."""
+
+
+def change(number: int) -> dict[str, object]:
+    kind = "ab"[number % 2]
+    if number % 3 == 0:
+        return {"table": "kinds", "op": "upsert", "row": {"kind": kind, "weight": number * 11.0 % 40}}
+    return {"table": "t", "op": "upsert", "row": {"id": number % 7, "kind": kind, "x": number * 7.0 % 40}}
+
+
+def expected(files: int) -> list[str]:
+    """All notifications. Subscription events have seq 1, changes those from 2 on."""
+    engine = Engine(parse_catalog(CATALOG))
+    for id, sql in QUERIES.items():
+        engine.door.create(id, sql, 1)
+    lines = [json.dumps({"seq": number + 2, **change(number)}).encode() for number in range(files * LINES)]
+    return [*engine.feed(lines).notifications.lines(), *engine.finish().notifications.lines()]
+
+
+class Live:
+    """A folder with sources, sink and checkpoint, and the command on it."""
+
+    def __init__(self, folder: Path, master: str = "local[2]") -> None:
+        self.folder, self._master = folder, master
+        self._files = 0
+        for name in ("changes", "wishes"):
+            (folder / name).mkdir()
+        (folder / "catalog.sql").write_text(CATALOG)
+        self._put("wishes", 0, [{"id": id, "sql": sql} for id, sql in QUERIES.items()])
+
+    def put_changes(self) -> int:
+        """Puts the next file of changes there. Returns the number of changes so far."""
+        numbers = range(self._files * LINES, (self._files + 1) * LINES)
+        self._put("changes", self._files, list(map(change, numbers)))
+        self._files += 1
+        return self._files * LINES
+
+    def _put(self, name: str, number: int, records: list[dict[str, object]]) -> None:
+        partial = self.folder / f".{number}"
+        partial.write_text("\n".join(map(json.dumps, records)))
+        partial.rename(self.folder / name / f"{number:03d}.jsonl")
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        options = {"catalog": "catalog.sql", "source": "files:changes", "subscriptions": "files:wishes"}
+        options |= {"sink": "files:out", "checkpoint": "checkpoint", "master": self._master}
+        command = [sys.executable, "-m", "tidings.cli.main", "run"]
+        command += [word for name, value in options.items() for word in (f"--{name}", value)]
+        with (self.folder / "stderr").open("ab") as errors:
+            return subprocess.Popen([*command, *words], cwd=self.folder, stderr=errors)
+
+    def wait_for(self, run: subprocess.Popen[bytes], changes: int) -> None:
+        """Waits until the sink has this many changes."""
+        deadline = time.monotonic() + 180
+        while (
+            not (self.folder / "out").exists() or PartsSink(self.folder / "out").metrics().get("changes", 0) < changes
+        ):
+            assert run.poll() is None, (self.folder / "stderr").read_text()
+            assert time.monotonic() < deadline, "no progress"
+            with suppress(subprocess.TimeoutExpired):
+                run.wait(0.1)
+
+    def stop(self, run: subprocess.Popen[bytes]) -> None:
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(120) == 0, (self.folder / "stderr").read_text()
+
+    def told(self) -> list[str]:
+        sink = io.BytesIO()
+        PartsSink(self.folder / "out").copy(sink)
+        return sink.getvalue().decode().split("\n")[:-1]
+
+    def lines(self, kind: str) -> list[dict[str, object]]:
+        """Lines of all complete micro-batches. kind: as in `PartsSink.parts`."""
+        sink = PartsSink(self.folder / "out")
+        parts = [path for batch in sink.batches() for path in sink.parts(batch, kind)]
+        return [json.loads(line) for path in parts for line in path.read_text().splitlines()]
+
+
+def kill_below(root: int, is_victim: Callable[[bytes], bool]) -> int:
+    """Kills the processes below `root` whose command line is a victim's, newest first. Returns how many there were."""
+    parents: dict[int, int] = {}
+    victims: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with suppress(OSError):
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if is_victim((entry / "cmdline").read_bytes()):
+                victims.append(int(entry.name))
+    below = [pid for pid in sorted(victims, reverse=True) if root in _ancestors(pid, parents)]
+    for pid in below:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return len(below)
+
+
+def is_worker(command: bytes) -> bool:
+    """Whether this is the command line of a Python worker, or of the daemon that forks workers."""
+    return b"-m\0tidings.spark.daemon" in command
+
+
+def _ancestors(pid: int, parents: dict[int, int]) -> set[int]:
+    found: set[int] = set()
+    while pid in parents and pid not in found:
+        found.add(pid)
+        pid = parents[pid]
+    return found

@@ -1,0 +1,86 @@
+"""More than one executor: killed executors, tasks tried again and speculative ones change not a byte of the output."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+import pytest
+from live_run import LINES, Live, expected, is_worker, kill_below
+
+from tidings.pipeline.warm import STEPS
+from tidings.spark.java import java_home
+from tidings.terminal import compile_kernels
+
+pytestmark = pytest.mark.spark
+
+SETTINGS = {
+    # A second attempt at every task that is not done at once.
+    "spark.speculation": "true",
+    "spark.speculation.interval": "50ms",
+    "spark.speculation.multiplier": "1.01",
+    "spark.speculation.quantile": "0.1",
+    "spark.speculation.minTaskRuntime": "0ms",
+    "spark.task.maxFailures": "20",
+    "spark.executor.memory": "1g",
+    "spark.driver.memory": "1g",
+}
+OPTIONS = [word for name, value in SETTINGS.items() for word in ("--conf", f"{name}={value}")]
+
+
+def disturb(live: Live, killed: int) -> None:
+    """Runs, while executors (below the process `killed`, or the run itself) and Python workers are killed."""
+    live.put_changes()
+    run = live.start(*OPTIONS, "--shards", "3")
+    live.wait_for(run, LINES)
+    live.put_changes()
+    assert kill_below(killed or run.pid, lambda command: b"CoarseGrainedExecutorBackend" in command) > 0
+    put = live.put_changes()
+    live.wait_for(run, put)
+    put = live.put_changes()
+    kill_below(killed or run.pid, is_worker)
+    live.wait_for(run, put)
+    live.stop(run)
+    assert live.told() == expected(4)
+
+
+def test_executors_of_a_local_cluster_are_killed(tmp_path: Path) -> None:
+    compile_kernels(STEPS)
+    disturb(Live(tmp_path, "local-cluster[2,1,2048]"), 0)
+
+
+def test_a_standalone_master_with_two_workers(tmp_path: Path) -> None:
+    compile_kernels(STEPS)
+    (tmp_path / "run").mkdir()
+    with standalone(tmp_path) as master:
+        disturb(Live(tmp_path / "run", master), os.getpid())
+
+
+@contextmanager
+def standalone(folder: Path) -> Iterator[str]:
+    """A master and two workers of one core each on loopback. Gives the master's address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    master = f"spark://127.0.0.1:{port}"
+    program = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
+    environment = {**os.environ, "JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
+    words = [["master.Master", "--port", port]]
+    words += [["worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work"), master]] * 2
+    started = []
+    try:
+        for name, *options in words:
+            command = [program, f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", "--webui-port", "0", *options]
+            log = (folder / f"{name}.log").open("ab")
+            started.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+            log.close()
+        yield master
+    finally:
+        for process in reversed(started):
+            process.terminate()
+            process.wait()
