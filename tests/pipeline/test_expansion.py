@@ -109,8 +109,8 @@ def records(draw: st.DrawFn) -> Record:
     return record
 
 
-@settings(max_examples=150)
-@given(st.lists(records(), max_size=30), st.integers(1, 12))
+@settings(max_examples=60)
+@given(st.lists(records(), max_size=25), st.integers(1, 12))
 def test_special_records_are_as_the_plain_ones(given_records: list[Record], size: int) -> None:
     rows: Rows = {}
     meant = [each for record in given_records for each in plain(record, rows)]
@@ -140,3 +140,15 @@ def test_what_makes_no_sense_is_refused_with_a_reason() -> None:
 def test_a_text_that_only_looks_special_is_left_alone() -> None:
     told, refused = fed([[{"table": "t", "op": "insert", "row": {"id": 1, "kind": '"keep" "truncate"', "x": 5.0}}]])
     assert refused == [] and len(told) == 3
+
+
+def test_every_change_knows_the_line_it_comes_from() -> None:
+    rows = [{"table": "t", "op": "insert", "row": {"id": id, "kind": "a", "x": 1.0}} for id in (2, 1)]
+    update = {"table": "t", "op": "update", "row": {"id": 5, "kind": "b"}, "keep": ["x"]}
+    again = [{**rows[0], "row": {**rows[0]["row"], "id": 5}}, {"table": "t", "op": "delete", "row": {"id": 9}}]
+    batch = [*rows, {"table": "t", "op": "truncate"}, *again, update]
+    found = replica().apply([json.dumps(record).encode() for record in batch], places(len(batch)))
+    seqs, lines = found.batch.numbered()
+    assert lines.tolist() == [0, 1, 2, 2, 3, 5]
+    assert seqs.tolist() == [1, 2, 3, 4, 5, 7]
+    assert [entry.position for entry in found.refused] == [4]

@@ -25,10 +25,6 @@ __all__ = ["run"]
 
 
 def run(options: Options, say: Say) -> Report:
-    from tidings.pipeline.warm import STEPS
-    from tidings.terminal import compile_kernels
-
-    compile_kernels(STEPS)
     live = options.live
     title = f"live: {live.source}, {live.rate:,} changes/s for {live.seconds:,} s, {live.kills} kills"
     report = Report(title, options.sizes, stamp(options.seed))
