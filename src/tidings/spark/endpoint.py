@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidings.model.errors import UsageError
 
@@ -29,6 +29,10 @@ class Endpoint:
         if not format:
             raise UsageError(f"{text!r} is no source or sink: say FORMAT or FORMAT:PATH, as files:FOLDER")
         return Endpoint(format, path, {name: value for name, _, value in pairs})
+
+    def with_defaults(self, **options: str) -> Endpoint:
+        """With these options where it has none of the name."""
+        return replace(self, options={**options, **self.options})
 
     def required_path(self, what: str) -> str:
         """The path. UsageError if there is none; what: what it should be."""

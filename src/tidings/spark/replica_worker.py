@@ -20,8 +20,8 @@ from tidings.model.points import PointBatch
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.partition import replica_of, share
 from tidings.pipeline.registrar import Answer, Registrar
+from tidings.pipeline.replica.batch import Origin
 from tidings.pipeline.replica.replica import Applied, Replica
-from tidings.pipeline.replica.row_store import Origin
 from tidings.spark import envelope as kinds
 from tidings.spark.counters import counted, latencies, refusals
 from tidings.spark.envelope import Envelope

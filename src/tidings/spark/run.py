@@ -95,7 +95,10 @@ def _shards(settings: Run) -> int:
 
 
 def _start(spark: SparkSession, settings: Run, guard: _Guard) -> StreamingQuery:
-    changes = read(spark, settings.source, settings.start)
+    source = settings.source
+    if source.format == "postgres":
+        source = source.with_defaults(catalog=settings.catalog_sql, spool=str(settings.checkpoint / "source"))
+    changes = read(spark, source, settings.start)
     wishes = read(spark, settings.subscriptions)
     sink = open_sink(settings.sink, guard)
     plan = plan_of(spark, settings.catalog_sql, settings.shards or default_shards(spark), parts=sink.parts)

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidings.pipeline.replica.row_store import Places
+from tidings.pipeline.replica.batch import Places
 
 NUMBER, TEXT, NUMBERS = b"\0", b"\1", b"\2"
 """First byte of a place: its kind."""

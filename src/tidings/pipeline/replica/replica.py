@@ -30,9 +30,11 @@ from tidings.model.codes import BoolArray
 from tidings.model.notification import NO_LINES, Lines
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined
+from tidings.pipeline.replica.batch import Batch, Origin
+from tidings.pipeline.replica.expansion import expanded
 from tidings.pipeline.replica.form_table import FormTable
 from tidings.pipeline.replica.held_points import HeldPoints
-from tidings.pipeline.replica.row_store import Batch, Origin, RowStore
+from tidings.pipeline.replica.row_store import RowStore
 from tidings.pipeline.replica.subscriptions import Subscriptions
 
 _NOTHING = np.empty(0, np.int64)
@@ -122,9 +124,22 @@ class Replica:
     def _run(
         self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch], *, is_end: bool, is_told: bool
     ) -> Applied:
-        store = self.store
         for new in points:
             self._wait(new)
+        steps, given = list[Applied](), list[I64 | None]()
+        for piece in expanded(lines, origin, self.store):
+            steps.append(self._step(piece.lines, piece.origin, is_end=is_end, is_told=is_told))
+            given.append(piece.at)
+        if len(given) == 1 and given[0] is None:
+            return steps[0]
+        return Applied(
+            Lines.joined([step.lines for step in steps]),
+            [entry for step in steps for entry in step.refused],
+            Batch.joined([step.batch for step in steps], np.concatenate([at for at in given if at is not None])),
+        )
+
+    def _step(self, lines: Sequence[bytes], origin: Origin, *, is_end: bool, is_told: bool) -> Applied:
+        store = self.store
         batch = store.take(lines, origin, NONE if is_end else self._next_due)
         due = self._due(SEQ_MAX if is_end else store.passed)
         if batch.events is None:
