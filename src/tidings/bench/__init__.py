@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Live:
-    """Of the bench `live`. rate: changes a second; kills: how often the job is killed meanwhile."""
+    """Of the benches `live` and `soak`. rate: changes a second; kills: how often the job is killed meanwhile."""
 
     source: str = "postgres"
     rate: int = 2_000
@@ -83,6 +83,12 @@ BENCHES: Mapping[str, Entry] = {
     "live": Entry(
         "a live source through `tidings run`, killed meanwhile: is every view right, and how late",
         "tidings.bench.live",
+        sizes=(10_000,),
+        is_live=True,
+    ),
+    "soak": Entry(
+        "`tidings run` for a long time, subscriptions coming and going: does memory grow, do micro-batches slow down",
+        "tidings.bench.soak",
         sizes=(10_000,),
         is_live=True,
     ),

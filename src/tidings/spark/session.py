@@ -53,7 +53,7 @@ _LOCAL = {
 # it takes two fifths of Java's processor time in the first minutes. Nor are classes verified, which come from Spark's own jars:
 # a tenth of the time to the first query.
 _JAVA_OPTIONS = (
-    "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
+    "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:MaxNewSize=512m"
     " -XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 
