@@ -27,6 +27,8 @@ _DRIFT = (
     "SELECT * FROM stocks WHERE symbol = 'x' AND moved(price) >= 1",
     "SELECT * FROM stocks WHERE moved_percent(price) >= 1",
 )
+_STAYS = "SELECT * FROM reviews WHERE moved(rating) >= 1"
+"""Follows another table, so that rows of the first are forgotten one by one when nobody follows them any more."""
 _TOPK = ("SELECT * FROM stocks WHERE sector = 'a' AND price >= 1 ORDER BY price LIMIT 1",)
 _JOIN = ("SELECT * FROM stocks JOIN reviews USING (symbol) WHERE sector = 'a' AND rating >= 1",)
 _ROWS = (
@@ -44,7 +46,7 @@ def warm_select() -> None:
 
 
 def warm_drift() -> None:
-    _live(_DRIFT)
+    _live(_DRIFT, _STAYS)
 
 
 def warm_topk() -> None:
@@ -108,16 +110,19 @@ def _send(queries: Sequence[str], family: str, strategy: str) -> None:
         decode(encode(messages))
 
 
-def _live(queries: Sequence[str]) -> None:
-    """Runs a replica with these queries: creations, drops, all records of _ROWS, and a restart."""
+def _live(queries: Sequence[str], *staying: str) -> None:
+    """Runs a replica with these queries: creations, drops, all records of _ROWS, and a restart. staying: are not dropped."""
     catalog = parse_catalog(_CATALOG)
     door, lines = Door(catalog), _lines()
     _enter(door, queries)
+    for sql in staying:
+        door.create(sql, sql, 0)
     replica = Replica(catalog, keeps_points=True)
     replica.apply(lines[:3], 0, door.take())
     again = Replica(catalog, keeps_points=True)
     again.load(replica.dump())
-    again.apply(lines[3:], 3)
+    for position in range(3, len(lines)):
+        again.apply(lines[position : position + 1], position)
 
 
 def _enter(door: Door, queries: Sequence[str]) -> None:

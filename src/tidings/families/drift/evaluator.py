@@ -99,7 +99,7 @@ class DriftEvaluator(Evaluator):
         table = self.store.number(space.table.name)
         value = 2 * _place(space.table, space.column) + (space.column.type is ColumnType.DOUBLE)
         clock = NONE if space.clock is None else _place(space.table, space.clock)
-        self._count(table, slots)
+        self._count(table, slots, int(np.count_nonzero(points.home)))
         self._follow_versions()
         grouping = self._grouping(table, tuple(_place(space.table, column) for column in space.pinned))
         key_of, key_starts, keys = _keys_of(channel_keys(points.channel, len(points)))
@@ -118,12 +118,12 @@ class DriftEvaluator(Evaluator):
             done = add_members(self._audiences, self.store.rows, *form, *which, done)
             self._make_room(is_needed=done < len(slots))
 
-    def _count(self, table: int, slots: I64) -> None:
-        """Notes the table of new subscriptions. slots: [points]."""
+    def _count(self, table: int, slots: I64, count: int) -> None:
+        """Notes the table of so many new subscriptions. slots: [points]."""
         self._idle.pop(table, None)
         grow(self._table_of, int(slots.max(initial=-1)) + 1, fill=NONE)
-        self._users[table] += int((self._table_of[np.unique(slots)] == NONE).sum())
         self._table_of[slots] = table
+        self._users[table] += count
 
     def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
         if self._idle:
@@ -146,11 +146,11 @@ class DriftEvaluator(Evaluator):
     def remove(self, slots: I64) -> None:
         remove_members(self._audiences, self.store.rows, slots)
         slots = slots[slots < len(self._table_of)]
-        tables, counts = np.unique(self._table_of[slots], return_counts=True)
+        tables = self._table_of[slots].tolist()
         self._table_of[slots] = NONE
-        for table, count in zip(tables.tolist(), counts.tolist(), strict=True):
+        for table in tables:
             if table != NONE:
-                self._users[table] -= count
+                self._users[table] -= 1
                 if not self._users[table]:
                     del self._users[table]
                     self._idle[table] = 0

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from tidings.families.registry import family_of, spec_of
 from tidings.families.shown import ProjectionTable
 from tidings.kernels.rows import I64
@@ -64,10 +62,10 @@ class FormTable:
 
     def give(self, numbers: I64) -> None:
         """Ends a subscription of each of these forms, given by number, [subscriptions]."""
-        for number, count in zip(*(part.tolist() for part in np.unique(numbers, return_counts=True)), strict=True):
+        for number in numbers.tolist():
             entry = self._places[number]
             assert entry is not None, f"form {number} has no subscription"
-            entry.users -= count
+            entry.users -= 1
             if not entry.users:
                 del self._known[entry.key]
                 self._key_characters -= len(entry.key)

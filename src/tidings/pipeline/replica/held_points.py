@@ -43,7 +43,10 @@ class HeldPoints:
     def add(self, points: PointBatch, slots: I64) -> None:
         """Keeps points of one form. slots: [points], their subscriptions."""
         grow(self._points_of, int(slots.max(initial=-1)) + 1)
-        np.add.at(self._points_of, slots, 1)
+        if points.home.all():
+            self._points_of[slots] += 1
+        else:
+            np.add.at(self._points_of, slots, 1)
         self._keep(points, slots)
         if len(self._batches[points.form]) > _BATCHES_MAX:
             self._leave_out_dead(points.form)

@@ -367,7 +367,8 @@ class Replica:
                     self._evaluators[name].remove(own)
             self.subscriptions.leave(due.dropped)
             self._forms.give(self.subscriptions.form[gone])
-            self._held.drop(gone)
+            if self._keeps_points:
+                self._held.drop(gone)
 
 
 def _follow_homes(points: PointBatch) -> bool:
