@@ -96,7 +96,7 @@ class _Vain(NamedTuple):
     until: float = 0.0
 
     def is_enough(self, start: int, end: int, *, is_last: bool) -> bool:
-        """Whether another look is not worth it yet. is_last: the stream ends at `end`, and must be looked through up to there."""
+        """Whether another look is not worth it yet. is_last: the stream ends at `end`, and is read up to there."""
         return start == self.start and (end == self.end or (time.monotonic() < self.until and not is_last))
 
 
