@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tidings.model.points import Event
 from tidings.pipeline.registrar import Registrar
+from tidings.pipeline.replica.batch import Places
+from tidings.pipeline.replica.replica import Replica
 from tidings.sql import parse_catalog
+from tidings.testing.oracle import Recomputation
+from tidings.testing.plain import answer_of
 
 CATALOG = parse_catalog("CREATE TABLE t (id BIGINT PRIMARY KEY, x DOUBLE);")
 SQL, OTHER = "SELECT * FROM t WHERE x > 1", "SELECT * FROM t WHERE x > 2"
@@ -86,3 +95,79 @@ def test_the_registry_survives_a_restart() -> None:
         [("DROP", 5, "b")],
         [("a", 1), ("b", 5)],
     )
+
+
+def test_changes_of_a_table_of_subscriptions_are_events() -> None:
+    registry = registrar()
+
+    def change(op: str, sql: str | None) -> dict[str, Any]:
+        return {"table": "wishes", "op": op, "row": {"id": "a", "sql": sql, "owner": "somebody"}}
+
+    assert handle(registry, 1, change("insert", SQL)) == ([("CREATE", 1, "a")], [("a", 1)])
+    assert handle(registry, 2, change("upsert", SQL)) == ([], [("a", 1)])
+    assert handle(registry, 3, change("update", OTHER)) == ([("DROP", 3, "a"), ("CREATE", 3, "a")], [("a", 3)])
+    assert handle(registry, 4, {"op": "delete", "row": {"id": "a"}}) == ([("DROP", 4, "a")], [("a", 4)])
+    ((id, reason),) = handle(registry, 5, change("truncate", None))[1]
+    assert id is None and "not a usable subscription event" in str(reason)
+
+
+rows = st.fixed_dictionaries({"id": st.integers(0, 3), "x": st.sampled_from([0.5, 1.5, 2.5])})
+changes = st.fixed_dictionaries({"op": st.sampled_from(["upsert", "delete"]), "row": rows})
+queries = st.sampled_from([SQL, OTHER, "SELECT * FROM t ORDER BY x LIMIT 2", "SELECT id FROM t WHERE x < 2 OR id = 3"])
+events = st.one_of(
+    st.fixed_dictionaries({"id": st.sampled_from("ab"), "sql": queries, "replace": st.booleans()}),
+    st.fixed_dictionaries({"id": st.sampled_from("ab"), "drop": st.just(True)}),
+)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.lists(events, max_size=3), st.lists(changes, max_size=4)), max_size=8), st.booleans())
+def test_no_gap_and_no_double_around_the_moment(
+    batches: list[tuple[list[dict[str, Any]], list[dict[str, Any]]]], restarts: bool
+) -> None:
+    """Everybody is told what recomputation says, from the very seq of the answer on, up to that of the drop."""
+    registry, replica = registrar(), Replica(CATALOG, keeps_points=True, is_stream=True)
+    plain = Recomputation(CATALOG)
+    living: dict[str, str] = {}
+    told: list[dict[str, Any]] = []
+    for wishes, changed in batches:
+        replica.advance()
+        moment = replica.passed
+        points, answers = registry.handle(
+            [("", at, json.dumps(event).encode()) for at, event in enumerate(wishes)], moment
+        )
+        for event, answer in zip(wishes, answers, strict=True):
+            id, sql = event["id"], event.get("sql")
+            is_refused = (
+                id not in living if sql is None else id in living and living[id] != sql and not event["replace"]
+            )
+            assert (answer.refused is not None) == is_refused
+            if is_refused or living.get(id) == sql:
+                continue
+            assert answer.seq == moment
+            if living.pop(id, None) is not None:
+                plain.register({"id": id, "drop": True, "after": moment})
+            if sql is not None:
+                living[id] = sql
+                plain.register({"id": id, "sql": sql, "after": moment})
+        for at, change in enumerate(changed):
+            plain.change({"seq": moment + 1 + at, "table": "t", **change})
+        texts = [json.dumps({"table": "t", **change}).encode() for change in changed]
+        zeros = np.zeros(len(texts), np.int64)
+        found = replica.apply(texts, Places([""], zeros, [""], zeros, np.arange(len(texts))), points)
+        told += map(json.loads, found.lines.lines())
+        if restarts:
+            other, again = registrar(), Replica(CATALOG, keeps_points=True, is_stream=True)
+            other.load(registry.dump())
+            again.load(replica.dump())
+            registry, replica = other, again
+    expected = sorted(plain.expected, key=lambda entry: entry.place)
+    assert [(line["seq"], line["subscription"], line["snapshot"]) for line in told] == [e.place for e in expected]
+    for line, entry in zip(told, expected, strict=True):
+        view = Counter(entry.before)
+        for change in line["changes"]:
+            if change["op"] != "insert":
+                view.subtract(answer_of([change.get("old", change["row"])]))
+            if change["op"] != "delete":
+                view.update(answer_of([change["row"]]))
+        assert view == entry.after and min(view.values(), default=1) >= 0

@@ -3,11 +3,15 @@
 The registry knows every living subscription by its id: the query, and the seq since which it is told. Creating a subscription
 that is there already, with the same query, changes nothing: a front end that starts again may send all its subscriptions once
 more. Another query under a taken id is refused, unless the event says that it replaces the one before.
+
+Subscriptions may also be kept in a table with the columns `id` and `sql`: changes of it, as records of changes have them, are
+events. An insert creates, an update replaces, a delete drops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -30,6 +34,27 @@ class _Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     drop: bool = False
     replace: bool = False
     option: Literal["net"] | None = None
+
+
+class _Row(msgspec.Struct, gc=False):
+    id: Id
+    sql: str | None = None
+    option: Literal["net"] | None = None
+
+
+class _RowEvent(msgspec.Struct, gc=False):
+    """A change of a table of subscriptions."""
+
+    op: Literal["insert", "update", "upsert", "delete"]
+    row: _Row
+
+    def event(self) -> _Event:
+        if self.op == "delete":
+            return _Event(self.row.id, drop=True)
+        return _Event(self.row.id, self.row.sql, replace=self.op != "insert", option=self.row.option)
+
+
+_row_decoder = msgspec.json.Decoder(_RowEvent)
 
 
 class Answer(msgspec.Struct, omit_defaults=True):
@@ -81,7 +106,7 @@ class Registrar:
             if not line or line.isspace():
                 continue
             try:
-                event = self._decoder.decode(line)
+                event = self._read(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 if self._reports(offset):
                     yield Answer(partition, offset, refused=f"not a usable subscription event: {error}")
@@ -95,6 +120,15 @@ class Registrar:
             except TidingsError as error:
                 answer.refused = str(error)
             yield answer
+
+    def _read(self, line: bytes) -> _Event:
+        try:
+            return self._decoder.decode(line)
+        except msgspec.ValidationError:
+            # Nearly every event is in our own format; what is in neither is refused for not being in it.
+            with suppress(msgspec.ValidationError):
+                return _row_decoder.decode(line).event()
+            raise
 
     def _create(self, event: _Event, moment: int) -> int:
         """Returns the seq after which the subscription is told."""

@@ -87,6 +87,11 @@ def _shards(settings: Run) -> int:
     """The number of shards that the run before had, if there was one. UsageError if this one cannot go on from there."""
     path = settings.checkpoint / _PLAN
     if not path.exists():
+        if (settings.checkpoint / "checkpoint").exists():
+            raise UsageError(
+                f"{settings.checkpoint} is a checkpoint without {_PLAN}, so not of this version of Tidings: go on with "
+                "the version that wrote it, or begin with a new checkpoint"
+            )
         return settings.shards
     text = path.read_text()
     shards = settings.shards or shards_of(text)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, concat, date_format, lit
 
 from tidings.model.errors import UsageError
 from tidings.spark.endpoint import Endpoint
+
+_BATCH_BYTES = 64 * 2**20
 
 
 def read(spark: SparkSession, source: Endpoint, start: str = "") -> DataFrame:
@@ -20,9 +23,16 @@ def read(spark: SparkSession, source: Endpoint, start: str = "") -> DataFrame:
 def files(spark: SparkSession, folder: str, options: Mapping[str, str] | None = None) -> DataFrame:
     """Files that appear in a folder, as a stream of their lines in the order in which they came: by time, then by name.
 
-    options: of Spark's source of texts, such as maxFilesPerTrigger.
+    folder: or a single file. options: of Spark's source of texts, such as maxFilesPerTrigger. A micro-batch takes files of
+    about 64 MiB together, unless the option maxBytesPerTrigger or maxFilesPerTrigger says otherwise.
     """
-    reader = spark.readStream.format("text").option("wholetext", "true").options(**(options or {}))
+    known = dict(options or {})
+    if not {"maxFilesPerTrigger", "maxBytesPerTrigger"} & set(known):
+        known["maxBytesPerTrigger"] = str(_BATCH_BYTES)
+    if Path(folder).is_file():
+        # Spark watches folders only.
+        known["pathGlobFilter"], folder = Path(folder).name, str(Path(folder).parent)
+    reader = spark.readStream.format("text").option("wholetext", "true").options(**known)
     time = date_format(col("_metadata.file_modification_time"), "yyyy-MM-dd HH:mm:ss.SSSSSS")
     return reader.load(folder).select(
         "value",

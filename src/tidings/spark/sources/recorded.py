@@ -21,6 +21,7 @@ from tidings.spark import envelope as kinds
 
 _READ_BYTES = 1 << 20
 _NEWLINE = 10
+_BLOCK_BYTES_MAX = 64 * 2**20
 
 
 class Row(NamedTuple):
@@ -78,7 +79,10 @@ def recorded_blocks(source: DataFrame) -> DataFrame:
 
 
 def _cuts(changes: Path, batches: Sequence[int], blocks: int) -> list[tuple[int, int]]:
-    """(line, byte) where each block begins, and where the last one ends; the last line may lack its newline."""
+    """(line, byte) where each block begins, and where the last one ends; the last line may lack its newline.
+
+    A block has the lines that its size says, or as many as make _BLOCK_BYTES_MAX bytes.
+    """
     sizes = (size for batch in cycle(batches) for size in _split(batch, blocks))
     cuts = [(0, 0)]
     line = byte = 0
@@ -91,6 +95,9 @@ def _cuts(changes: Path, batches: Sequence[int], blocks: int) -> list[tuple[int,
                 cuts.append(cuts[-1] if due == cuts[-1][0] else (due, byte + int(ends[due - line - 1]) + 1))
                 due += next(sizes)
             line, byte, last = line + len(ends), byte + len(chunk), chunk[-1:]
+            if len(ends) and byte - cuts[-1][1] >= _BLOCK_BYTES_MAX:
+                # Long lines: the block ends before it has as many lines as it should. What is left of it is the next one.
+                cuts.append((line, byte - len(chunk) + int(ends[-1]) + 1))
     end = (line + (last != b"\n"), byte)
     if cuts[-1] != end:
         cuts.append(end)
