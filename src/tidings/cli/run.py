@@ -16,7 +16,7 @@ def add_to(app: typer.Typer) -> None:
 def run(
     catalog: Path = typer.Option(..., help="Tables: CREATE TABLE statements (catalog.sql)."),
     source: str = typer.Option(
-        ..., metavar="FORMAT[:PATH]", help="Changes: files:FOLDER, kafka, or another Spark source."
+        ..., metavar="FORMAT[:PATH]", help="Changes: files:FOLDER, postgres:DSN, kafka, or another Spark source."
     ),
     source_option: list[str] = typer.Option([], metavar="NAME=VALUE", help="Option of the source; repeatable."),
     subscriptions: str = typer.Option(

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,6 +37,15 @@ def run(options: Options, say: Say) -> Report:
     return report
 
 
+class _Disturbed(NamedTuple):
+    """recoveries: seconds from each kill to the next micro-batch. changes: committed by the writers. began: when."""
+
+    recoveries: list[float]
+    changes: int
+    written: list[Written]
+    began: float
+
+
 def _measure(source: LiveSource, folder: Path, size: int, options: Options, say: Say) -> list[Figure]:
     live, wishes = options.live, subscriptions(size, options.seed)
     rows = first_rows(options.seed)
@@ -45,11 +55,9 @@ def _measure(source: LiveSource, folder: Path, size: int, options: Options, say:
         say(f"{size:,} subscriptions: the job starts")
         job.start()
         job.wait_for(sum(map(len, rows.values())))
-        recoveries, written_count, wrote = _disturbed(source, job, options, say)
-        written = source.written()
+        recoveries, changes, written, began = _disturbed(source, job, options, say)
         say(f"{len(written):,} records are written; waiting until all are through")
         job.wait_for(len(written))
-        caught_up = time.time()
     finally:
         job.stop()
     say("comparing")
@@ -62,62 +70,69 @@ def _measure(source: LiveSource, folder: Path, size: int, options: Options, say:
     if len(begun) < size:
         raise RuntimeError(f"the job accepted {len(begun):,} of {size:,} subscriptions")
     lines_wrong = different(told, expected(wishes, begun, [each.line for each in written]))
-    lags = _lags(job, written, len(set(begun.values())), wrote)
+    lags = _lags(job, written, len(set(begun.values())), began)
     figures = [
         ("views_wrong", "views that differ from their query on the tables", "of all", len(wrong)),
         ("lines_wrong", "notifications missing, doubled or different", "lines", lines_wrong),
         ("refused", "records refused", "records", job.refused()),
-        ("written", "changes written", "changes/s", written_count / (wrote[1] - wrote[0])),
-        ("seconds", "writing, recoveries included", "s", wrote[1] - wrote[0]),
+        ("written", "changes written", "changes/s", changes / live.seconds),
+        (
+            "through",
+            "changes through, kills included",
+            "changes/s",
+            changes / max(1e-9, job.batches()[-1].time - began),
+        ),
+        ("kills", "kills while there was something to do", "kills", len(recoveries)),
         ("notifications", "notifications", "lines", len(told)),
         ("batches", "micro-batches", "batches", len(job.batches())),
         ("lag_p50", "from commit to notification, median", "s", float(np.percentile(lags, 50))),
         ("lag_p95", "from commit to notification, 95%", "s", float(np.percentile(lags, 95))),
         ("lag_max", "from commit to notification, longest", "s", float(lags.max())),
         ("recovery", "from a kill to the next micro-batch, mean", "s", float(np.mean(recoveries or [0.0]))),
-        ("caught_up", "from the last change until all is through", "s", max(0.0, caught_up - wrote[1])),
     ]
     return [Figure(f"live.{key}", label, unit, float(value)) for key, label, unit, value in figures]
 
 
-def _disturbed(
-    source: LiveSource, job: Job, options: Options, say: Say
-) -> tuple[list[float], int, tuple[float, float]]:
-    """Writes while the job is killed and started again: (seconds each recovery took, changes, time of first and last)."""
-    live = options.live
-    count, is_over = [0], threading.Event()
+def _disturbed(source: LiveSource, job: Job, options: Options, say: Say) -> _Disturbed:
+    """Writes while the job is killed and started again. Kills go on while there is something left to catch up with."""
+    live, count, is_over = options.live, [0], threading.Event()
 
     def write() -> None:
         count[0] = source.write(options.seed, live.rate, is_over)
 
     began = time.time()
-    writer = threading.Thread(target=write)
+    writer, clock = threading.Thread(target=write), threading.Timer(live.seconds, is_over.set)
     writer.start()
-    recoveries = []
+    clock.start()
+    recoveries: list[float] = []
+    written: list[Written] | None = None
     try:
-        for number in range(live.kills):
+        while len(recoveries) < live.kills:
             time.sleep(live.seconds / (live.kills + 1))
+            if written is None and not writer.is_alive():
+                written = source.written()
             done = job.changes()
+            if written is not None and done >= len(written):
+                break
             job.kill()
             killed = time.monotonic()
             job.start()
-            say(f"kill {number + 1}: at {done:,} changes")
             job.wait_for(done + 1)
             recoveries.append(time.monotonic() - killed)
-        time.sleep(live.seconds / (live.kills + 1))
+            say(f"kill {len(recoveries)}: at {done:,} changes; {recoveries[-1]:.1f} s to the next micro-batch")
+        writer.join()
     finally:
+        clock.cancel()
         is_over.set()
         writer.join()
-    return recoveries, count[0], (began, time.time())
+    return _Disturbed(recoveries, count[0], source.written() if written is None else written, began)
 
 
-def _lags(
-    job: Job, written: list[Written], events: int, wrote: tuple[float, float]
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _lags(job: Job, written: list[Written], events: int, began: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Seconds from commit to notification of every change; first rows are not counted. events: seqs of subscriptions."""
     seqs = np.array([batch.passed for batch in job.batches()])
     times = np.array([batch.time for batch in job.batches()])
     made = np.array([each.time.timestamp() for each in written])
     at = np.searchsorted(seqs, np.arange(len(made)) + 1 + events)
     lags = times[np.minimum(at, len(times) - 1)] - made
-    return np.asarray(lags[made >= wrote[0]] if (made >= wrote[0]).any() else np.zeros(1))
+    return np.asarray(lags[made >= began] if (made >= began).any() else np.zeros(1))

@@ -83,5 +83,6 @@ def expected(subscriptions: Sequence[Subscription], begun: dict[str, int], lines
 
 def different(a: Iterable[bytes], b: Iterable[bytes]) -> int:
     """How many lines are in one and not in the other."""
-    first, second = Counter(a), Counter(b)
+    # Hashes take a tenth of the memory of lines.
+    first, second = Counter(map(hash, a)), Counter(map(hash, b))
     return (first - second).total() + (second - first).total()

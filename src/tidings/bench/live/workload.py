@@ -131,7 +131,8 @@ def subscriptions(count: int, seed: int) -> list[Subscription]:
     choose = random.Random(seed + 1)
     found = []
     for number in range(count):
-        kind, low, high = f"k{choose.randrange(KINDS)}", *sorted((_price(choose), _price(choose)))
+        kind, low = f"k{choose.randrange(KINDS)}", _price(choose)
+        high = round(low + choose.uniform(0, 100), 2)
         share = number % 10
         recomputed = ""
         if share < 4:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -29,6 +30,9 @@ _IDLE_BYTES = 16 * 2**20
 """After so much log without a change of our tables the stream moves on, so that the server may remove it."""
 _WINDOW_BYTES = 64 * 2**20
 """So much log is looked through at once."""
+_FAR_BYTES = 2**20
+_REST = 5
+"""After a look through more foreign log than that which found nothing, so many times its seconds pass until the next one."""
 _MESSAGES_PER_ROW = 3
 """A transaction of one row: begin, the row, commit."""
 
@@ -84,6 +88,18 @@ def _first(connection: Connection, settings: Settings, slot: Slot | None) -> Pos
     return Position(slot.confirmed, snapshot.id)
 
 
+class _Vain(NamedTuple):
+    """The last look that found nothing: Spark asks a hundred times a second, and each look costs the server."""
+
+    start: int = -1
+    end: int = -1
+    until: float = 0.0
+
+    def is_enough(self, start: int, end: int, *, is_last: bool) -> bool:
+        """Whether another look is not worth it yet. is_last: the stream ends at `end`, and is read up to there."""
+        return start == self.start and (end == self.end or (time.monotonic() < self.until and not is_last))
+
+
 class ChangeStream:
     """The stream of one slot: a snapshot, if it begins with one, then changes, in whole transactions."""
 
@@ -93,6 +109,7 @@ class ChangeStream:
         self._target: int | None = None
         self._messages = 0
         """Messages of the last micro-batch, which the slot gives again until they are committed."""
+        self._vain = _Vain()
         self._snapshots: dict[str, Snapshot] = {}
         self._has_snapshot = True
         """Whether the spool folder may have files of a snapshot."""
@@ -129,9 +146,9 @@ class ChangeStream:
 
     def _latest_change(self, connection: Connection, start: Position, max_rows: int) -> int:
         end = slots.log_end(connection) if self._target is None else self._target
-        if end <= start.lsn:
+        if end <= start.lsn or self._vain.is_enough(start.lsn, end, is_last=self._target is not None):
             return start.lsn
-        settings = self._settings
+        began, settings = time.monotonic(), self._settings
         self._slot(connection, start)
         up_to = min(end, start.lsn + max(_WINDOW_BYTES, 2 * settings.max_bytes))
         limit = _MESSAGES_PER_ROW * max_rows + self._messages
@@ -149,8 +166,12 @@ class ChangeStream:
             if messages:
                 self._messages = messages
                 return found
+            if seen < limit and up_to - start.lsn >= _IDLE_BYTES:
+                return up_to
             if seen < limit:
-                return up_to if up_to - start.lsn >= _IDLE_BYTES else start.lsn
+                rest = _REST * (time.monotonic() - began) if up_to - start.lsn > _FAR_BYTES else 0.0
+                self._vain = _Vain(start.lsn, up_to, time.monotonic() + rest)
+                return start.lsn
             # Only what has been read before: look farther.
             limit *= 2
 

@@ -85,9 +85,9 @@ class Server:
                 if self._open is None:
                     self._open = connect(self._dsn)
                 return work(self._open)
-            except ServerAway:
+            except ServerAway as error:
                 if waited > _AWAY_SECONDS:
-                    raise
+                    raise UsageError(str(error)) from None
             except psycopg.Error as error:
                 is_away = self._open is None or self._open.broken or self._open.closed
                 if not is_away and (error.sqlstate != _IN_USE or waited > _IN_USE_SECONDS):
