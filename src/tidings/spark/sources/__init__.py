@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidings.spark.endpoint import Endpoint
 
-_MODULES = ("files", "kafka")
+_MODULES = ("files", "kafka", "nats")
 
 EARLIEST, LATEST = "earliest", "latest"
 
