@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from live_job import LiveJob, expected
 from nats_server import NatsServer, nats_server
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from tidings.model.errors import UsageError
+from tidings.pipeline.warm import STEPS
 from tidings.spark.endpoint import Endpoint
 from tidings.spark.sinks.messages import message, token
 from tidings.spark.sinks.nats import NatsSink, NatsWriter, sendings
 from tidings.spark.sinks.nats import Settings as SinkSettings
 from tidings.spark.sources.nats import NatsReader, Settings, read
+from tidings.terminal import compile_kernels
 
 ROWS = 25
 
@@ -225,3 +228,49 @@ def test_what_is_wrong_is_said(server: NatsServer, tmp_path: Path) -> None:
     (tmp_path / "plain.conf").write_text("max_payload: 1MB")
     with nats_server(tmp_path, "-c", str(tmp_path / "plain.conf")) as plain, pytest.raises(UsageError, match="-js"):
         target("p", plain.url)
+
+
+CATALOG = "CREATE TABLE t (id BIGINT PRIMARY KEY, kind TEXT, x DOUBLE);"
+QUERIES = {
+    "s.1": "SELECT * FROM t WHERE x >= 10",
+    "s 2": "SELECT id FROM t WHERE kind = 'a' AND x < 30",
+    "s3": "SELECT * FROM t ORDER BY x DESC LIMIT 3",
+    "s4": "SELECT * FROM t WHERE moved(x) >= 5",
+}
+
+
+def change(number: int) -> dict[str, Any]:
+    return {"table": "t", "op": "upsert", "row": {"id": number % 7, "kind": "ab"[number % 2], "x": number * 7.0 % 40}}
+
+
+def lines(records: Iterable[dict[str, Any]]) -> list[bytes]:
+    return [json.dumps(record).encode() for record in records]
+
+
+@pytest.mark.spark
+def test_a_run_that_is_killed_tells_everything_once(server: NatsServer, tmp_path: Path) -> None:
+    """Changes and subscription events from NATS, notifications and answers to NATS; one subscription comes after the kill."""
+    compile_kernels(STEPS)
+    for name in ("changes", "wishes"):
+        server.add_stream(name, name)
+    options = [
+        *("--source", "nats:changes", "--source-option", f"servers={server.url}"),
+        *("--source-option", "maxRowsPerTrigger=30"),
+        *("--subscriptions", "nats:wishes", "--subscriptions-option", f"servers={server.url}"),
+        *("--sink", "nats:live", "--sink-option", f"servers={server.url}", "--sink-option", "stream=live"),
+    ]
+    job = LiveJob(tmp_path, CATALOG, *options)
+    server.publish("wishes", *lines({"id": id, "sql": QUERIES[id]} for id in list(QUERIES)[:3]))
+    server.publish("changes", *lines(map(change, range(100))))
+    job.kill_when(lambda: server.count("live") > 3)
+    server.publish("wishes", *lines([{"id": "s4", "sql": QUERIES["s4"]}]))
+    server.publish("changes", b"nonsense", *lines(map(change, range(100, 150))))
+    job.finish()
+    answers = [json.loads(message.value) for message in server.messages("live", "live.answers")]
+    born = {answer["id"]: answer["seq"] for answer in answers}
+    assert len(answers) == len(QUERIES)
+    assert [json.loads(message.value)["raw"] for message in server.messages("live", "live.refused")] == ["nonsense"]
+    wanted = expected(CATALOG, QUERIES, born, map(change, range(150)))
+    for id in QUERIES:
+        told = server.messages("live", f"live.notifications.{token(id)}")
+        assert [message.value.decode() for message in told] == wanted[id]
