@@ -6,7 +6,8 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,13 @@ class LiveJob:
         with (self._folder / "errors").open("ab") as errors:
             return subprocess.Popen([*self._command, *words], cwd=self._folder, stderr=errors)
 
-    def kill_when(self, is_time: Callable[[], bool]) -> None:
-        """Starts the job and kills it when something has happened."""
+    def kill_after(self, batches: int) -> None:
+        """Starts the job and kills it when it has finished so many micro-batches, within the next one."""
+        commits = self._folder / "checkpoint" / "checkpoint" / "commits"
         run = self.start()
         deadline = time.monotonic() + _SECONDS
         try:
-            while not is_time():
+            while not (commits / str(batches - 1)).exists():
                 assert run.poll() is None, f"ended by itself: {self.errors}"
                 assert time.monotonic() < deadline, f"no progress: {self.errors}"
                 with suppress(subprocess.TimeoutExpired):
@@ -51,6 +53,21 @@ class LiveJob:
     @property
     def errors(self) -> str:
         return (self._folder / "errors").read_text()[-3000:]
+
+
+def view(notifications: Iterable[dict[str, Any]]) -> Counter[str]:
+    """The rows that a subscriber holds who was told so; notifications in order, each once."""
+    rows: Counter[str] = Counter()
+    for told in notifications:
+        if told["snapshot"]:
+            rows.clear()
+        for change in told["changes"]:
+            gone = {"delete": "row", "update": "old"}.get(change["op"])
+            if gone is not None:
+                rows[json.dumps(change[gone], sort_keys=True)] -= 1
+            if change["op"] != "delete":
+                rows[json.dumps(change["row"], sort_keys=True)] += 1
+    return +rows
 
 
 def expected(

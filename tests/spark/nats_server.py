@@ -13,7 +13,6 @@ from pathlib import Path
 
 from nats.js.api import StreamConfig
 
-from tidings.model.errors import UsageError
 from tidings.spark.jetstream import Address, JetStream, Message
 
 
@@ -41,12 +40,6 @@ class NatsServer:
                     await connection.context.publish(subject, value)
 
             connection.run(send())
-
-    def count(self, stream: str) -> int:
-        """Number of messages of a stream; 0 if there is no such stream."""
-        with self.connect() as connection, suppress(UsageError):
-            return connection.stream(stream).state.messages
-        return 0
 
     def messages(self, stream: str, subject: str = "") -> list[Message]:
         with self.connect() as connection:

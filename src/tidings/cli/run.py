@@ -15,7 +15,7 @@ def add_to(app: typer.Typer) -> None:
 def run(
     catalog: Path = typer.Option(..., help="Tables: CREATE TABLE statements (catalog.sql)."),
     source: str = typer.Option(
-        ..., metavar="FORMAT[:PATH]", help="Changes: files:FOLDER, kafka, or another Spark source."
+        ..., metavar="FORMAT[:PATH]", help="Changes: files:FOLDER, kafka:TOPIC, nats:STREAM, or another Spark source."
     ),
     source_option: list[str] = typer.Option([], metavar="NAME=VALUE", help="Option of the source; repeatable."),
     subscriptions: str = typer.Option(
@@ -23,7 +23,9 @@ def run(
     ),
     subscriptions_option: list[str] = typer.Option([], metavar="NAME=VALUE", help="Option of that source; repeatable."),
     sink: str = typer.Option(
-        ..., metavar="FORMAT[:PATH]", help="Notifications: files:FOLDER, kafka, or another Spark sink."
+        ...,
+        metavar="FORMAT[:PATH]",
+        help="Notifications: files:FOLDER, kafka:TOPIC, nats:PREFIX, or another Spark sink.",
     ),
     sink_option: list[str] = typer.Option([], metavar="NAME=VALUE", help="Option of the sink; repeatable."),
     checkpoint: Path = typer.Option(..., help="Folder from which the job goes on when it is started again."),
@@ -33,6 +35,7 @@ def run(
     start: str = typer.Option(
         "", "--from", metavar="WHERE", help="Where a new run begins: earliest, latest or a position of the source."
     ),
+    conf: list[str] = typer.Option([], metavar="NAME=VALUE", help="Setting of Spark, as spark.jars=FILE; repeatable."),
 ) -> None:
     """Run the live pipeline: changes and subscription events in, notifications out, until stopped (Ctrl-C or SIGTERM).
 
@@ -51,7 +54,7 @@ def run(
 
     read_catalog(catalog)
     compile_kernels(STEPS)
-    from tidings.spark.endpoint import Endpoint
+    from tidings.spark.endpoint import Endpoint, parse_options
     from tidings.spark.run import Run
     from tidings.spark.run import run as run_on_spark
 
@@ -65,6 +68,7 @@ def run(
         master,
         shards,
         start,
+        parse_options(conf),
     )
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from tidings.model.errors import UsageError
 from tidings.spark.endpoint import Endpoint
 from tidings.spark.job import stop_blocked
+from tidings.spark.packages import packages
 from tidings.spark.session import spark_session
 from tidings.spark.sinks import OnBatch, open_sink
 from tidings.spark.sources import read
@@ -22,7 +27,7 @@ class Run:
     """What a run needs to know. checkpoint: folder from which it goes on when it starts again.
 
     trigger: `once` for all that is there, then the end; else an interval such as `1 second`; empty: as fast as it can.
-    start: where a new run begins to read changes (`sources.read`).
+    start: where a new run begins to read changes (`sources.read`). config: settings of Spark.
     """
 
     catalog_sql: str
@@ -34,6 +39,7 @@ class Run:
     master: str = "local[*]"
     shards: int = 0
     start: str = ""
+    config: Mapping[str, str] = field(default_factory=dict)
 
 
 def run(settings: Run, stop: threading.Event, on_batch: OnBatch) -> None:
@@ -43,7 +49,7 @@ def run(settings: Run, stop: threading.Event, on_batch: OnBatch) -> None:
     """
     settings.checkpoint.mkdir(parents=True, exist_ok=True)
     log = settings.checkpoint / "spark.log"
-    with spark_session("tidings run", settings.master, log, starts_workers=True) as spark:
+    with _session(settings, log) as spark:
         guard = _Guard()
         query = _start(spark, settings, guard, on_batch)
         while query.isActive and not stop.wait(0.1):
@@ -52,6 +58,25 @@ def run(settings: Run, stop: threading.Event, on_batch: OnBatch) -> None:
             guard.stop(query)
         elif (error := query.exception()) is not None:
             raise RuntimeError(f"the Spark query stopped: {error}")
+
+
+@contextmanager
+def _session(settings: Run, log: Path) -> Iterator[SparkSession]:
+    endpoints = (settings.source, settings.subscriptions, settings.sink)
+    fetched = packages((endpoint.format for endpoint in endpoints), settings.config)
+    config = {**settings.config, **fetched}
+    with ExitStack() as stack:
+        try:
+            spark = stack.enter_context(spark_session("tidings run", settings.master, log, config, starts_workers=True))
+        except PySparkRuntimeError as error:
+            if not fetched:
+                raise
+            raise UsageError(
+                f"Spark did not start; it was to fetch {', '.join(fetched.values())} from Maven ({log} says more). Where Maven "
+                "Central is not reached, name a file of Ivy's settings (--conf spark.jars.ivySettings=FILE) or the jars "
+                "themselves (--conf spark.jars=FILE,FILE)"
+            ) from error
+        yield spark
 
 
 def _start(spark: SparkSession, settings: Run, guard: _Guard, on_batch: OnBatch) -> StreamingQuery:
