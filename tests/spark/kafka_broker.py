@@ -85,7 +85,7 @@ class Broker:
             f"--reader-property={word}" for word in ("parse.key=true", "key.separator=\t", "null.marker=<null>")
         ]
         words = ["--bootstrap-server", self.servers, "--topic", topic, *settings]
-        self._java("org.apache.kafka.tools.ConsoleProducer", *words, "--sync", input=text)
+        self._java("org.apache.kafka.tools.ConsoleProducer", *words, input=text)
 
     def read(self, topics: str, seconds: float = 3) -> list[Record]:
         """All that topics (a regular expression) have, in order within each partition; ends after some seconds of silence."""

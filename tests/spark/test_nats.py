@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from live_job import LiveJob, expected
-from nats_server import NatsServer, nats_server
+from nats_server import NatsServer, free_port, nats_server
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from tidings.model.errors import UsageError
 from tidings.pipeline.warm import STEPS
 from tidings.spark.endpoint import Endpoint
+from tidings.spark.jetstream import Address
+from tidings.spark.publisher import Publisher, Sending
 from tidings.spark.sinks.messages import message, token
 from tidings.spark.sinks.nats import NatsSink, NatsWriter, sendings
 from tidings.spark.sinks.nats import Settings as SinkSettings
@@ -178,6 +181,30 @@ def test_a_batch_written_twice_is_stored_once(server: NatsServer) -> None:
     pieces = server.messages("twice", "twice.refused")
     assert len(pieces) == 3
     assert b"".join(message.value for message in pieces).decode() == refused
+
+
+def test_a_server_that_starts_again(tmp_path: Path) -> None:
+    """What is under way is sent again, in order and once; a reader that has a connection goes on with it."""
+    port = free_port()
+    messages = [Sending(f"again.{n % 5}", str(n), str(n).encode(), is_ordered=True) for n in range(3000)]
+    with ThreadPoolExecutor(1) as aside:
+        with nats_server(tmp_path, port=port) as server:
+            server.add_stream("again", "again.>")
+            publisher = Publisher(Address((server.url,), timeout=30))
+            source = reader(server, "again", timeout="30")
+            first = source.initialOffset()
+            publisher.send(messages[:2000])
+        sending = aside.submit(publisher.send, messages[2000:])
+        with nats_server(tmp_path, port=port):
+            sending.result()
+            publisher.finish()
+            publisher.close()
+            found = rows(source, first, source.latestOffset(first, ReadAllAvailable()))
+            source.stop()
+    values = [int(row["value"]) for row in found]
+    assert sorted(values) == list(range(3000))
+    for part in range(5):
+        assert [value for value in values if value % 5 == part] == list(range(part, 3000, 5))
 
 
 def test_tokens_and_ids() -> None:

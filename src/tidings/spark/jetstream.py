@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -183,13 +184,22 @@ class JetStream:
         return UsageError(f"{head}: {what or 'request'} failed: {said[-1] if said else type(error).__name__}")
 
     def stream(self, name: str) -> StreamInfo:
-        """What the server knows of a stream. UsageError if there is none, or it may not be read."""
-        try:
-            return self.run(self.context.stream_info(name))
-        except NotFoundError:
-            raise UsageError(f"NATS at {self._address} has no JetStream stream {name!r}") from None
-        except (Error, OSError, TimeoutError) as error:
-            raise self.explained(error, f"information on stream {name!r}") from None
+        """What the server knows of a stream, asked for until the address's timeout if there is no answer.
+
+        UsageError if there is no such stream, or it may not be read.
+        """
+        deadline = time.monotonic() + self._address.timeout
+        while True:
+            try:
+                return self.run(self.context.stream_info(name))
+            except NotFoundError:
+                raise UsageError(f"NATS at {self._address} has no JetStream stream {name!r}") from None
+            except (Error, OSError, TimeoutError) as error:
+                # A server that starts again is away for a while, then without JetStream until it has read its streams.
+                is_passing = isinstance(error, OSError | TimeoutError | ServiceUnavailableError)
+                if not is_passing or self.client.is_closed or time.monotonic() > deadline:
+                    raise self.explained(error, f"information on stream {name!r}") from None
+            self.run(asyncio.sleep(_RECONNECT_SECONDS))
 
     def pending(self, stream: str, subject: str, after: int) -> int:
         """Number of messages of a subject (empty: of all) behind a sequence."""
