@@ -1,4 +1,4 @@
-"""Kafka through Spark's connector, with a real broker: several partitions, and a job that is killed once."""
+"""Kafka through Spark's connector, with a real broker: several topics and partitions, and a job that is killed once."""
 
 from __future__ import annotations
 
@@ -45,20 +45,23 @@ def test_a_run_that_is_killed_leaves_every_view_right(tmp_path: Path) -> None:
     changes = [change(number, random.Random(number)) for number in range(500)]
     with broker.running():
         broker.write("wishes", [(id, json.dumps({"id": id, "sql": sql})) for id, sql in QUERIES.items()])
-        broker.write("changes", [keyed(record) for record in changes[:300]])
+        write(broker, changes[:300])
         options = [
-            *("--source", "kafka:changes", "--source-option", servers, "--source-option", "maxOffsetsPerTrigger=100"),
+            *("--source", "kafka:t,u", "--source-option", servers, "--source-option", "maxOffsetsPerTrigger=100"),
+            *("--from", json.dumps({topic: {str(number): 0 for number in range(PARTITIONS)} for topic in "tu"})),
             *("--subscriptions", "kafka:wishes", "--subscriptions-option", servers),
             *("--sink", "kafka:told", "--sink-option", servers),
             *("--conf", f"spark.jars={','.join(map(str, jars))}"),
         ]
         job = LiveJob(tmp_path, CATALOG, *options)
         job.kill_after(2)
-        broker.write("changes", [("x", None), ("x", "nonsense"), *(keyed(record) for record in changes[300:])])
+        broker.write("t", [("x", None), ("x", "nonsense")])
+        write(broker, changes[300:])
         job.finish()
         records = list({record.id: record for record in broker.read("told.*")}.values())
     values = [json.loads(record.value) for record in records]
-    assert [value["raw"] for value in values if "raw" in value] == ["nonsense"]
+    [refused] = [value for value in values if "raw" in value]
+    assert (refused["raw"], refused["partition"][:2]) == ("nonsense", "t-")
     assert {value["id"] for value in values if "event" in value} == set(QUERIES)
     tables = {(record["table"], record["row"]["id"]): record for record in changes}
     wanted = expected(CATALOG, QUERIES, dict.fromkeys(QUERIES, len(tables) + 1), tables.values())
@@ -75,9 +78,11 @@ def change(number: int, rng: random.Random) -> dict[str, Any]:
     return {"table": "t", "op": "upsert", "row": {"id": id, "kind": rng.choice("ab"), "x": rng.randrange(50)}}
 
 
-def keyed(record: dict[str, Any]) -> tuple[str, str]:
-    """Key and value: changes of one row go to one partition."""
-    return f"{record['table']}/{record['row']['id']}", json.dumps(record)
+def write(broker: Broker, changes: list[dict[str, Any]]) -> None:
+    """A topic for each table; changes of one row go to one partition."""
+    for table in "tu":
+        records = [record for record in changes if record["table"] == table]
+        broker.write(table, [(str(record["row"]["id"]), json.dumps(record)) for record in records])
 
 
 def test_the_connector_is_fetched_unless_it_is_there() -> None:

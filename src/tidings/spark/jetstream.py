@@ -57,6 +57,7 @@ _RECONNECT_SECONDS = 0.5
 _ANSWER_SECONDS = 10.0
 _CONSUMER_SECONDS = 60.0
 _PULL_MESSAGES = 1000
+_PULL_SECONDS = 30.0
 _PULL_BYTES = 8 << 20
 _ATTEMPTS = 5
 
@@ -94,12 +95,22 @@ class Address:
 
 
 class Message(NamedTuple):
-    """A message of a stream."""
+    """A message of a stream. time: when the server stored it, in microseconds since 1970. pending: how many come behind it."""
 
     sequence: int
-    time: Any
-    """A datetime in UTC: when the server stored it."""
+    time: int
     value: bytes
+    size: int
+    """Bytes of the value, also where only the size was asked for."""
+    pending: int
+
+    @staticmethod
+    def of(msg: Msg) -> Message:
+        # $JS.ACK.[domain.account.]stream.consumer.delivered.sequence.position.nanoseconds.pending[.random]
+        words = msg.reply.split(".")
+        sequence, _, nanoseconds, pending = map(int, words[7:11] if len(words) > 9 else words[5:9])
+        size = int(msg.headers.get("Nats-Msg-Size", 0)) if msg.headers else 0
+        return Message(sequence, nanoseconds // 1000, msg.data, size or len(msg.data), pending)
 
 
 class JetStream:
@@ -209,27 +220,20 @@ class JetStream:
     def sizes(self, stream: str, subject: str, after: int) -> Iterator[tuple[int, int]]:
         """(sequence, bytes) of the messages behind a sequence, without reading their values."""
         for batch in self._batches(stream, subject, after, is_size_only=True):
-            for msg in batch:
-                size = int((msg.headers or {}).get("Nats-Msg-Size", 0))
-                yield msg.metadata.sequence.stream, size
+            yield from ((message.sequence, message.size) for message in batch)
 
     def read(self, stream: str, subject: str, after: int, end: int) -> Iterator[list[Message]]:
         """The messages of a subject (empty: of all) with sequences above `after` and up to `end`, in blocks."""
         if after >= end:
             return
         for batch in self._batches(stream, subject, after):
-            found = [
-                Message(metadata.sequence.stream, metadata.timestamp, msg.data)
-                for msg in batch
-                for metadata in (msg.metadata,)
-            ]
-            if found[-1].sequence < end:
-                yield found
+            if batch[-1].sequence < end:
+                yield batch
                 continue
-            yield [message for message in found if message.sequence <= end]
+            yield [message for message in batch if message.sequence <= end]
             return
 
-    def _batches(self, stream: str, subject: str, after: int, *, is_size_only: bool = False) -> Iterator[list[Msg]]:
+    def _batches(self, stream: str, subject: str, after: int, *, is_size_only: bool = False) -> Iterator[list[Message]]:
         """Messages until none is left. A consumer that was lost, as when a server restarts, is made anew."""
         failures = 0
         while True:
@@ -239,12 +243,11 @@ class JetStream:
                     while pending:
                         batch = consumer.pull()
                         if not batch:
-                            # Either the consumer is gone, or messages were removed meanwhile.
+                            # Messages were removed meanwhile, or the consumer was.
                             failures += 1
                             break
                         failures = 0
-                        after = batch[-1].metadata.sequence.stream
-                        pending = batch[-1].metadata.num_pending
+                        after, pending = batch[-1].sequence, batch[-1].pending
                         yield batch
                     else:
                         return
@@ -262,12 +265,37 @@ class JetStream:
         return self.run(_Consumer.create(self, stream, subject, after, is_size_only))
 
 
+class _Inbox:
+    """Messages that come to us, until all that were asked for are there or the server says that it has no more."""
+
+    def __init__(self) -> None:
+        self._found: list[Message] = []
+        self._wanted = 0
+        self._is_done = asyncio.Event()
+
+    def expect(self, messages: int) -> None:
+        self._found, self._wanted = [], messages
+        self._is_done.clear()
+
+    async def take(self, msg: Msg) -> None:
+        # Messages of the stream can be replied to; the server's own cannot.
+        if msg.reply:
+            self._found.append(Message.of(msg))
+        if not msg.reply or len(self._found) == self._wanted:
+            self._is_done.set()
+
+    async def result(self) -> list[Message]:
+        """TimeoutError if the server does not say more; the consumer is then of no use, as messages may come late."""
+        await asyncio.wait_for(self._is_done.wait(), _PULL_SECONDS)
+        return self._found
+
+
 class _Consumer:
     """A consumer of one stream from a sequence on, and the inbox to which its messages come."""
 
-    def __init__(self, connection: JetStream, stream: str, info: ConsumerInfo, replies: Subscription) -> None:
+    def __init__(self, connection: JetStream, stream: str, info: ConsumerInfo, inbox: _Inbox, to: Subscription) -> None:
         self._connection, self._stream, self._name = connection, stream, info.name
-        self._replies = replies
+        self._inbox, self._to = inbox, to
         self.pending = info.num_pending or 0
 
     @staticmethod
@@ -284,8 +312,9 @@ class _Consumer:
             mem_storage=True,
             num_replicas=1,
         )
-        replies = await connection.client.subscribe(connection.client.new_inbox())
-        return _Consumer(connection, stream, await connection.context.add_consumer(stream, config), replies)
+        inbox = _Inbox()
+        to = await connection.client.subscribe(connection.client.new_inbox(), cb=inbox.take)
+        return _Consumer(connection, stream, await connection.context.add_consumer(stream, config), inbox, to)
 
     def __enter__(self) -> _Consumer:
         return self
@@ -296,33 +325,23 @@ class _Consumer:
 
     async def _remove(self) -> None:
         try:
-            await self._replies.unsubscribe()
+            await self._to.unsubscribe()
             await self._connection.context.delete_consumer(self._stream, self._name)
         except (Error, OSError, TimeoutError):
             return
 
-    def pull(self) -> list[Msg]:
-        """The next messages; none if the server has none or does not answer."""
+    def pull(self) -> list[Message]:
+        """The next messages; none if the server has none."""
         found = self._connection.run(self._pull(_PULL_MESSAGES, _PULL_BYTES))
         # A message above the limit of bytes is not sent at all: ask for it alone.
         return found or self._connection.run(self._pull(1, 0))
 
-    async def _pull(self, messages: int, size: int) -> list[Msg]:
+    async def _pull(self, messages: int, size: int) -> list[Message]:
         request = {"batch": messages, "no_wait": True, **({"max_bytes": size} if size else {})}
-        client = self._connection.client
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._name}"
-        await client.publish(subject, json.dumps(request).encode(), self._replies.subject)
-        found: list[Msg] = []
-        while len(found) < messages:
-            try:
-                msg = await self._replies.next_msg(timeout=_ANSWER_SECONDS)
-            except TimeoutError:
-                break
-            # Messages of the stream can be replied to; the server's own say that there are no more.
-            if not msg.reply:
-                break
-            found.append(msg)
-        return found
+        self._inbox.expect(messages)
+        await self._connection.client.publish(subject, json.dumps(request).encode(), self._to.subject)
+        return await self._inbox.result()
 
 
 async def _cancel_others() -> None:
