@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from postgres_server import database, server  # noqa: F401
 from pyspark.sql import SparkSession
 
 from tidings.pipeline.warm import STEPS

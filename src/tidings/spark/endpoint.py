@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidings.model.errors import UsageError
 
@@ -23,6 +23,10 @@ class Endpoint:
         if not format:
             raise UsageError(f"{text!r} is no source or sink: say FORMAT or FORMAT:PATH, as files:FOLDER")
         return Endpoint(format, path, parse_options(options))
+
+    def with_defaults(self, **options: str) -> Endpoint:
+        """With these options where it has none of the name."""
+        return replace(self, options={**options, **self.options})
 
     def required_path(self, what: str) -> str:
         """The path. UsageError if there is none; what: what it should be."""

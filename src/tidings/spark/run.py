@@ -80,7 +80,11 @@ def _session(settings: Run, log: Path) -> Iterator[SparkSession]:
 
 
 def _start(spark: SparkSession, settings: Run, guard: _Guard, on_batch: OnBatch) -> StreamingQuery:
-    changes = read(spark, settings.source, settings.start)
+    source = settings.source
+    if source.format == "postgres":
+        spool = str(settings.checkpoint / "source")
+        source = source.with_defaults(catalog=settings.catalog_sql, spool=spool)
+    changes = read(spark, source, settings.start)
     wishes = read(spark, settings.subscriptions)
     sink = open_sink(settings.sink, guard, on_batch)
     plan = plan_of(spark, settings.catalog_sql, settings.shards, parts=sink.parts)

@@ -142,6 +142,14 @@ def _find(rows: Rows, keys: Keys, version: Int) -> tuple[Int, Int]:
 
 
 @uncounted
+def look_up(rows: Rows, keys: Keys, probe: Int) -> Int:
+    """The current row with the key of a version that was made to look for it, and that is freed; NONE if there is none."""
+    at, _ = _find(rows, keys, probe)
+    free_version(rows, keys, probe)
+    return np.int64(NONE) if at == NONE else keys.places[at]
+
+
+@uncounted
 def enter(rows: Rows, keys: Keys, version: Int) -> None:
     """Makes a version current whose key nobody has: for loading state."""
     _, at = _find(rows, keys, version)

@@ -29,6 +29,7 @@ from tidings.model.codes import BoolArray
 from tidings.model.notification import NO_LINES, Lines
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined
+from tidings.pipeline.replica.expansion import expanded
 from tidings.pipeline.replica.row_store import Origin, RowStore
 from tidings.pipeline.replica.subscriptions import Subscriptions
 
@@ -100,9 +101,20 @@ class Replica:
     def _run(
         self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch], *, is_end: bool, is_told: bool
     ) -> tuple[Lines, list[Quarantined]]:
-        store = self.store
         for new in points:
             self._wait(new)
+        told: list[Lines] = []
+        refused: list[Quarantined] = []
+        for piece in expanded(lines, origin, self.store):
+            written, wrong = self._step(piece.lines, piece.origin, is_end=is_end, is_told=is_told)
+            told.append(written)
+            refused += wrong
+        return (told[0] if len(told) == 1 else Lines.joined(told)), refused
+
+    def _step(
+        self, lines: Sequence[bytes], origin: Origin, *, is_end: bool, is_told: bool
+    ) -> tuple[Lines, list[Quarantined]]:
+        store = self.store
         batch = store.take(lines, origin, NONE if is_end else self._next_due)
         due = self._due(SEQ_MAX if is_end else store.passed)
         if batch.events is None:

@@ -7,8 +7,9 @@ the kernels, and finds the reason why a record is refused.
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
@@ -39,6 +40,7 @@ from tidings.kernels.rows.change import (
     current_versions,
     enter,
     free_unpinned,
+    look_up,
     merge_events,
     reindex,
     settle,
@@ -278,22 +280,43 @@ class RowStore:
     def insert_lines(self) -> list[bytes]:
         """All current rows as insert records with seqs from 1 on; their number is never above `passed`."""
         lines: list[bytes] = []
-        for number, table in enumerate(self.catalog.tables):
+        for table in self.catalog.tables:
             headers = [encode_basestring(name).encode() + b": " for name in table.column_names]
-            ends = np.arange(self._layout[number, ENDS], self._layout[number, ENDS] + len(headers))
             head = f', "table": {encode_basestring(table.name)}, "op": "insert", "row": {{'.encode()
-            for version in self.current(number).tolist():
-                record = int(self._pages[0][version >> PAGE_BITS]) + (version & (PAGE - 1)) * int(
-                    self._layout[number, WIDTH]
-                )
-                cuts = [0, *self._words[record + ends].tolist()]
-                start = int(self._words[record + RECORD_TEXT])
-                text = self._text[start : start + cuts[-1]].tobytes()
-                cells = b", ".join(
-                    header + text[a:b] for header, a, b in zip(headers, cuts[:-1], cuts[1:], strict=True)
-                )
+            for texts in self.texts(table.name):
+                cells = b", ".join(header + text for header, text in zip(headers, texts, strict=True))
                 lines.append(b'{"seq": %d' % (len(lines) + 1) + head + cells + b"}}")
         return lines
+
+    def texts(self, table: str) -> Iterator[list[bytes]]:
+        """The values of the table's current rows as in the output, `null` for null."""
+        number = self.number(table)
+        return (self._texts(number, version) for version in self.current(number).tolist())
+
+    def key_of(self, line: bytes) -> tuple[str, Hashable]:
+        """Table and primary key of a record. RecordError if it is unusable."""
+        name, _, _, values = self._ingest.decode(line)
+        return name, plain_key(self.catalog.table(name), values)
+
+    def find(self, line: bytes) -> list[bytes] | None:
+        """The values of the current row with the key of a record, as `texts` gives them; None if there is no such row.
+
+        RecordError if the record is unusable.
+        """
+        name, _, _, values = self._ingest.decode(line)
+        number = self.number(name)
+        probe = self.put(number, *_cells(self.catalog.tables[number], values))
+        found = int(look_up(self.rows, self.keys, probe))
+        return None if found == NONE else self._texts(number, found)
+
+    def _texts(self, table: int, version: int) -> list[bytes]:
+        layout = self._layout[table]
+        record = int(self._pages[0][version >> PAGE_BITS]) + (version & (PAGE - 1)) * int(layout[WIDTH])
+        first = record + int(layout[ENDS])
+        cuts = [0, *self._words[first : first + int(layout[COLUMNS])].tolist()]
+        start = int(self._words[record + RECORD_TEXT])
+        text = self._text[start : start + cuts[-1]].tobytes()
+        return [text[a:b] for a, b in pairwise(cuts)]
 
     def put(self, table: int, texts: Sequence[bytes | None], codes: Sequence[int]) -> int:
         """Makes a version from values and returns it. texts: as in the output, None for null; codes: as from `code_of`."""

@@ -1,0 +1,87 @@
+"""Whether everybody was told what is right: views against the tables, and every notification against an undisturbed run."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from tidings.bench.live.workload import CATALOG, Subscription
+from tidings.engine import Engine
+from tidings.sql import parse_catalog
+
+_BATCH = 10_000
+
+
+class _Change(msgspec.Struct):
+    op: str
+    row: dict[str, Any]
+    old: dict[str, Any] | None = None
+
+
+class _Notification(msgspec.Struct):
+    subscription: str
+    snapshot: bool
+    changes: list[_Change]
+
+
+View = Counter[tuple[Any, ...]]
+
+
+def views(notifications: Iterable[bytes]) -> dict[str, View]:
+    """Subscription -> its rows, as a client has them who applies every notification."""
+    decode = msgspec.json.Decoder(_Notification).decode
+    found: dict[str, View] = {}
+    for line in notifications:
+        told = decode(line)
+        view = Counter[tuple[Any, ...]]() if told.snapshot else found.setdefault(told.subscription, Counter())
+        found[told.subscription] = view
+        for change in told.changes:
+            if change.op != "insert":
+                gone = change.row if change.old is None else change.old
+                view[tuple(gone.values())] -= 1
+            if change.op != "delete":
+                view[tuple(change.row.values())] += 1
+    return found
+
+
+def wrong_views(
+    told: dict[str, View], subscriptions: Sequence[Subscription], answers: Iterable[list[tuple[Any, ...]]]
+) -> list[str]:
+    """Subscriptions whose view is not what their query gives. answers: of those with `recomputed`, in order."""
+    compared = [each for each in subscriptions if each.recomputed]
+    wrong = []
+    for each, rows in zip(compared, answers, strict=True):
+        view = {row: count for row, count in told.get(each.id, Counter()).items() if count}
+        if view != Counter(rows):
+            wrong.append(each.id)
+    return wrong
+
+
+def expected(subscriptions: Sequence[Subscription], begun: dict[str, int], lines: Sequence[bytes]) -> list[bytes]:
+    """What an undisturbed engine in process tells for the same records in the same order.
+
+    begun: the seq that each subscription got from the job; records have the numbers that are left.
+    """
+    engine = Engine(parse_catalog(CATALOG))
+    for each in subscriptions:
+        engine.door.create(each.id, each.sql, begun[each.id])
+    taken = set(begun.values())
+    numbers = (number for number in range(1, len(lines) + len(taken) + 1) if number not in taken)
+    found: list[str] = []
+    numbered = [
+        json.dumps({"seq": seq, **json.loads(line)}).encode() for seq, line in zip(numbers, lines, strict=False)
+    ]
+    for start in range(0, len(numbered), _BATCH):
+        found += engine.feed(numbered[start : start + _BATCH]).notifications.lines()
+    found += engine.finish().notifications.lines()
+    return [line.encode() for line in found]
+
+
+def different(a: Iterable[bytes], b: Iterable[bytes]) -> int:
+    """How many lines are in one and not in the other."""
+    first, second = Counter(a), Counter(b)
+    return (first - second).total() + (second - first).total()

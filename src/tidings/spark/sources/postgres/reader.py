@@ -1,0 +1,242 @@
+"""The stream without Spark: where it begins, how far a micro-batch goes, its rows, and what is done with.
+
+`ChangeStream` holds nothing that is not in the server, the spool folder or the positions that it is given: what it gives for
+two positions is the same at every call, in any process.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from tidings.model.errors import UsageError
+from tidings.spark.sources.postgres import slot as slots
+from tidings.spark.sources.postgres.position import Position
+from tidings.spark.sources.postgres.publication import check_server, check_tables, ensure_publication
+from tidings.spark.sources.postgres.records import Recorder
+from tidings.spark.sources.postgres.server import Connection, Server, session
+from tidings.spark.sources.postgres.settings import Settings, lsn_of, lsn_text
+from tidings.spark.sources.postgres.slot import Slot
+from tidings.spark.sources.postgres.snapshot import Snapshot, discard_snapshots, take_snapshot, write_file
+from tidings.sql import parse_catalog
+
+_START = "start.json"
+_IDLE_BYTES = 16 * 2**20
+"""After so much log without a change of our tables the stream moves on, so that the server may remove it."""
+_WINDOW_BYTES = 64 * 2**20
+"""So much log is looked through at once."""
+_MESSAGES_PER_ROW = 3
+"""A transaction of one row: begin, the row, commit."""
+
+
+class Row(NamedTuple):
+    order: str
+    """Sorts as the rows came: end of the transaction in the log, number of the row within it."""
+    value: str
+    time: dt.datetime
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one task reads: a chunk of the snapshot, or the changes between two positions."""
+
+    start: Position
+    end: Position
+    chunk: int | None = None
+
+
+def begin(settings: Settings) -> Position:
+    """Where the stream begins. At the first call everything that it needs is made and checked; later ones find it."""
+    path = settings.spool / _START
+    with session(settings.dsn) as connection:
+        slot = slots.find(connection, settings.slot)
+        if path.exists():
+            if slot is None:
+                raise UsageError(_lost(settings.slot))
+            return Position.of(json.loads(path.read_text()))
+        check_server(connection)
+        tables = settings.followed()
+        check_tables(connection, tables, parse_catalog(settings.catalog))
+        # The publication must be there when the slot begins, or the first changes could not be read.
+        ensure_publication(connection, settings.publication, tables, may_create=slot is None)
+        position = _first(connection, settings, slot)
+        settings.spool.mkdir(parents=True, exist_ok=True)
+        write_file(path, json.dumps(position.as_json()).encode())
+    return position
+
+
+def _first(connection: Connection, settings: Settings, slot: Slot | None) -> Position:
+    if settings.start not in ("earliest", "latest"):
+        wanted = lsn_of(settings.start)
+        if slot is None or wanted < slot.confirmed:
+            there = "does not exist" if slot is None else f"begins at {lsn_text(slot.confirmed)}"
+            raise UsageError(f"changes from {settings.start} on cannot be read: the slot {settings.slot!r} {there}")
+        return Position(wanted, is_partial=True)
+    if slot is None:
+        slot = slots.create(connection, settings.slot)
+    if settings.start == "latest":
+        return Position(max(slot.confirmed, slots.log_end(connection)), is_partial=True)
+    snapshot = take_snapshot(connection, settings.followed(), settings.spool)
+    return Position(slot.confirmed, snapshot.id)
+
+
+class ChangeStream:
+    """The stream of one slot: a snapshot, if it begins with one, then changes, in whole transactions."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._server = Server(settings.dsn)
+        self._target: int | None = None
+        self._messages = 0
+        """Messages of the last micro-batch, which the slot gives again until they are committed."""
+        self._snapshots: dict[str, Snapshot] = {}
+        self._has_snapshot = True
+        """Whether the spool folder may have files of a snapshot."""
+
+    def first(self) -> Position:
+        """Where the stream begins. UsageError if it has gone on since, and its checkpoint is missing."""
+        position = begin(self._settings)
+        slot = self._server.run(lambda connection: slots.find(connection, self._settings.slot))
+        if slot is not None and slot.confirmed > position.lsn:
+            raise UsageError(
+                f"{self._settings.spool} is of a run that has gone on, but its checkpoint is not there. To begin anew, remove"
+                f" this folder and drop the slot: SELECT pg_drop_replication_slot('{slot.name}')"
+            )
+        return position
+
+    def stop_at_present(self) -> None:
+        """Lets the stream end where the log ends now."""
+        self._target = self._server.run(slots.log_end)
+
+    def end(self) -> Position:
+        """The end of the log."""
+        return Position(self._server.run(slots.log_end))
+
+    def latest(self, start: Position, max_rows: int) -> Position:
+        """How far a micro-batch from `start` on goes: at least one transaction, if there is one; `start` if there is none."""
+        if start.snapshot:
+            chunks = self._snapshot(start.snapshot).chunks
+            if start.chunks < len(chunks):
+                return replace(start, chunks=_fill(chunks, start.chunks, max_rows, self._settings.max_bytes))
+        found = self._server.run(lambda connection: self._latest_change(connection, start, max_rows))
+        if start.snapshot and found >= self._snapshot(start.snapshot).horizon:
+            return Position(found)
+        return start if found == start.lsn else replace(start, lsn=found)
+
+    def _latest_change(self, connection: Connection, start: Position, max_rows: int) -> int:
+        end = slots.log_end(connection) if self._target is None else self._target
+        if end <= start.lsn:
+            return start.lsn
+        settings = self._settings
+        self._slot(connection, start)
+        up_to = min(end, start.lsn + max(_WINDOW_BYTES, 2 * settings.max_bytes))
+        limit = _MESSAGES_PER_ROW * max_rows + self._messages
+        while True:
+            found, seen, rows, size, messages = start.lsn, 0, 0, 0, 0
+            with closing(slots.sizes(connection, settings.slot, settings.publication, up_to, limit)) as transactions:
+                for each in transactions:
+                    seen += each.messages
+                    if each.end_lsn <= start.lsn:
+                        continue
+                    if messages and (rows + each.rows > max_rows or size + each.bytes > settings.max_bytes):
+                        break
+                    found, messages = each.end_lsn, messages + each.messages
+                    rows, size = rows + each.rows, size + each.bytes
+            if messages:
+                self._messages = messages
+                return found
+            if seen < limit:
+                return up_to if up_to - start.lsn >= _IDLE_BYTES else start.lsn
+            # Only what has been read before: look farther.
+            limit *= 2
+
+    def parts(self, start: Position, end: Position) -> list[Part]:
+        if end.snapshot and end.chunks > start.chunks:
+            return [Part(start, end, chunk) for chunk in range(start.chunks, end.chunks)]
+        return [Part(start, end)]
+
+    def rows(self, part: Part) -> Iterator[Row]:
+        """The rows of a part, in order."""
+        return self._changes(part.start, part.end) if part.chunk is None else self._first_rows(part.start, part.chunk)
+
+    def commit(self, end: Position) -> None:
+        """Gives up what is before `end`: it will not be asked for again."""
+        self._server.run(lambda connection: slots.advance(connection, self._slot(connection, None), end.lsn))
+        if not end.snapshot and self._has_snapshot:
+            discard_snapshots(self._settings.spool)
+            self._has_snapshot = False
+
+    def close(self) -> None:
+        self._server.close()
+
+    def _first_rows(self, start: Position, chunk: int) -> Iterator[Row]:
+        snapshot = self._snapshot(start.snapshot)
+        first = snapshot.first_row(chunk)
+        for number, record in enumerate(snapshot.records(chunk), first):
+            yield Row(_order(start.lsn, number), record, snapshot.time)
+
+    def _changes(self, start: Position, end: Position) -> Iterator[Row]:
+        # Fetched whole before any row is given away: a session that breaks meanwhile may then be opened again.
+        yield from self._server.run(lambda connection: self._fetch(connection, start, end))
+
+    def _fetch(self, connection: Connection, start: Position, end: Position) -> list[Row]:
+        settings, rows = self._settings, list[Row]()
+        self._slot(connection, start)
+        snapshot = self._snapshot(start.snapshot) if start.snapshot else None
+        recorder = Recorder(settings.followed(), is_partial=start.is_partial)
+        # Messages before `start` are decoded too: they describe the tables for those behind.
+        with closing(slots.messages(connection, settings.slot, settings.publication, end.lsn)) as messages:
+            for transaction in recorder.transactions(messages):
+                lsn = transaction.end_lsn
+                if lsn <= start.lsn or (snapshot is not None and snapshot.has_seen(transaction.xid, lsn)):
+                    continue
+                if lsn > end.lsn:
+                    break
+                rows += [
+                    Row(_order(lsn, number), record, transaction.time)
+                    for number, record in enumerate(transaction.records)
+                ]
+        return rows
+
+    def _snapshot(self, id: str) -> Snapshot:
+        if id not in self._snapshots:
+            self._snapshots[id] = Snapshot.load(self._settings.spool, id)
+        return self._snapshots[id]
+
+    def _slot(self, connection: Connection, start: Position | None) -> Slot:
+        """The slot. UsageError if it is not there, or no longer has what comes after `start`."""
+        slot = slots.find(connection, self._settings.slot)
+        if slot is None:
+            raise UsageError(_lost(self._settings.slot))
+        if start is not None and slot.confirmed > start.lsn:
+            raise UsageError(
+                f"the slot {slot.name!r} stands at {lsn_text(slot.confirmed)}, behind the checkpoint's position"
+                f" {lsn_text(start.lsn)}: somebody else has read from it, and changes are lost to this run. Give each run a"
+                " slot of its own; to begin anew, drop the slot and remove checkpoint and spool"
+            )
+        return slot
+
+
+def _fill(chunks: tuple[tuple[int, int], ...], start: int, max_rows: int, max_bytes: int) -> int:
+    """Up to which chunk a micro-batch goes that begins with chunk `start`."""
+    rows, size = chunks[start]
+    stop = start + 1
+    while stop < len(chunks) and rows + chunks[stop][0] <= max_rows and size + chunks[stop][1] <= max_bytes:
+        rows, size = rows + chunks[stop][0], size + chunks[stop][1]
+        stop += 1
+    return stop
+
+
+def _order(lsn: int, number: int) -> str:
+    return f"{lsn:016X}/{number:010d}"
+
+
+def _lost(slot: str) -> str:
+    return (
+        f"the slot {slot!r} is gone from the server, and with it the changes since the checkpoint. To begin anew, remove"
+        " checkpoint and spool"
+    )

@@ -1,0 +1,94 @@
+"""The stream as a Python data source of Spark's, `tidings-postgres`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from tidings.spark.sources.postgres.position import Position
+from tidings.spark.sources.postgres.reader import ChangeStream, Part, Row
+from tidings.spark.sources.postgres.settings import Settings
+
+FORMAT = "tidings-postgres"
+_SCHEMA = "value string, partition string, order string, time timestamp"
+_ARROW = pa.schema(
+    [("value", pa.string()), ("partition", pa.string()), ("order", pa.string()), ("time", pa.timestamp("us", "UTC"))]
+)
+_ROWS = 10_000
+_ALL = 1 << 62
+
+
+@dataclass
+class _Task(InputPartition):  # type: ignore[misc]
+    part: Part
+
+
+class PostgresDataSource(DataSource):  # type: ignore[misc]
+    """Options: as in `Settings`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return _SCHEMA
+
+    def streamReader(self, schema: Any) -> PostgresStreamReader:
+        return PostgresStreamReader(Settings.of(dict(self.options)))
+
+
+class PostgresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """One slot has one reader at a time, so that changes are one partition; a snapshot has one per chunk."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stream = ChangeStream(settings)
+
+    def initialOffset(self) -> dict[str, Any]:
+        return self._stream.first().as_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._settings.max_rows)
+
+    def latestOffset(self, start: Mapping[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        rows = _ALL if isinstance(limit, ReadAllAvailable) else getattr(limit, "max_rows", self._settings.max_rows)
+        return self._stream.latest(Position.of(start), min(rows, self._settings.max_rows)).as_json()
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        return self._stream.end().as_json()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._stream.stop_at_present()
+
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
+        return [_Task(part) for part in self._stream.parts(Position.of(start), Position.of(end))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        try:
+            rows = self._stream.rows(partition.part)
+            while batch := list(islice(rows, _ROWS)):
+                yield _arrow(batch, self._settings.slot)
+        finally:
+            self._stream.close()
+
+    def commit(self, end: Mapping[str, Any]) -> None:
+        self._stream.commit(Position.of(end))
+
+    def stop(self) -> None:
+        self._stream.close()
+
+
+def _arrow(rows: list[Row], slot: str) -> pa.RecordBatch:
+    columns = [
+        pa.array([row.value for row in rows], pa.string()),
+        pa.array([slot] * len(rows), pa.string()),
+        pa.array([row.order for row in rows], pa.string()),
+        pa.array([row.time for row in rows], pa.timestamp("us", "UTC")),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
