@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from nats.js.api import StreamConfig
 
+from tidings.bench.live.ports import await_port, free_port
 from tidings.spark.jetstream import Address, JetStream, Message
 
 
@@ -63,20 +62,3 @@ def nats_server(folder: Path, *words: str, port: int = 0) -> Iterator[NatsServer
     finally:
         process.terminate()
         process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-def await_port(port: int, process: subprocess.Popen[bytes], seconds: float = 30) -> None:
-    """Waits until somebody listens on a port."""
-    deadline = time.monotonic() + seconds
-    while process.poll() is None and time.monotonic() < deadline:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(0.05)
-    raise RuntimeError(f"the server did not begin to listen (exit code {process.poll()})")

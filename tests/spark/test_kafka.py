@@ -9,9 +9,9 @@ from typing import Any
 
 import pyspark
 import pytest
-from kafka_broker import Broker, Unavailable, connector_jars
 from live_job import LiveJob, expected, view
 
+from tidings.bench.live.kafka_broker import Broker, Unavailable, connector_jars
 from tidings.model.errors import UsageError
 from tidings.pipeline.warm import STEPS
 from tidings.spark.endpoint import Endpoint

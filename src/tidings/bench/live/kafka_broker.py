@@ -1,4 +1,4 @@
-"""A Kafka broker on loopback, for tests: one node in KRaft mode, from jars that Maven fetches once into the user's cache.
+"""A Kafka broker on loopback: one node in KRaft mode, from jars that Maven fetches once into the user's cache.
 
 Kafka's own console programs write and read topics, so that no Python client is needed.
 """
@@ -10,15 +10,13 @@ import shutil
 import subprocess
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import pyspark
-from nats_server import await_port, free_port
-
+from tidings.bench.live.ports import await_port, free_port
 from tidings.spark.java import java_home
 from tidings.spark.packages import SCALA
 
@@ -33,6 +31,9 @@ class Unavailable(Exception):
 
 
 class Record(NamedTuple):
+    """time: when it was made, in seconds since 1970."""
+
+    time: float
     partition: int
     key: str | None
     id: str
@@ -80,16 +81,36 @@ class Broker:
 
     def write(self, topic: str, records: list[tuple[str, str | None]]) -> None:
         """Appends (key, value); without a value: a tombstone."""
-        text = "".join(f"{key}\t{'<null>' if value is None else value}\n" for key, value in records)
+        with self.writer(topic) as write:
+            write(records)
+
+    @contextmanager
+    def writer(self, topic: str) -> Iterator[Callable[[list[tuple[str, str | None]]], object]]:
+        """A function that appends records. All are stored when the context ends."""
         settings = [
             f"--reader-property={word}" for word in ("parse.key=true", "key.separator=\t", "null.marker=<null>")
         ]
-        words = ["--bootstrap-server", self.servers, "--topic", topic, *settings]
-        self._java("org.apache.kafka.tools.ConsoleProducer", *words, input=text)
+        program = self._words("org.apache.kafka.tools.ConsoleProducer", "--bootstrap-server", self.servers)
+        # It waits so long for more, in milliseconds, before it sends what it has.
+        words = [*program, "--topic", topic, *settings, "--timeout", "20"]
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        assert process.stdin is not None
+        sink = process.stdin
+
+        def write(records: list[tuple[str, str | None]]) -> None:
+            sink.write("".join(f"{key}\t{'<null>' if value is None else value}\n" for key, value in records).encode())
+            sink.flush()
+
+        try:
+            yield write
+        finally:
+            _, said = process.communicate()
+        if process.returncode != 0:
+            raise RuntimeError(f"Kafka's producer failed: {said.decode()[-2000:]}")
 
     def read(self, topics: str, seconds: float = 3) -> list[Record]:
         """All that topics (a regular expression) have, in order within each partition; ends after some seconds of silence."""
-        names = ("print.partition", "print.key", "print.headers")
+        names = ("print.timestamp", "print.partition", "print.key", "print.headers")
         settings = [f"--formatter-property={name}=true" for name in names]
         words = ["--bootstrap-server", self.servers, "--include", topics, "--from-beginning", *settings]
         shown = self._java(
@@ -97,14 +118,15 @@ class Broker:
         )
         found = []
         for line in shown.splitlines():
-            partition, headers, key, value = line.split("\t", 3)
-            number = int(partition.removeprefix("Partition:"))
-            found.append(Record(number, None if key == "null" else key, headers.removeprefix("id:"), value))
+            time, partition, headers, key, value = line.split("\t", 4)
+            made, number = int(time.partition(":")[2]) / 1000, int(partition.partition(":")[2])
+            found.append(Record(made, number, None if key == "null" else key, headers.removeprefix("id:"), value))
         return found
 
-    def _java(self, program: str, *words: str, input: str = "") -> str:
-        done = subprocess.run(self._words(program, *words), input=input, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{program}: {done.stderr[-2000:]}"
+    def _java(self, program: str, *words: str) -> str:
+        done = subprocess.run(self._words(program, *words), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"{program} failed: {done.stderr[-2000:]}")
         return done.stdout
 
     def _words(self, program: str, *words: str) -> list[str]:
@@ -123,6 +145,8 @@ def broker_jars() -> Path:
 @cache
 def connector_jars() -> list[Path]:
     """The jars of Spark's connector: those of the installed Spark, or of an older one where the registry has no others yet."""
+    import pyspark
+
     reasons = []
     for version, provider in (
         (pyspark.__version__, pyspark.__version__),
@@ -136,8 +160,7 @@ def connector_jars() -> list[Path]:
         except Unavailable as error:
             reasons.append(str(error))
             continue
-        own = {path.name for path in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
-        stems = {name.rpartition("-")[0] for name in own}
+        stems = {path.stem.rpartition("-")[0] for path in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
         return sorted(path for path in folder.glob("*.jar") if path.stem.rpartition("-")[0] not in stems)
     raise Unavailable("; ".join(reasons))
 
