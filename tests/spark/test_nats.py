@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -256,6 +258,13 @@ def test_what_is_wrong_is_said(server: NatsServer, tmp_path: Path) -> None:
     (tmp_path / "plain.conf").write_text("max_payload: 1MB")
     with nats_server(tmp_path, "-c", str(tmp_path / "plain.conf")) as plain, pytest.raises(UsageError, match="-js"):
         target("p", plain.url)
+
+
+@pytest.mark.parametrize("module", ["sources", "sinks"])
+def test_a_missing_package_is_named(module: str) -> None:
+    code = f"import sys; sys.modules['nats'] = None; import tidings.spark.{module}.nats"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.rstrip().endswith("UsageError: NATS needs the package nats-py: pip install 'tidings[nats]'")
 
 
 CATALOG = "CREATE TABLE t (id BIGINT PRIMARY KEY, kind TEXT, x DOUBLE);"
