@@ -228,7 +228,7 @@ def test_what_is_wrong_is_said(server: NatsServer, tmp_path: Path) -> None:
         read(None, Endpoint("nats", stream, {"servers": server.url, **options}))  # type: ignore[arg-type]
 
     def target(prefix: str, url: str, **options: str) -> None:
-        NatsSink(Endpoint("nats", prefix, {"servers": url, **options}))
+        NatsSink(Endpoint("nats", prefix, {"servers": url, "timeout": "1", **options}))
 
     with pytest.raises(UsageError, match=r"write nats:STREAM"):
         source("")

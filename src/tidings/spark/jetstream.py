@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Coroutine, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -86,6 +86,10 @@ class Address:
             given.get("token", ""),
             number(given, "timeout", int(Address.timeout), lowest=1),
         )
+
+    def within(self, seconds: float) -> Address:
+        """The same with at most this timeout: for a first look, when a user waits."""
+        return replace(self, timeout=min(seconds, self.timeout))
 
     def __str__(self) -> str:
         """The servers, without the secrets that an address may hold."""

@@ -7,7 +7,7 @@ its duplicate window.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -39,7 +39,7 @@ class NatsSink:
     def __init__(self, sink: Endpoint) -> None:
         self._options = {**sink.options, "prefix": sink.required_path("prefix")}
         settings = Settings.of(self._options)
-        with JetStream(replace(settings.address, timeout=_CHECK_SECONDS)) as connection:
+        with JetStream(settings.address.within(_CHECK_SECONDS)) as connection:
             settings.prepare(connection)
 
     def writer(self, envelopes: DataFrame) -> DataStreamWriter:

@@ -7,7 +7,7 @@ last message that was read, and when the stream was created: one that was delete
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -40,7 +40,7 @@ def read(spark: SparkSession, source: Endpoint, start: str = "") -> DataFrame:
     """start: `earliest` (the default), `latest`, or the sequence of the first message."""
     options = {**source.options, "stream": source.required_path("stream"), "start": start}
     settings = Settings.of(options)
-    with JetStream(replace(settings.address, timeout=_CHECK_SECONDS)) as connection:
+    with JetStream(settings.address.within(_CHECK_SECONDS)) as connection:
         settings.check(connection)
     spark.dataSource.register(NatsSource)
     return spark.readStream.format(FORMAT).options(**options).load()
