@@ -16,7 +16,9 @@ def add_to(app: typer.Typer) -> None:
 def run(
     catalog: Path = typer.Option(..., help="Tables: CREATE TABLE statements (catalog.sql)."),
     source: str = typer.Option(
-        ..., metavar="FORMAT[:PATH]", help="Changes: files:FOLDER, postgres:DSN, kafka, or another Spark source."
+        ...,
+        metavar="FORMAT[:PATH]",
+        help="Changes: files:FOLDER, postgres:DSN, kafka:TOPIC, nats:STREAM, or another of Spark.",
     ),
     source_option: list[str] = typer.Option([], metavar="NAME=VALUE", help="Option of the source; repeatable."),
     subscriptions: str = typer.Option(
@@ -24,19 +26,21 @@ def run(
     ),
     subscriptions_option: list[str] = typer.Option([], metavar="NAME=VALUE", help="Option of that source; repeatable."),
     sink: str = typer.Option(
-        ..., metavar="FORMAT[:PATH]", help="Notifications: files:FOLDER, kafka, or another Spark sink."
+        ...,
+        metavar="FORMAT[:PATH]",
+        help="Notifications: files:FOLDER, kafka:TOPIC, nats:PREFIX, or another Spark sink.",
     ),
     sink_option: list[str] = typer.Option([], metavar="NAME=VALUE", help="Option of the sink; repeatable."),
     checkpoint: Path = typer.Option(..., help="Folder from which the job goes on when it is started again."),
     trigger: str = typer.Option("", help="'once': all that is there, then the end; or an interval, as '1 second'."),
     master: str = typer.Option("local[*]", help="Spark master."),
     shards: int = typer.Option(0, min=0, help="Shares of the subscriptions (0: as many as cores)."),
-    conf: list[str] = typer.Option([], metavar="NAME=VALUE", help="Further setting of Spark; repeatable."),
     metrics: str = typer.Option("", metavar="[HOST:]PORT", help="Serve metrics for Prometheus there."),
     ui: bool = typer.Option(False, help="Let Spark serve its pages (port 4040, or spark.ui.port by --conf)."),
     start: str = typer.Option(
         "", "--from", metavar="WHERE", help="Where a new run begins: earliest, latest or a position of the source."
     ),
+    conf: list[str] = typer.Option([], metavar="NAME=VALUE", help="Setting of Spark, as spark.jars=FILE; repeatable."),
 ) -> None:
     """Run the live pipeline: changes and subscription events in, notifications out, until stopped (Ctrl-C or SIGTERM).
 
@@ -55,7 +59,7 @@ def run(
 
     read_catalog(catalog)
     compile_kernels(STEPS)
-    from tidings.spark.endpoint import Endpoint
+    from tidings.spark.endpoint import Endpoint, parse_options
     from tidings.spark.progress import Batch, Exporter, now_text
     from tidings.spark.run import Run
     from tidings.spark.run import run as run_on_spark
@@ -70,7 +74,7 @@ def run(
         master,
         shards,
         start,
-        dict(_pair(setting) for setting in conf),
+        parse_options(conf),
         ui,
     )
     exporter = Exporter(*_address(metrics)) if metrics else None
@@ -89,13 +93,6 @@ def run(
     finally:
         if exporter is not None:
             exporter.close()
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not name or not sign:
-        raise UsageError(f"a setting is NAME=VALUE, not {text!r}")
-    return name, value
 
 
 def _address(text: str) -> tuple[str, int]:

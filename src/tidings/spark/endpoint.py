@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tidings.model.errors import UsageError
@@ -20,15 +20,9 @@ class Endpoint:
     def parse(text: str, options: list[str]) -> Endpoint:
         """From `FORMAT` or `FORMAT:PATH`, and options `NAME=VALUE`."""
         format, _, path = text.partition(":")
-        pairs = [option.partition("=") for option in options]
-        wrong = next(
-            (option for option, (name, sign, _) in zip(options, pairs, strict=True) if not name or not sign), None
-        )
-        if wrong is not None:
-            raise UsageError(f"an option is NAME=VALUE, not {wrong!r}")
         if not format:
             raise UsageError(f"{text!r} is no source or sink: say FORMAT or FORMAT:PATH, as files:FOLDER")
-        return Endpoint(format, path, {name: value for name, _, value in pairs})
+        return Endpoint(format, path, parse_options(options))
 
     def with_defaults(self, **options: str) -> Endpoint:
         """With these options where it has none of the name."""
@@ -39,3 +33,14 @@ class Endpoint:
         if not self.path:
             raise UsageError(f"{self.format!r} needs {what}: write {self.format}:{what.upper()}")
         return self.path
+
+
+def parse_options(options: Iterable[str]) -> dict[str, str]:
+    """Options from texts `NAME=VALUE`."""
+    found = {}
+    for option in options:
+        name, sign, value = option.partition("=")
+        if not name or not sign:
+            raise UsageError(f"an option is NAME=VALUE, not {option!r}")
+        found[name] = value
+    return found

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -16,6 +18,7 @@ from tidings.files import write_text
 from tidings.model.errors import UsageError
 from tidings.spark.endpoint import Endpoint
 from tidings.spark.job import stop_blocked
+from tidings.spark.packages import packages
 from tidings.spark.plan import Plan, shards_of
 from tidings.spark.progress import Batch, Listener
 from tidings.spark.session import default_shards, spark_session
@@ -67,8 +70,7 @@ def run(settings: Run, stop: threading.Event, on_batch: Callable[[Batch], object
     folder.mkdir(parents=True, exist_ok=True)
     await_orphan(folder)
     settings = replace(settings, shards=_shards(settings))
-    config = {**_LISTENER_SETTINGS, "spark.ui.enabled": str(settings.has_ui).lower(), **settings.config}
-    with spark_session("tidings run", settings.master, folder / "spark.log", config, starts_workers=True) as spark:
+    with _session(settings, folder / "spark.log") as spark:
         note_java(spark, folder)
         listener = Listener(on_batch)
         spark.streams.addListener(listener)
@@ -99,12 +101,31 @@ def _shards(settings: Run) -> int:
     return shards
 
 
+@contextmanager
+def _session(settings: Run, log: Path) -> Iterator[SparkSession]:
+    endpoints = (settings.source, settings.subscriptions, settings.sink)
+    fetched = packages((endpoint.format for endpoint in endpoints), settings.config)
+    ui = {"spark.ui.enabled": str(settings.has_ui).lower()}
+    config = {**_LISTENER_SETTINGS, **ui, **settings.config, **fetched}
+    with ExitStack() as stack:
+        try:
+            spark = stack.enter_context(spark_session("tidings run", settings.master, log, config, starts_workers=True))
+        except PySparkRuntimeError as error:
+            if not fetched:
+                raise
+            raise UsageError(
+                f"Spark did not start; it was to fetch {', '.join(fetched.values())} from Maven ({log} says more). Where Maven "
+                "Central is not reached, name a file of Ivy's settings (--conf spark.jars.ivySettings=FILE) or the jars "
+                "themselves (--conf spark.jars=FILE,FILE)"
+            ) from error
+        yield spark
+
+
 def _start(spark: SparkSession, settings: Run, guard: _Guard) -> StreamingQuery:
-    source = settings.source
-    if source.format == "postgres":
-        source = source.with_defaults(catalog=settings.catalog_sql, spool=str(settings.checkpoint / "source"))
-    changes = read(spark, source, settings.start)
-    wishes = read(spark, settings.subscriptions)
+    changes = read(
+        spark, _with_defaults(settings.source, settings.catalog_sql, settings.checkpoint / "source"), settings.start
+    )
+    wishes = read(spark, _subscription_table(settings.subscriptions, settings.checkpoint / "subscriptions"))
     sink = open_sink(settings.sink, guard)
     plan = plan_of(spark, settings.catalog_sql, settings.shards or default_shards(spark), parts=sink.parts)
     spark.conf.set("spark.sql.shuffle.partitions", plan.shards)
@@ -116,6 +137,21 @@ def _start(spark: SparkSession, settings: Run, guard: _Guard) -> StreamingQuery:
         writer = writer.trigger(processingTime=settings.trigger)
     write_text(settings.checkpoint / _PLAN, plan.text)
     return writer.start()
+
+
+def _with_defaults(source: Endpoint, catalog_sql: str, spool: Path) -> Endpoint:
+    """The source with what it must know of the run."""
+    return source.with_defaults(catalog=catalog_sql, spool=str(spool)) if source.format == "postgres" else source
+
+
+def _subscription_table(source: Endpoint, spool: Path) -> Endpoint:
+    """A source of subscription events; of PostgreSQL a table with the columns id and sql, by default `subscriptions`."""
+    if source.format != "postgres":
+        return source
+    table = source.options.get("tables", "subscriptions")
+    named = source.with_defaults(tables=table, slot="tidings_subscriptions", publication="tidings_subscriptions")
+    catalog = f'CREATE TABLE "{table.rpartition(".")[2]}" (id TEXT PRIMARY KEY, sql TEXT);'
+    return _with_defaults(named, catalog, spool)
 
 
 def _failure(text: str) -> Exception:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from tidings.bench.live.workload import Row
 from tidings.model.errors import UsageError
 
-_MODULES = ("postgres",)
+_MODULES = ("kafka", "nats", "postgres")
 
 
 class Written(NamedTuple):

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tidings.spark.endpoint import Endpoint
 from tidings.spark.stream import notifications_of
 
-_MODULES = ("files", "kafka")
+_MODULES = ("files", "kafka", "nats")
 
 
 class Sink(Protocol):

@@ -1,12 +1,26 @@
-"""Notifications as messages of Kafka, through Spark's own connector: the key is the subscription's id."""
+"""Topics of Kafka, through Spark's own connector: notifications, answers and refused records, each in a topic of its own.
+
+The key is the subscription's id, so that its notifications are in one partition and in order. The connector may store a message
+again when a micro-batch is run again: readers tell it by the header `id`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidings.spark.endpoint import Endpoint
-from tidings.spark.stream import notifications_of
+from tidings.spark.sinks.messages import message, run_name
+from tidings.spark.sources.kafka import options_of
+from tidings.spark.stream import ANSWER, NOTIFICATION, REFUSED, WARNING, outputs_of
+
+_SCHEMA = "topic string, key binary, value binary, headers array<struct<key: string, value: binary>>"
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_FIELDS = pa.schema([("topic", pa.string()), ("key", pa.binary()), ("value", pa.binary()), ("headers", _HEADERS)])
 
 
 def sink(sink: Endpoint, guard: object) -> KafkaSink:
@@ -17,9 +31,32 @@ class KafkaSink:
     parts = ""
 
     def __init__(self, sink: Endpoint) -> None:
-        self._sink = sink
+        self._options = options_of(sink)
+        path = sink.required_path("topic")
+        refused = self._options.pop("refusedTopic", f"{path}-refused")
+        self._topics = {
+            NOTIFICATION: path,
+            ANSWER: self._options.pop("answersTopic", f"{path}-answers"),
+            REFUSED: refused,
+            WARNING: refused,
+        }
 
     def writer(self, envelopes: DataFrame) -> DataStreamWriter:
-        found = notifications_of(envelopes).selectExpr("subscription AS key", "to_json(struct(*)) AS value")
-        writer = found.writeStream.format("kafka").options(**self._sink.options)
-        return writer.option("topic", self._sink.path) if self._sink.path else writer
+        found = outputs_of(envelopes).mapInArrow(partial(_messages, self._topics), _SCHEMA)
+        return found.writeStream.format("kafka").options(**self._options)
+
+
+def _messages(topics: dict[str, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows (kind, value) as rows that Spark's connector writes."""
+    run = run_name()
+    for batch in batches:
+        rows = zip(batch["kind"].to_pylist(), batch["value"].to_pylist(), strict=True)
+        found = [message(run, kind, line) for kind, line in rows]
+        columns = [
+            [topics[each.kind] for each in found],
+            [each.key.encode() or None for each in found],
+            [each.value.encode() for each in found],
+            [[{"key": "id", "value": each.id.encode()}] for each in found],
+        ]
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, _FIELDS, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_FIELDS)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidings.spark.endpoint import Endpoint
 
-_MODULES = ("files", "kafka", "postgres")
+_MODULES = ("files", "kafka", "nats", "postgres")
 
 EARLIEST, LATEST = "earliest", "latest"
 

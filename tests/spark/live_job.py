@@ -1,0 +1,85 @@
+"""`tidings run` as a process, for tests that kill it and start it again; and what should come out of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tidings.engine import Engine
+from tidings.sql import parse_catalog
+
+_SECONDS = 120
+
+
+class LiveJob:
+    """The command on a folder, in which the catalog and the checkpoint are."""
+
+    def __init__(self, folder: Path, catalog: str, *words: str) -> None:
+        (folder / "catalog.sql").write_text(catalog)
+        fixed = ["--catalog", "catalog.sql", "--checkpoint", "checkpoint", "--master", "local[2]"]
+        self._command = [sys.executable, "-m", "tidings.cli.main", "run", *fixed, *words]
+        self._folder = folder
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        with (self._folder / "errors").open("ab") as errors:
+            return subprocess.Popen([*self._command, *words], cwd=self._folder, stderr=errors)
+
+    def kill_after(self, batches: int) -> None:
+        """Starts the job and kills it when it has finished so many micro-batches, within the next one."""
+        commits = self._folder / "checkpoint" / "checkpoint" / "commits"
+        run = self.start()
+        deadline = time.monotonic() + _SECONDS
+        try:
+            while not (commits / str(batches - 1)).exists():
+                assert run.poll() is None, f"ended by itself: {self.errors}"
+                assert time.monotonic() < deadline, f"no progress: {self.errors}"
+                with suppress(subprocess.TimeoutExpired):
+                    run.wait(0.1)
+        finally:
+            run.kill()
+            run.wait()
+
+    def finish(self) -> None:
+        """Starts the job and waits until it has taken all that is there."""
+        assert self.start("--trigger", "once").wait(_SECONDS) == 0, self.errors
+
+    @property
+    def errors(self) -> str:
+        return (self._folder / "errors").read_text()[-3000:]
+
+
+def view(notifications: Iterable[dict[str, Any]]) -> Counter[str]:
+    """The rows that a subscriber holds who was told so; notifications in order, each once."""
+    rows: Counter[str] = Counter()
+    for told in notifications:
+        if told["snapshot"]:
+            rows.clear()
+        for change in told["changes"]:
+            gone = {"delete": "row", "update": "old"}.get(change["op"])
+            if gone is not None:
+                rows[json.dumps(change[gone], sort_keys=True)] -= 1
+            if change["op"] != "delete":
+                rows[json.dumps(change["row"], sort_keys=True)] += 1
+    return +rows
+
+
+def expected(
+    catalog: str, queries: Mapping[str, str], born: Mapping[str, int], changes: Iterable[dict[str, Any]]
+) -> dict[str, list[str]]:
+    """Notification lines of every subscription. born: seq at which each was created; changes have the other seqs from 1 on."""
+    engine = Engine(parse_catalog(catalog))
+    for id, sql in queries.items():
+        engine.door.create(id, sql, born[id])
+    free = (seq for seq in range(1, 2**62) if seq not in set(born.values()))
+    lines = [json.dumps({"seq": seq, **change}).encode() for seq, change in zip(free, changes, strict=False)]
+    told: dict[str, list[str]] = {id: [] for id in queries}
+    for line in (*engine.feed(lines).notifications.lines(), *engine.finish().notifications.lines()):
+        told[json.loads(line)["subscription"]].append(line)
+    return told
