@@ -173,3 +173,15 @@ def test_look_alikes_of_a_template_are_not_taken_for_it() -> None:
     assert compiler.compile(
         commented.replace("-- c", "-- c\r"),
     ) == compiler.compile(commented)
+
+
+def test_the_cache_is_bounded_by_characters_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large templates, and shapes of all of them, do not add up; what is compiled stays the same."""
+    monkeypatch.setattr("tidings.sql.compiler._SKELETON_CHARACTERS_MAX", 2_000)
+    compiler, sizes = Compiler(CATALOG, templates_max=40), []
+    for length in range(1, 120):
+        sql = f"SELECT big FROM t WHERE big IN ({', '.join(map(str, range(length)))})"
+        assert compiler.compile(sql) == Compiler(CATALOG).compile(sql)
+        sizes.append(compiler.nbytes)
+        assert len(compiler._shapes) <= 40
+    assert max(sizes) < 100 * 2 * 2_000 + 1_000 * 40 + 1

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 Clause = Literal["from", "join", "order", "movement", "alternative"]
 Spans = list[tuple[int, int]]
 
-_SKELETON_CHARACTERS_MAX = 2_000_000
+_SKELETON_CHARACTERS_MAX = 1_000_000
 """Templates of one generation have at most so many characters of skeletons: their memory grows with these."""
-_CHARACTER_BYTES, _TEMPLATE_BYTES = 40, 3_000
+_CHARACTER_BYTES, _TEMPLATE_BYTES = 100, 1_000
 """Approximate bytes of a template for each character of its skeleton, and beyond."""
 
 
