@@ -29,7 +29,7 @@ def bench(
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same data.")] = 0,
     source: Annotated[str, typer.Option(help="live: where changes come from.")] = "postgres",
     rate: Annotated[int, typer.Option(min=1, help="live: changes a second.")] = 2_000,
-    seconds: Annotated[int, typer.Option(min=1, help="live: how long changes are written.")] = 60,
+    seconds: Annotated[int, typer.Option(min=1, help="live: how long changes are written at least.")] = 60,
     subscriptions: Annotated[int, typer.Option(min=0, help="live: the same as --sizes with one number.")] = 0,
     kills: Annotated[int, typer.Option(min=0, help="live: how often the job is killed meanwhile.")] = 5,
 ) -> None:

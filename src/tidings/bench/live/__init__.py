@@ -38,12 +38,13 @@ def run(options: Options, say: Say) -> Report:
 
 
 class _Disturbed(NamedTuple):
-    """recoveries: seconds from each kill to the next micro-batch. changes: committed by the writers. began: when."""
+    """recoveries: seconds from each kill to the next micro-batch. changes: committed by the writers, from began to ended."""
 
     recoveries: list[float]
     changes: int
     written: list[Written]
     began: float
+    ended: float
 
 
 def _measure(source: LiveSource, folder: Path, size: int, options: Options, say: Say) -> list[Figure]:
@@ -55,7 +56,7 @@ def _measure(source: LiveSource, folder: Path, size: int, options: Options, say:
         say(f"{size:,} subscriptions: the job starts")
         job.start()
         job.wait_for(sum(map(len, rows.values())))
-        recoveries, changes, written, began = _disturbed(source, job, options, say)
+        recoveries, changes, written, began, ended = _disturbed(source, job, options, say)
         say(f"{len(written):,} records are written; waiting until all are through")
         job.wait_for(len(written))
     finally:
@@ -75,14 +76,14 @@ def _measure(source: LiveSource, folder: Path, size: int, options: Options, say:
         ("views_wrong", "views that differ from their query on the tables", "of all", len(wrong)),
         ("lines_wrong", "notifications missing, doubled or different", "lines", lines_wrong),
         ("refused", "records refused", "records", job.refused()),
-        ("written", "changes written", "changes/s", changes / live.seconds),
+        ("written", "changes written", "changes/s", changes / (ended - began)),
         (
             "through",
             "changes through, kills included",
             "changes/s",
             changes / max(1e-9, job.batches()[-1].time - began),
         ),
-        ("kills", "kills while there was something to do", "kills", len(recoveries)),
+        ("seconds", "writing", "s", ended - began),
         ("notifications", "notifications", "lines", len(told)),
         ("batches", "micro-batches", "batches", len(job.batches())),
         ("lag_p50", "from commit to notification, median", "s", float(np.percentile(lags, 50))),
@@ -94,38 +95,31 @@ def _measure(source: LiveSource, folder: Path, size: int, options: Options, say:
 
 
 def _disturbed(source: LiveSource, job: Job, options: Options, say: Say) -> _Disturbed:
-    """Writes while the job is killed and started again. Kills go on while there is something left to catch up with."""
+    """Writes while the job is killed and started again: until all kills are over, and as long as asked at least."""
     live, count, is_over = options.live, [0], threading.Event()
 
     def write() -> None:
         count[0] = source.write(options.seed, live.rate, is_over)
 
     began = time.time()
-    writer, clock = threading.Thread(target=write), threading.Timer(live.seconds, is_over.set)
+    writer = threading.Thread(target=write)
     writer.start()
-    clock.start()
     recoveries: list[float] = []
-    written: list[Written] | None = None
     try:
         while len(recoveries) < live.kills:
             time.sleep(live.seconds / (live.kills + 1))
-            if written is None and not writer.is_alive():
-                written = source.written()
             done = job.changes()
-            if written is not None and done >= len(written):
-                break
             job.kill()
             killed = time.monotonic()
             job.start()
             job.wait_for(done + 1)
             recoveries.append(time.monotonic() - killed)
             say(f"kill {len(recoveries)}: at {done:,} changes; {recoveries[-1]:.1f} s to the next micro-batch")
-        writer.join()
+        time.sleep(max(0.0, began + live.seconds - time.time()))
     finally:
-        clock.cancel()
         is_over.set()
         writer.join()
-    return _Disturbed(recoveries, count[0], source.written() if written is None else written, began)
+    return _Disturbed(recoveries, count[0], source.written(), began, time.time())
 
 
 def _lags(job: Job, written: list[Written], events: int, began: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
