@@ -15,15 +15,15 @@ from typing import Any
 from tidings.engine import Engine
 from tidings.sql import parse_catalog
 
-_SECONDS = 120
+_SECONDS = 180
 
 
 class LiveJob:
     """The command on a folder, in which the catalog and the checkpoint are."""
 
-    def __init__(self, folder: Path, catalog: str, *words: str) -> None:
+    def __init__(self, folder: Path, catalog: str, *words: str, master: str = "local[2]") -> None:
         (folder / "catalog.sql").write_text(catalog)
-        fixed = ["--catalog", "catalog.sql", "--checkpoint", "checkpoint", "--master", "local[2]"]
+        fixed = ["--catalog", "catalog.sql", "--checkpoint", "checkpoint", "--master", master]
         self._command = [sys.executable, "-m", "tidings.cli.main", "run", *fixed, *words]
         self._folder = folder
 
@@ -52,7 +52,7 @@ class LiveJob:
 
     @property
     def errors(self) -> str:
-        return (self._folder / "errors").read_text()[-3000:]
+        return (self._folder / "errors").read_text()
 
 
 def view(notifications: Iterable[dict[str, Any]]) -> Counter[str]:

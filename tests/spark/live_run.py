@@ -7,11 +7,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+from live_job import LiveJob
 
 from tidings.engine import Engine
 from tidings.spark.sinks.parts import PartsSink
@@ -49,15 +50,15 @@ def expected(files: int) -> list[str]:
     return [*engine.feed(lines).notifications.lines(), *engine.finish().notifications.lines()]
 
 
-class Live:
-    """A folder with sources, sink and checkpoint, and the command on it."""
+class Live(LiveJob):
+    """The command on folders of files with changes and subscription events, and a folder of output."""
 
     def __init__(self, folder: Path, master: str = "local[2]") -> None:
-        self.folder, self._master = folder, master
+        words = ["--source", "files:changes", "--subscriptions", "files:wishes", "--sink", "files:out"]
+        super().__init__(folder, CATALOG, *words, master=master)
         self._files = 0
         for name in ("changes", "wishes"):
             (folder / name).mkdir()
-        (folder / "catalog.sql").write_text(CATALOG)
         self._put("wishes", 0, [{"id": id, "sql": sql} for id, sql in QUERIES.items()])
 
     def put_changes(self) -> int:
@@ -68,41 +69,32 @@ class Live:
         return self._files * LINES
 
     def _put(self, name: str, number: int, records: list[dict[str, object]]) -> None:
-        partial = self.folder / f".{number}"
+        partial = self._folder / f".{number}"
         partial.write_text("\n".join(map(json.dumps, records)))
-        partial.rename(self.folder / name / f"{number:03d}.jsonl")
-
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
-        options = {"catalog": "catalog.sql", "source": "files:changes", "subscriptions": "files:wishes"}
-        options |= {"sink": "files:out", "checkpoint": "checkpoint", "master": self._master}
-        command = [sys.executable, "-m", "tidings.cli.main", "run"]
-        command += [word for name, value in options.items() for word in (f"--{name}", value)]
-        with (self.folder / "stderr").open("ab") as errors:
-            return subprocess.Popen([*command, *words], cwd=self.folder, stderr=errors)
+        partial.rename(self._folder / name / f"{number:03d}.jsonl")
 
     def wait_for(self, run: subprocess.Popen[bytes], changes: int) -> None:
         """Waits until the sink has this many changes."""
+        out = self._folder / "out"
         deadline = time.monotonic() + 180
-        while (
-            not (self.folder / "out").exists() or PartsSink(self.folder / "out").metrics().get("changes", 0) < changes
-        ):
-            assert run.poll() is None, (self.folder / "stderr").read_text()
+        while not out.exists() or PartsSink(out).metrics().get("changes", 0) < changes:
+            assert run.poll() is None, self.errors
             assert time.monotonic() < deadline, "no progress"
             with suppress(subprocess.TimeoutExpired):
                 run.wait(0.1)
 
     def stop(self, run: subprocess.Popen[bytes]) -> None:
         run.send_signal(signal.SIGTERM)
-        assert run.wait(120) == 0, (self.folder / "stderr").read_text()
+        assert run.wait(120) == 0, self.errors
 
     def told(self) -> list[str]:
         sink = io.BytesIO()
-        PartsSink(self.folder / "out").copy(sink)
+        PartsSink(self._folder / "out").copy(sink)
         return sink.getvalue().decode().split("\n")[:-1]
 
     def lines(self, kind: str) -> list[dict[str, object]]:
         """Lines of all complete micro-batches. kind: as in `PartsSink.parts`."""
-        sink = PartsSink(self.folder / "out")
+        sink = PartsSink(self._folder / "out")
         parts = [path for batch in sink.batches() for path in sink.parts(batch, kind)]
         return [json.loads(line) for path in parts for line in path.read_text().splitlines()]
 

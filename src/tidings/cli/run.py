@@ -6,8 +6,6 @@ from pathlib import Path
 
 import typer
 
-from tidings.model.errors import UsageError
-
 
 def add_to(app: typer.Typer) -> None:
     app.command()(run)
@@ -97,6 +95,8 @@ def run(
 
 def _address(text: str) -> tuple[str, int]:
     """Host (by default this machine alone) and port."""
+    from tidings.model.errors import UsageError
+
     host, _, port = text.rpartition(":")
     if not port.isdigit() or int(port) > 65_535:
         raise UsageError(f"--metrics takes PORT or HOST:PORT, not {text!r}")
