@@ -48,7 +48,12 @@ class LiveJob:
 
     def finish(self) -> None:
         """Starts the job and waits until it has taken all that is there."""
-        assert self.start("--trigger", "once").wait(_SECONDS) == 0, self.errors
+        run = self.start("--trigger", "once")
+        try:
+            assert run.wait(_SECONDS) == 0, self.errors
+        finally:
+            run.kill()
+            run.wait()
 
     @property
     def errors(self) -> str:

@@ -56,10 +56,25 @@ class Live(LiveJob):
     def __init__(self, folder: Path, master: str = "local[2]") -> None:
         words = ["--source", "files:changes", "--subscriptions", "files:wishes", "--sink", "files:out"]
         super().__init__(folder, CATALOG, *words, master=master)
+        self._started: list[subprocess.Popen[bytes]] = []
         self._files = 0
         for name in ("changes", "wishes"):
             (folder / name).mkdir()
         self._put("wishes", 0, [{"id": id, "sql": sql} for id, sql in QUERIES.items()])
+
+    def __enter__(self) -> Live:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends what still runs."""
+        for run in self._started:
+            run.kill()
+            run.wait()
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        run = super().start(*words)
+        self._started.append(run)
+        return run
 
     def put_changes(self) -> int:
         """Puts the next file of changes there. Returns the number of changes so far."""

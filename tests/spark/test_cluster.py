@@ -51,14 +51,15 @@ def disturb(live: Live, killed: int) -> None:
 
 def test_executors_of_a_local_cluster_are_killed(tmp_path: Path) -> None:
     compile_kernels(STEPS)
-    disturb(Live(tmp_path, "local-cluster[2,1,2048]"), 0)
+    with Live(tmp_path, "local-cluster[2,1,2048]") as live:
+        disturb(live, 0)
 
 
 def test_a_standalone_master_with_two_workers(tmp_path: Path) -> None:
     compile_kernels(STEPS)
     (tmp_path / "run").mkdir()
-    with standalone(tmp_path) as master:
-        disturb(Live(tmp_path / "run", master), os.getpid())
+    with standalone(tmp_path) as master, Live(tmp_path / "run", master) as live:
+        disturb(live, os.getpid())
 
 
 @contextmanager

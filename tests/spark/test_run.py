@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import time
 import urllib.request
 from pathlib import Path
 
@@ -20,33 +21,42 @@ pytestmark = pytest.mark.spark
 
 def test_kills_and_stops_change_nothing(tmp_path: Path) -> None:
     compile_kernels(STEPS)
-    live = Live(tmp_path)
-    port = _free_port()
-    live.put_changes()
-    run = live.start("--metrics", str(port))
-    live.wait_for(run, LINES)
-    metrics = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
-    assert "tidings_subscriptions " in metrics and 'tidings_notifications_total{family="select"}' in metrics
-    live.put_changes()
-    os.kill(run.pid, signal.SIGKILL)
-    run.wait()
-    put = live.put_changes()
-    run = live.start()
-    live.wait_for(run, put)
-    live.put_changes()
-    live.stop(run)
-    live.put_changes()
-    live.put_changes()
-    # The catalog may grow between two runs, and does no harm to what was there.
-    (tmp_path / "catalog.sql").write_text(f"{CATALOG}\nCREATE TABLE later (id BIGINT PRIMARY KEY);")
-    live.finish()
-    assert live.told() == expected(6)
-    assert {(answer["id"], answer["seq"]) for answer in live.lines(ANSWERS)} == {(id, 1) for id in QUERIES}
-    assert "batch 0: " in live.errors and "5 subscription events (0 refused)" in live.errors
-    # What cannot go on from the checkpoint is refused before Spark starts.
-    (tmp_path / "catalog.sql").write_text("CREATE TABLE t (id BIGINT PRIMARY KEY);")
-    assert live.start().wait(60) == 2
-    assert "the catalog does not go on from that of the checkpoint" in live.errors
+    with Live(tmp_path) as live:
+        port = _free_port()
+        live.put_changes()
+        run = live.start("--metrics", str(port))
+        live.wait_for(run, LINES)
+        assert "tidings_subscriptions 5.0" in _metrics(port, 'tidings_notifications_total{family="select"}')
+        live.put_changes()
+        os.kill(run.pid, signal.SIGKILL)
+        run.wait()
+        put = live.put_changes()
+        run = live.start()
+        live.wait_for(run, put)
+        live.put_changes()
+        live.stop(run)
+        live.put_changes()
+        live.put_changes()
+        # The catalog may grow between two runs, and does no harm to what was there.
+        (tmp_path / "catalog.sql").write_text(f"{CATALOG}\nCREATE TABLE later (id BIGINT PRIMARY KEY);")
+        live.finish()
+        assert live.told() == expected(6)
+        assert {(answer["id"], answer["seq"]) for answer in live.lines(ANSWERS)} == {(id, 1) for id in QUERIES}
+        assert "batch 0: " in live.errors and "5 subscription events (0 refused)" in live.errors
+        # What cannot go on from the checkpoint is refused before Spark starts.
+        (tmp_path / "catalog.sql").write_text("CREATE TABLE t (id BIGINT PRIMARY KEY);")
+        assert live.start().wait(60) == 2
+        assert "the catalog does not go on from that of the checkpoint" in live.errors
+
+
+def _metrics(port: int, wanted: str) -> str:
+    """The page with metrics, once it has what is wanted: Spark reports a micro-batch a moment after it is done."""
+    deadline = time.monotonic() + 60
+    while True:
+        page: str = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
+        if wanted in page:
+            return page
+        assert time.monotonic() < deadline, page
 
 
 def _free_port() -> int:
