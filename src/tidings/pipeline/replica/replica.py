@@ -126,6 +126,9 @@ class Replica:
     ) -> Applied:
         for new in points:
             self._wait(new)
+        if isinstance(origin, int):
+            # Only streams have records that stand for others.
+            return self._step(lines, origin, is_end=is_end, is_told=is_told)
         steps, given = list[Applied](), list[I64 | None]()
         for piece in expanded(lines, origin, self.store):
             steps.append(self._step(piece.lines, piece.origin, is_end=is_end, is_told=is_told))
