@@ -7,12 +7,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tidings.engine import Engine
+from tidings.spark.sinks.parts import PartsSink
 from tidings.sql import parse_catalog
 
 _SECONDS = 180
@@ -34,10 +35,14 @@ class LiveJob:
     def kill_after(self, batches: int) -> None:
         """Starts the job and kills it when it has finished so many micro-batches, within the next one."""
         commits = self._folder / "checkpoint" / "checkpoint" / "commits"
+        self.kill_when(lambda: (commits / str(batches - 1)).exists())
+
+    def kill_when(self, is_time: Callable[[], bool]) -> None:
+        """Starts the job and kills it when it is time."""
         run = self.start()
         deadline = time.monotonic() + _SECONDS
         try:
-            while not (commits / str(batches - 1)).exists():
+            while not is_time():
                 assert run.poll() is None, f"ended by itself: {self.errors}"
                 assert time.monotonic() < deadline, f"no progress: {self.errors}"
                 with suppress(subprocess.TimeoutExpired):
@@ -54,6 +59,12 @@ class LiveJob:
         finally:
             run.kill()
             run.wait()
+
+    def lines(self, kind: str) -> list[dict[str, object]]:
+        """Lines of all complete micro-batches. kind: as in `PartsSink.parts`."""
+        sink = PartsSink(self._folder / "out")
+        parts = [path for batch in sink.batches() for path in sink.parts(batch, kind)]
+        return [json.loads(line) for path in parts for line in path.read_text().splitlines()]
 
     @property
     def errors(self) -> str:

@@ -107,12 +107,6 @@ class Live(LiveJob):
         PartsSink(self._folder / "out").copy(sink)
         return sink.getvalue().decode().split("\n")[:-1]
 
-    def lines(self, kind: str) -> list[dict[str, object]]:
-        """Lines of all complete micro-batches. kind: as in `PartsSink.parts`."""
-        sink = PartsSink(self._folder / "out")
-        parts = [path for batch in sink.batches() for path in sink.parts(batch, kind)]
-        return [json.loads(line) for path in parts for line in path.read_text().splitlines()]
-
 
 def kill_below(root: int, is_victim: Callable[[bytes], bool]) -> int:
     """Kills the processes below `root` whose command line is a victim's, newest first. Returns how many there were."""

@@ -5,14 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
-import os
 import random
-import signal
 import struct
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -21,12 +16,14 @@ from typing import Any
 
 import psycopg
 import pytest
+from live_job import LiveJob
 from postgres_server import Database
 
 from tidings.bench.postgres import dsn, find_server, running
 from tidings.model.errors import UsageError
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.warm import STEPS
+from tidings.spark.envelope import ANSWERS
 from tidings.spark.sinks.parts import PartsSink
 from tidings.spark.sources.postgres import pgoutput
 from tidings.spark.sources.postgres import slot as slots
@@ -560,41 +557,33 @@ def test_a_run_is_killed_and_goes_on(database: Database, tmp_path: Path) -> None
         "INSERT INTO t SELECT i, i, repeat(i::text, 2000) FROM generate_series(1, 40) i",
         "INSERT INTO u SELECT i FROM generate_series(1, 10) i",
     )
-    (tmp_path / "catalog.sql").write_text(catalog)
-    (tmp_path / "wishes").mkdir()
-    queries = {"all": "SELECT * FROM t WHERE x >= -1000000", "best": "SELECT id, x FROM t ORDER BY x DESC LIMIT 5"}
-    queries |= {"u": "SELECT * FROM u WHERE id >= 0"}
-    (tmp_path / "wishes" / "0.jsonl").write_text("\n".join(json.dumps({"id": i, "sql": q}) for i, q in queries.items()))
-
-    def start(*words: str) -> subprocess.Popen[bytes]:
-        options = {"catalog": "catalog.sql", "source": f"postgres:{database.dsn}", "subscriptions": "files:wishes"}
-        options |= {"source-option": f"slot={database.name}", "sink": "files:out", "checkpoint": "checkpoint"}
-        command = [sys.executable, "-m", "tidings.cli.main", "run", "--master", "local[2]", *words]
-        command += [word for name, value in options.items() for word in (f"--{name}", value)]
-        return subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
-
-    def wait_for(run: subprocess.Popen[bytes], changes: int) -> None:
-        deadline = time.monotonic() + 120
-        while not (tmp_path / "out").exists() or PartsSink(tmp_path / "out").metrics().get("changes", 0) < changes:
-            assert run.poll() is None and time.monotonic() < deadline
-            with suppress(subprocess.TimeoutExpired):
-                run.wait(0.1)
-
-    run = start()
-    wait_for(run, 50)
+    queries = {"all": "SELECT * FROM t WHERE x >= -1000000", "best": "SELECT id, x FROM t WHERE x > 1e9"}
+    queries |= {"u": "SELECT * FROM u WHERE id >= 0", "gone": "SELECT * FROM u"}
+    database.run("CREATE TABLE subscriptions (id text PRIMARY KEY, sql text, owner text)")
+    database.run(*(f"INSERT INTO subscriptions VALUES ('{id}', '{sql}', 'ann')" for id, sql in queries.items()))
+    words = ["--source", f"postgres:{database.dsn}", "--source-option", f"slot={database.name}"]
+    words += ["--subscriptions", f"postgres:{database.dsn}", "--subscriptions-option", f"slot={database.name}_wishes"]
+    job = LiveJob(tmp_path, catalog, *words, "--sink", "files:out")
+    job.kill_when(lambda: PartsSink(tmp_path / "out").metrics().get("changes", 0) >= 50)
     database.run("UPDATE t SET x = -x WHERE id <= 10", "UPDATE t SET id = id + 100 WHERE id <= 3")
-    os.kill(run.pid, signal.SIGKILL)
-    run.wait()
+    database.run("UPDATE subscriptions SET sql = 'SELECT id, x FROM t ORDER BY x DESC LIMIT 5' WHERE id = 'best'")
+    database.run(
+        "DELETE FROM subscriptions WHERE id = 'gone'", "INSERT INTO subscriptions VALUES ('bad', 'SELECT', '')"
+    )
     database.run("DELETE FROM t WHERE id BETWEEN 20 AND 24", "INSERT INTO t VALUES (7000, 1e6, 'new')", "TRUNCATE u")
     database.run("INSERT INTO u VALUES (3)")
-    assert start("--trigger", "once").wait(120) == 0
+    job.finish()
+    sink = PartsSink(tmp_path / "out")
+    answers = job.lines(ANSWERS)
+    assert [(answer["id"], answer["event"]) for answer in answers if "refused" in answer] == [("bad", "create")]
+    assert ("gone", "drop") in [(answer["id"], answer["event"]) for answer in answers]
     views = told(tmp_path)
     expected = {id: (x, body) for id, x, body in database.rows("SELECT id, x, body FROM t")}
     assert {row["id"]: (row["x"], row["body"]) for row in views["all"]} == expected
     best = database.rows("SELECT id, x FROM t ORDER BY x DESC, id LIMIT 5")
     assert sorted((row["id"], row["x"]) for row in views["best"]) == sorted(best)
-    assert PartsSink(tmp_path / "out").metrics()["quarantined"] == 0
-    assert views["u"] == [{"id": 3}]
+    assert sink.metrics()["quarantined"] == 0
+    assert views["u"] == [{"id": 3}] and len(views["gone"]) == 10
 
 
 def told(folder: Path) -> dict[str, list[dict[str, Any]]]:
