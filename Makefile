@@ -37,7 +37,7 @@ lint: $(DEV_STAMP)
 # Types and style are checked beside the first tests, which wait for Spark to start.
 test: $(DEV_STAMP)
 	@$(MAKE) --no-print-directory lint & \
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder; status=$$?; wait $$! && exit $$status
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder; status=$$?; wait $$! && exit $$status
 
 bench: $(DEV_STAMP)
 	$(BIN)/tidings bench select

@@ -56,13 +56,13 @@ def run(workload: Workload, sizes: list[int]) -> tuple[list[str], Watched]:
     replica = Watched(workload.catalog)
     door = Door(workload.catalog)
     door.read(workload.subscription_lines())
-    found, _ = replica.apply([], 0, door.take())
+    found, _, _ = replica.apply([], 0, door.take())
     lines, changes, start = found.lines(), workload.change_lines(), 0
     for size in [*sizes, len(changes)]:
-        found, _ = replica.apply(changes[start : start + size], start)
+        found, _, _ = replica.apply(changes[start : start + size], start)
         lines += found.lines()
         start += size
-    found, _ = replica.apply([], start, is_end=True)
+    found, _, _ = replica.apply([], start, is_end=True)
     return [*lines, *found.lines()], replica
 
 
@@ -241,7 +241,7 @@ def test_a_restart_makes_lists_from_current_rows():
         own = np.array([slots[id] for id in points.id.to_pylist()], np.int64)
         restarted.add(points, own, replica.subscriptions.lives)
     replica._evaluators["topk"] = restarted
-    found, _ = replica.apply(whole.change_lines()[300:], 300)
+    found, _, _ = replica.apply(whole.change_lines()[300:], 300)
     expected = [line for line in run(whole, [100])[0] if json.loads(line)["seq"] > 300]
     assert found.lines() == expected
 

@@ -73,7 +73,9 @@ def plain(record: Record, rows: Rows) -> list[Record]:
         before = table.get(key_of(record, old))
         row = {**record["row"], **{name: None if before is None else before[name] for name in keep}}
         found = [{**found[0], "row": row}]
-        if old == "old":
+        if old == "old" and before is None:
+            found = [{**found[0], "op": "update", "row": {**dict.fromkeys([*record["row"], *keep]), **record["old"]}}]
+        elif old == "old":
             found = [{**found[0], "op": "delete", "row": record["old"]}, {**found[0], "op": "insert"}]
     for each in found:
         key = key_of(each)
@@ -140,6 +142,20 @@ def test_what_makes_no_sense_is_refused_with_a_reason() -> None:
 def test_a_text_that_only_looks_special_is_left_alone() -> None:
     told, refused = fed([[{"table": "t", "op": "insert", "row": {"id": 1, "kind": '"keep" "truncate"', "x": 5.0}}]])
     assert refused == [] and len(told) == 3
+
+
+def test_a_repeated_record_is_refused_whatever_it_stands_for() -> None:
+    first = {"table": "t", "op": "insert", "row": {"id": 1, "kind": "a", "x": 1.0}, "seq": 1}
+    moved = {"table": "t", "op": "update", "row": {"id": 2, "kind": "a"}, "keep": ["x"], "old": {"id": 1}, "seq": 2}
+    gone = {"table": "t", "op": "truncate", "seq": 3}
+    last = {**first, "seq": 4}
+    kept = replica()
+    for batch in ([first, moved, gone, last], [moved, gone], [gone, moved, first]):
+        found = kept.apply([json.dumps(record).encode() for record in batch], places(len(batch)))
+        again = [] if batch[0] is first else batch
+        assert [entry.seq for entry in found.refused] == [record["seq"] for record in again]
+        assert all("is a duplicate" in entry.reason and entry.partition == "p" for entry in found.refused)
+    assert list(kept.store.texts("t")) == [[b"1", b'"a"', b"1.0"]]
 
 
 def test_every_change_knows_the_line_it_comes_from() -> None:

@@ -50,8 +50,10 @@ def test_a_life() -> None:
     )
     assert handle(registry, 12, {"id": "a", "drop": True}) == ([("DROP", 12, "a")], [("a", 12)])
     assert len(registry) == 0
-    # A moment that is still to come is waited for.
-    assert handle(registry, 12, {"id": "a", "sql": SQL, "after": 20}) == ([("CREATE", 20, "a")], [("a", 20)])
+    # Events of a stream happen when they come.
+    ((_, reason),) = handle(registry, 12, {"id": "a", "sql": SQL, "after": 20})[1]
+    assert "'after' 20 has not come yet" in str(reason) and len(registry) == 0
+    assert handle(registry, 20, {"id": "a", "sql": SQL, "after": 20}) == ([("CREATE", 20, "a")], [("a", 20)])
 
 
 def test_what_is_refused_changes_nothing() -> None:
@@ -107,8 +109,32 @@ def test_changes_of_a_table_of_subscriptions_are_events() -> None:
     assert handle(registry, 2, change("upsert", SQL)) == ([], [("a", 1)])
     assert handle(registry, 3, change("update", OTHER)) == ([("DROP", 3, "a"), ("CREATE", 3, "a")], [("a", 3)])
     assert handle(registry, 4, {"op": "delete", "row": {"id": "a"}}) == ([("DROP", 4, "a")], [("a", 4)])
-    ((id, reason),) = handle(registry, 5, change("truncate", None))[1]
+    # An update that does not touch a long query leaves it out; a table that is emptied has no subscriptions.
+    handle(registry, 5, change("insert", SQL), {"id": "b", "sql": OTHER})
+    kept = {"table": "wishes", "op": "update", "row": {"id": "a"}, "keep": ["sql"]}
+    assert handle(registry, 6, kept) == ([], [("a", 5)])
+    renamed = {**kept, "row": {"id": "c"}, "old": {"id": "a"}}
+    assert handle(registry, 7, renamed) == ([("DROP", 7, "a"), ("CREATE", 7, "c")], [("a", 7), ("c", 7)])
+    assert handle(registry, 8, {"table": "wishes", "op": "truncate"})[1] == [("b", 8), ("c", 8)]
+    ((id, reason),) = handle(registry, 9, {"op": "vacuum", "row": {"id": "a"}})[1]
     assert id is None and "not a usable subscription event" in str(reason)
+
+
+def test_a_mark_of_byte_order_is_no_part_of_an_event() -> None:
+    line = b"\xef\xbb\xbf" + json.dumps({"id": "a", "sql": SQL}).encode()
+    (answer,) = registrar().handle([("p", 0, line)], 1)[1]
+    assert (answer.id, answer.seq) == ("a", 1)
+
+
+def test_a_query_that_the_catalog_has_outgrown_can_be_dropped() -> None:
+    text = "CREATE TABLE a (k BIGINT PRIMARY KEY, price DOUBLE); CREATE TABLE b (k BIGINT PRIMARY KEY);"
+    before, after = parse_catalog(text), parse_catalog(f"{text} ALTER TABLE b ADD COLUMN price DOUBLE;")
+    registry, grown = (Registrar(catalog, lambda id: True, lambda offset: True) for catalog in (before, after))
+    sql = "SELECT * FROM a JOIN b USING (k) WHERE price > 3"
+    handle(registry, 1, {"id": "a", "sql": sql})
+    grown.load(registry.dump())
+    assert "ambiguous" in str(handle(grown, 2, {"id": "other", "sql": sql})[1])
+    assert handle(grown, 3, {"id": "a", "drop": True}) == ([("DROP", 3, "a")], [("a", 3)])
 
 
 rows = st.fixed_dictionaries({"id": st.integers(0, 3), "x": st.sampled_from([0.5, 1.5, 2.5])})

@@ -136,6 +136,24 @@ def test_a_broken_record_is_reported_with_its_place_and_harms_no_other() -> None
     assert "insert of key 1, which table 't' has already" in refused[1].reason
 
 
+def test_many_partitions_survive_a_dump() -> None:
+    replica = Replica(CATALOG, keeps_points=True, is_stream=True)
+    record = {"seq": 5, "table": "t", "op": "upsert", "row": {"id": 1, "kind": "a", "x": 1.5}}
+    replica.apply(*StreamLines.of(blobs_of([(str(name), 0, line_of(record)) for name in range(40)]))[:2])
+    again = Replica(CATALOG, keeps_points=True, is_stream=True)
+    again.load(replica.dump())
+    _, refused, _ = again.apply(*StreamLines.of(blobs_of([("39", 1, line_of(record))]))[:2])
+    assert [(entry.partition, entry.seq) for entry in refused] == [("39", 5)]
+
+
+def test_records_without_a_place_are_kept_apart() -> None:
+    batch = records_of([("0", 1, b"a\nb"), ("0", 2, b"c")])
+    without = batch.set_column(2, "place", pa.array([None, batch["place"][1].as_py()], pa.binary()))
+    blobs = [blob for part in block_lines([without]) for blob in part["blob"].to_pylist()]
+    placed, lost = StreamLines.split(blobs)
+    assert placed.lines == [b"c"] and list(lost.located()) == [("0", 0, b"a"), ("0", 1, b"b")]
+
+
 def test_latest_seqs_of_partitions_survive_a_dump() -> None:
     replica = Replica(CATALOG, keeps_points=True, is_stream=True)
     record = {"seq": 5, "table": "t", "op": "upsert", "row": {"id": 1, "kind": "a", "x": 1.5}}

@@ -295,6 +295,7 @@ def test_a_slot_that_is_there_already_gives_nothing_twice(database: Database, fo
     """As after a crash while the snapshot was written: the slot is older than the snapshot, and files are left over."""
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool" / "snapshot-0-000000.jsonl").write_text("half a rec")
+    (tmp_path / "spool" / "slot").write_text(database.name)
     database.run(TABLE, "CREATE PUBLICATION tidings FOR TABLE t")
     database.run(f"SELECT pg_create_logical_replication_slot('{database.name}', 'pgoutput')")
     with database.session() as open:
@@ -307,6 +308,22 @@ def test_a_slot_that_is_there_already_gives_nothing_twice(database: Database, fo
     first, second, *rest = ops(found.drain())
     assert [first, second, *sorted(rest)] == [("insert", 2), ("insert", 1), ("update", 1), ("update", 2)]
     assert found.position.snapshot == ""
+
+
+def test_a_slot_of_another_run_is_left_alone(database: Database, follow: Any) -> None:
+    database.run(TABLE, f"SELECT pg_create_logical_replication_slot('{database.name}', 'pgoutput')")
+    with pytest.raises(UsageError, match="is there already, maybe of another run"):
+        follow()
+
+
+def test_a_table_that_the_catalog_got_later_must_be_published(database: Database, follow: Any) -> None:
+    more = "CREATE TABLE later (id bigint PRIMARY KEY)"
+    follow(TABLE)
+    catalog = "CREATE TABLE t (id BIGINT PRIMARY KEY, kind TEXT, x DOUBLE); CREATE TABLE later (id BIGINT PRIMARY KEY);"
+    with pytest.raises(UsageError, match="does not have public.later"):
+        follow(more, catalog=catalog)
+    database.run("ALTER PUBLICATION tidings ADD TABLE later", "INSERT INTO later VALUES (1)")
+    assert ("insert", 1) in ops(follow(catalog=catalog).drain())
 
 
 def test_micro_batches_are_bounded_in_bytes(database: Database, follow: Any) -> None:

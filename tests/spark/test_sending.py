@@ -40,8 +40,8 @@ def test_what_is_counted_is_what_is_sent() -> None:
     zones = ZoneMap.build(points, ZONES, spaces_of(parse_catalog(CATALOG)), split_points_min=2)
     plan = Plan("job", CATALOG, {}, ZONES, ZONES, pack(zones.state()))
     sent = list(send(plan, Sent([batch]), []))
-    blobs = {key: blob for key, kind, blob in sent if kind == kinds.MESSAGES}
-    (metrics,) = (unpack(blob) for _, kind, blob in sent if kind == kinds.METRICS)
+    blobs = {key: blob for key, kind, blob, _ in sent if kind == kinds.MESSAGES}
+    (metrics,) = (unpack(blob) for _, kind, blob, _ in sent if kind == kinds.METRICS)
     assert metrics == {"messages": {"select": 100}, "message_bytes": {"select": sum(map(len, blobs.values()))}}
     # Whoever is in one of the zones wants more than anybody in the other, and fewer messages go there.
     parts = [decode(blobs[plan.keys.zone(zone)]) for zone in range(ZONES)]

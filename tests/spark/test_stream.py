@@ -121,6 +121,8 @@ def test_a_stream_that_stops_and_goes_on(spark: SparkSession, tmp_path: Path) ->
     files.run()
     files.put("changes", 4, [change(3, 6.0)])
     files.run()
+    # State of format 2: attempts at a micro-batch never share a name.
+    assert all("stateUniqueIds" in path.read_text() for path in (tmp_path / "checkpoint" / "commits").glob("[0-9]*"))
     answers = {(answer["id"], answer["partition"]): answer for answer in files.values("answer")}
     assert [answers[id, "00001.jsonl"]["seq"] for id in QUERIES] == [1, 1, 1]
     assert answers["s1", "00002.jsonl"]["seq"] == 1

@@ -42,8 +42,9 @@ def run(
 ) -> None:
     """Run the live pipeline: changes and subscription events in, notifications out, until stopped (Ctrl-C or SIGTERM).
 
-    A micro-batch that has begun is finished before the end. The same command given again goes on where it stopped, and
-    nothing is lost or doubled. See docs/streaming.md for what sources must have, and for the order of changes.
+    A micro-batch that has begun is finished before the end; with sinks other than files only if that takes 10 s at most.
+    The same command given again goes on where it stopped, and nothing is lost or doubled. See docs/streaming.md for what
+    sources must have, and for the order of changes.
 
     Example: tidings run --catalog catalog.sql --source files:changes --subscriptions files:subscriptions --sink files:out
     --checkpoint checkpoint
@@ -52,10 +53,13 @@ def run(
     import threading
 
     from tidings.files import only_one, read_catalog
+    from tidings.model.errors import UsageError
     from tidings.pipeline.warm import STEPS
     from tidings.terminal import compile_kernels
 
     read_catalog(catalog)
+    if "://" in str(checkpoint) or ":/" in str(checkpoint):
+        raise UsageError(f"--checkpoint is a folder that this machine and all executors see, not {checkpoint}")
     compile_kernels(STEPS)
     from tidings.spark.endpoint import Endpoint, parse_options
     from tidings.spark.progress import Batch, Exporter, now_text

@@ -185,6 +185,10 @@ class Door:
         gathered, self._gathered = self._gathered, {}
         return [self._batch(form, entries) for form, entries in gathered.items()]
 
+    def nowhere(self, form: str) -> Placement:
+        """A placement in a form that is on no channel: for drops."""
+        return Placement(form, (), (0,) * spec_of(form, self._catalog).space.dims)
+
     def gather(self, event: Event, id: str, after: int, placement: Placement) -> None:
         """Adds an event to those that `take` gives, whoever keeps the subscriptions."""
         # Events of one id keep their order of arrival: an event's `after` is raised to that of the id's previous event.

@@ -10,8 +10,8 @@ events. An insert creates, an update replaces, a delete drops.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -26,7 +26,7 @@ _REGISTERED_BYTES = 400
 
 
 class _Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A line of the stream of subscription events. It happens when its turn comes, or after seq `after` if that is later."""
+    """A line of the stream of subscription events. It happens when its turn comes; `after` may name a seq that has passed."""
 
     id: Id
     sql: str | None = None
@@ -42,16 +42,31 @@ class _Row(msgspec.Struct, gc=False):
     option: Literal["net"] | None = None
 
 
+class _Key(msgspec.Struct, gc=False):
+    id: Id
+
+
 class _RowEvent(msgspec.Struct, gc=False):
-    """A change of a table of subscriptions."""
+    """A change of a table of subscriptions. keep: columns that the record leaves out, as they are; old: the key before."""
 
-    op: Literal["insert", "update", "upsert", "delete"]
-    row: _Row
+    op: Literal["insert", "update", "upsert", "delete", "truncate"]
+    row: _Row | None = None
+    keep: list[str] = []
+    old: _Key | None = None
 
-    def event(self) -> _Event:
+    def events(self, known: Mapping[str, _Registered]) -> list[_Event]:
+        """The events that the change stands for. Those of subscriptions that are not `known` may lack the query."""
+        if self.op == "truncate":
+            return [_Event(id, drop=True) for id in known]
+        if self.row is None:
+            raise RecordError("the change has no 'row'")
+        before = self.row.id if self.old is None else self.old.id
         if self.op == "delete":
-            return _Event(self.row.id, drop=True)
-        return _Event(self.row.id, self.row.sql, replace=self.op != "insert", option=self.row.option)
+            return [_Event(before, drop=True)]
+        is_kept = self.row.sql is None and "sql" in self.keep and before in known
+        sql = known[before].sql if is_kept else self.row.sql
+        new = _Event(self.row.id, sql, replace=self.op != "insert", option=self.row.option)
+        return [new] if before == self.row.id else [_Event(before, drop=True), new]
 
 
 _row_decoder = msgspec.json.Decoder(_RowEvent)
@@ -73,6 +88,8 @@ class _Registered(NamedTuple):
     is_net: bool
     seq: int
     """The subscription is told of changes after this one."""
+    form: str
+    """Of its first point."""
 
 
 class Registrar:
@@ -106,47 +123,56 @@ class Registrar:
             if not line or line.isspace():
                 continue
             try:
-                event = self._read(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                events = self._read(line.removeprefix(BOM_UTF8))
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, RecordError) as error:
                 if self._reports(offset):
                     yield Answer(partition, offset, refused=f"not a usable subscription event: {error}")
                 continue
-            if not self._is_own(event.id):
-                continue
-            answer = Answer(partition, offset, event.id, "drop" if event.drop else "create")
-            moment = max(event.after, passed)
-            try:
-                answer.seq = self._drop(event, moment) if event.drop else self._create(event, moment)
-            except TidingsError as error:
-                answer.refused = str(error)
-            yield answer
+            for event in events:
+                if self._is_own(event.id):
+                    yield self._answer(
+                        Answer(partition, offset, event.id, "drop" if event.drop else "create"), event, passed
+                    )
 
-    def _read(self, line: bytes) -> _Event:
+    def _answer(self, answer: Answer, event: _Event, passed: int) -> Answer:
         try:
-            return self._decoder.decode(line)
+            if event.after > passed:
+                raise RecordError(f"'after' {event.after} has not come yet: events of a stream happen when they come")
+            answer.seq = self._drop(event, passed) if event.drop else self._create(event, passed)
+        except TidingsError as error:
+            answer.refused = str(error)
+        return answer
+
+    def _read(self, line: bytes) -> list[_Event]:
+        try:
+            return [self._decoder.decode(line)]
         except msgspec.ValidationError:
             # Nearly every event is in our own format; what is in neither is refused for not being in it.
-            with suppress(msgspec.ValidationError):
-                return _row_decoder.decode(line).event()
-            raise
+            try:
+                change = _row_decoder.decode(line)
+            except msgspec.ValidationError:
+                change = None
+            if change is None:
+                raise
+            return change.events(self._known)
 
     def _create(self, event: _Event, moment: int) -> int:
         """Returns the seq after which the subscription is told."""
         if event.sql is None:
             raise RecordError("neither 'sql' nor 'drop': true")
         known = self._known.get(event.id)
-        new = _Registered(event.sql, event.option == "net", moment)
-        if known is not None and known[:2] == new[:2]:
+        is_net = event.option == "net"
+        if known is not None and (known.sql, known.is_net) == (event.sql, is_net):
             return known.seq
         if known is not None and not event.replace:
             raise RecordError(
                 f"subscription id {event.id!r} is taken by another query; drop it first, "
                 'say "replace": true, or choose another id'
             )
-        placement = self._door.place(new.sql, is_net=new.is_net, id=event.id)
+        placement = self._door.place(event.sql, is_net=is_net, id=event.id)
         if known is not None:
             self._leave(event.id, known, moment)
-        self._known[event.id] = new
+        new = self._known[event.id] = _Registered(event.sql, is_net, moment, placement.form)
         self._known_bytes += _bytes_of(event.id, new)
         self._door.gather(Event.CREATE, event.id, moment, placement)
         return moment
@@ -162,10 +188,10 @@ class Registrar:
         return moment
 
     def _leave(self, id: str, known: _Registered, moment: int) -> None:
-        placement = self._door.place(known.sql, is_net=known.is_net)
         del self._known[id]
         self._known_bytes -= _bytes_of(id, known)
-        self._door.gather(Event.DROP, id, moment, placement)
+        # Whoever drops needs the id alone. The query is not compiled again: under a catalog that has grown it may fail.
+        self._door.gather(Event.DROP, id, moment, self._door.nowhere(known.form))
 
     def dump(self) -> bytes:
         """The registry, for `load`."""

@@ -98,6 +98,19 @@ class Address:
         )
 
 
+_LOGIN = ("servers", "credentials", "user", "password", "token", "timeout")
+
+
+def known_options(options: Mapping[str, str], what: str, own: tuple[str, ...]) -> dict[str, str]:
+    """The options with small letters. UsageError if there is one that is neither for the login nor among `own`."""
+    known = {name.lower(): name for name in (*own, *_LOGIN, "path")}
+    unknown = next((name for name in options if name.lower() not in known), None)
+    if unknown is not None:
+        names = ", ".join((*own, *_LOGIN))
+        raise UsageError(f"the {what} nats has no option {unknown!r}; it has {names}")
+    return {name.lower(): value for name, value in options.items()}
+
+
 class Message(NamedTuple):
     """A message of a stream. time: when the server stored it, in microseconds since 1970. pending: how many come behind it."""
 

@@ -171,14 +171,23 @@ class Exporter:
 
 def _lag(source: Any) -> int | None:
     """How many records a source has beyond those taken, where it tells."""
-    behind = (source.metrics or {}).get("maxOffsetsBehindLatest")
-    if behind is not None:
-        return int(float(behind))
     try:
-        latest, end = json.loads(source.latestOffset), json.loads(source.endOffset)
-        return max(0, int(latest["sequence"]) - int(end["sequence"]))
-    except (TypeError, ValueError, KeyError):
+        return _difference(json.loads(source.latestOffset), json.loads(source.endOffset))
+    except (TypeError, ValueError):
         return None
+
+
+def _difference(latest: Any, end: Any) -> int | None:
+    """How far one offset is above another: a `sequence`, or numbers by topic and partition, as Kafka's source has them."""
+    if not isinstance(latest, dict) or not isinstance(end, dict):
+        return None
+    if isinstance(latest.get("sequence"), int) and isinstance(end.get("sequence"), int):
+        return max(0, int(latest["sequence"]) - int(end["sequence"]))
+    topics = [(parts, end.get(topic, {})) for topic, parts in latest.items() if isinstance(parts, dict)]
+    found = [
+        max(0, at - taken.get(part, 0)) for parts, taken in topics for part, at in parts.items() if type(at) is int
+    ]
+    return sum(found) if found else None
 
 
 def now_text() -> str:

@@ -11,8 +11,6 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tidings.model.errors import TidingsError, UsageError
@@ -72,14 +70,6 @@ class Publisher:
 
     def close(self) -> None:
         self._connection.close()
-
-    @contextmanager
-    def closed_on_error(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            self.close()
-            raise
 
     def _run(self, work: Any) -> None:
         try:

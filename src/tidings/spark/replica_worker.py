@@ -17,7 +17,7 @@ from tidings.kernels.rows import I64
 from tidings.model.blob import pack, unpack
 from tidings.model.notification import Lines
 from tidings.model.points import PointBatch
-from tidings.model.quarantine import Quarantined
+from tidings.model.quarantine import Quarantined, raw_text
 from tidings.pipeline.partition import replica_of, share
 from tidings.pipeline.registrar import Answer, Registrar
 from tidings.pipeline.replica.batch import Origin
@@ -31,6 +31,7 @@ from tidings.spark.stream_lines import NO_TIME, StreamLines, split_lines
 
 _PIECE_BYTES = 16 * 2**20
 _SAMPLES = 4
+_NO_PLACE = "the record does not say where it stands in its partition: its offset or order is null"
 _WARNINGS_MAX = 100
 """Of one micro-batch and replica. What is warned of is counted as well, all of it."""
 
@@ -46,6 +47,8 @@ class _Input(NamedTuple):
     """To the subscription events from which the points were made."""
     times: I64 = np.empty(0, np.int64)
     """[lines] of a stream: when each change was made, in microseconds, or NO_TIME."""
+    refused: Sequence[Quarantined] = ()
+    """Records of a stream that have no place in their partition."""
 
 
 class ReplicaWorker:
@@ -90,7 +93,7 @@ class ReplicaWorker:
         taken = self._take(entry)
         found = replica.apply(taken.lines, taken.origin, taken.points, is_end=taken.is_end)
         seqs, times = _seq_times(found, taken.times)
-        refused = [entry for entry in found.refused if self._reports(entry.position)]
+        refused = [entry for entry in (*taken.refused, *found.refused) if self._reports(entry.position)]
         yield from self._deliver(key, found.lines, seqs, times)
         yield from self._report(key, kinds.ANSWERS, (msgspec.json.encode(answer) for answer in taken.answers))
         yield from self._report(key, kinds.REFUSED, (entry.line().encode() for entry in refused))
@@ -125,9 +128,7 @@ class ReplicaWorker:
                 "take records in; send all changes of a row to one partition"
             )
             raw = found.batch.lines[line]
-            yield (
-                Quarantined("changes", offset, None, reason, raw.decode("utf-8", "replace"), partition).line().encode()
-            )
+            yield (Quarantined("changes", offset, None, reason, raw_text(raw), partition).line().encode())
 
     def _take(self, entry: Sequence[tuple[str, bytes]]) -> _Input:
         """Reads an entry. Subscription events of a stream enter the registry: called once for each entry."""
@@ -143,8 +144,8 @@ class ReplicaWorker:
         return _Input(lines, position, own, is_end=any(row.kind == kinds.END for row in rows))
 
     def _take_stream(self, registrar: Registrar, entry: Sequence[tuple[str, bytes]]) -> _Input:
-        changes, events = (
-            StreamLines.of([blob for kind, blob in entry if kind == wanted]) for wanted in (kinds.LINES, kinds.EVENTS)
+        (changes, lost), (events, unheard) = (
+            StreamLines.split(blob for kind, blob in entry if kind == wanted) for wanted in (kinds.LINES, kinds.EVENTS)
         )
         points: list[PointBatch] = []
         answers: list[Answer] = []
@@ -152,7 +153,16 @@ class ReplicaWorker:
             # Events have a seq of their own, so that a subscription never begins twice at one.
             self._replica.advance()
             points, answers = registrar.handle(events.located(), self._replica.passed)
-        return _Input(changes.lines, changes.places, points, answers=answers, times=changes.times)
+        answers += [
+            Answer(partition, offset, refused=_NO_PLACE)
+            for partition, offset, _ in unheard.located()
+            if self._reports(offset)
+        ]
+        refused = [
+            Quarantined("changes", offset, None, _NO_PLACE, raw_text(line), partition)
+            for partition, offset, line in lost.located()
+        ]
+        return _Input(changes.lines, changes.places, points, answers=answers, times=changes.times, refused=refused)
 
     def _deliver(self, key: str, lines: Lines, seqs: I64, times: I64) -> Iterator[Envelope]:
         """Envelopes with sample lines, and with the notifications or (if the plan has `parts`) the name of a file of them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -27,7 +28,7 @@ from tidings.spark.sources import read
 from tidings.spark.stream import envelopes, plan_of
 from tidings.spark.work_folder import await_orphan, note_java
 
-_PLAN = "plan.json"
+_PLAN, _RUN = "plan.json", "run-id"
 _REPORT_SECONDS = 10.0
 _SETTINGS = {
     # What Spark keeps for its pages, of each kind: enough to look back some minutes, and no more after months.
@@ -128,7 +129,7 @@ def _start(spark: SparkSession, settings: Run, guard: _Guard) -> StreamingQuery:
         spark, _with_defaults(settings.source, settings.catalog_sql, settings.checkpoint / "source"), settings.start
     )
     wishes = read(spark, _subscription_table(settings.subscriptions, settings.checkpoint / "subscriptions"))
-    sink = open_sink(settings.sink, guard)
+    sink = open_sink(settings.sink, guard, _identity(settings.checkpoint))
     plan = plan_of(spark, settings.catalog_sql, settings.shards or default_shards(spark), parts=sink.parts)
     spark.conf.set("spark.sql.shuffle.partitions", plan.shards)
     writer = sink.writer(envelopes(changes, wishes, plan))
@@ -139,6 +140,14 @@ def _start(spark: SparkSession, settings: Run, guard: _Guard) -> StreamingQuery:
         writer = writer.trigger(processingTime=settings.trigger)
     write_text(settings.checkpoint / _PLAN, plan.text)
     return writer.start()
+
+
+def _identity(checkpoint: Path) -> str:
+    """A text that tells the run from others, for as long as its checkpoint lives."""
+    path = checkpoint / _RUN
+    if not path.exists():
+        write_text(path, uuid.uuid4().hex)
+    return path.read_text()
 
 
 def _with_defaults(source: Endpoint, catalog_sql: str, spool: Path) -> Endpoint:
@@ -159,7 +168,7 @@ def _subscription_table(source: Endpoint, spool: Path) -> Endpoint:
 def _failure(text: str) -> Exception:
     """What to raise when the query has failed: our own message, if a worker gave one."""
     found = re.search(r"tidings\.model\.errors\.\w+: (.*)", text)
-    return UsageError(found[1]) if found else RuntimeError(f"the Spark query stopped: {text}")
+    return RuntimeError(found[1] if found else f"the Spark query stopped: {text}")
 
 
 class _Guard:

@@ -22,7 +22,8 @@ STATE_FORMAT = 2
 _PIECE_BYTES = 4 * 2**20
 _FOLD_BYTES_MIN = 1 * 2**20
 _ENTRY_BYTES_MIN = 16 * 2**10
-"""What a log entry counts at least: to read one back takes time, however short it is."""
+_ENTRIES_PER_BASE = 1000
+"""A log entry counts at least _ENTRY_BYTES_MIN, and this part of the base: to replay one takes time, however short it is."""
 _ENTRIES_KEPT = 16
 """Log entries kept when a new base is written, so that a worker a few micro-batches behind can still catch up."""
 
@@ -42,7 +43,6 @@ class Stamp(msgspec.Struct):
     plan: text of the plan for which the state was written. entries: those still kept, oldest first.
     """
 
-    format: int = STATE_FORMAT
     plan: str = ""
     version: int = 0
     nonce: str = ""
@@ -68,11 +68,11 @@ class ShardState:
     def base(self, stamp: Stamp) -> bytes:
         return self._read(f"base/{stamp.base}", stamp.base_pieces)
 
-    def entries(self, stamp: Stamp, after: int) -> Iterator[tuple[Entry, Any]]:
-        """Log entries with versions above `after`, in order, with their contents."""
+    def entries(self, stamp: Stamp, after: int) -> Iterator[Any]:
+        """Contents of the log entries with versions above `after`, in order."""
         for entry in stamp.entries:
             if entry.version > after:
-                yield entry, unpack(self._read(f"log/{entry.version}", entry.pieces))
+                yield unpack(self._read(f"log/{entry.version}", entry.pieces))
 
     def write(self, name: str, stamp: Stamp, entry: Any, dump: Any, *, is_folded: bool) -> bool:
         """Stores a micro-batch and moves the stamp on. Returns whether a new base was written.
@@ -82,8 +82,9 @@ class ShardState:
         """
         blob = pack(entry)
         stamp.version, stamp.nonce = stamp.version + 1, uuid.uuid4().hex
-        logged = sum(max(known.bytes, _ENTRY_BYTES_MIN) for known in stamp.entries if known.version > stamp.base)
-        is_folded = is_folded or logged + max(len(blob), _ENTRY_BYTES_MIN) > _fold_bytes(name, stamp)
+        least = max(_ENTRY_BYTES_MIN, stamp.base_bytes // _ENTRIES_PER_BASE)
+        logged = sum(max(known.bytes, least) for known in stamp.entries if known.version > stamp.base)
+        is_folded = is_folded or logged + max(len(blob), least) > _fold_bytes(name, stamp)
         # No worker can be behind the first entry: if a base is written with it, its contents are not stored twice.
         if is_folded and stamp.version == 1:
             blob = b""

@@ -76,8 +76,8 @@ class _Held:
     shard: Shard
     version: int = 0
     nonce: str = ""
-    is_migrated: bool = False
-    """Its durable state is still that of an earlier plan."""
+    needs_base: bool = False
+    """Its durable state is still that of an earlier plan: the next micro-batch writes a new base."""
 
 
 _held: OrderedDict[tuple[str, str, str], _Held] = OrderedDict()
@@ -108,8 +108,8 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         outputs = _Outputs()
         entry = yield from outputs.frames(held.shard.handle(inputs))
         stamp.plan = self._stage.plan_text
-        is_folded = self._state.write(name, stamp, entry, held.shard.dump, is_folded=held.is_migrated)
-        held.version, held.nonce, held.is_migrated = stamp.version, stamp.nonce, False
+        is_folded = self._state.write(name, stamp, entry, held.shard.dump, is_folded=held.needs_base)
+        held.version, held.nonce, held.needs_base = stamp.version, stamp.nonce, False
         # Entered only after success: an object that failed half-way must not be used again.
         _held[self._stage.job, self._stage.name, name] = held
         _make_room()
@@ -142,11 +142,11 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
             # What was logged under the earlier plan had to be replayed under it.
             former, held.shard = held.shard, self._stage.shard(name)
             held.shard.load(former.dump())
-            held.is_migrated = True
+            held.needs_base = True
         return held
 
     def _play(self, held: _Held, stamp: Stamp) -> None:
-        for _, contents in self._state.entries(stamp, held.version):
+        for contents in self._state.entries(stamp, held.version):
             held.shard.replay(contents)
         held.version, held.nonce = stamp.version, stamp.nonce
 

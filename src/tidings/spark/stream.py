@@ -24,6 +24,7 @@ from pyspark.sql.functions import (
     coalesce,
     col,
     concat,
+    concat_ws,
     encode,
     from_json,
     hex,
@@ -51,6 +52,7 @@ _OUTPUTS = "kind string, value string"
 _NOTIFICATIONS = "subscription string, seq long, snapshot boolean, changes string, time timestamp"
 _CHANGES = "array<struct<op: string, old: string, row: string>>"
 _INTEGERS = (LongType, IntegerType)
+_TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 
 
 def notifications(
@@ -99,7 +101,7 @@ def rows(
 
     columns: column of the table -> column of the frame; None: all columns of the frame that no other parameter names, under
     their own names. op: a column with the op, or the op of all rows: insert, update, upsert or delete. order: a number, a
-    text, or a struct of numbers. Several tables: unionByName of the results.
+    text, or a struct of numbers. Times are written in UTC. Several tables: unionByName of the results.
     """
     ops = ("insert", "update", "upsert", "delete")
     op_column = lit(op) if isinstance(op, str) and op in ops else _column(op)
@@ -109,7 +111,7 @@ def rows(
     row = struct(*(_column(source).alias(name) for name, source in columns.items()))
     record = struct(lit(table).alias("table"), op_column.alias("op"), row.alias("row"))
     # Every column is there, nulls too: a record that lacks a column would be refused.
-    options = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
+    options = {"ignoreNullFields": "false", "timeZone": "UTC", "timestampFormat": _TIME, "timestampNTZFormat": _TIME}
     place = _column(order)
     is_number = isinstance(frame.select(place.alias("place")).schema["place"].dataType, _INTEGERS)
     found = [to_json(record, options).alias("value"), place.alias("offset" if is_number else "order")]
@@ -174,11 +176,14 @@ def _records(frame: DataFrame, name: str, kind: str) -> DataFrame:
             "numbers, such as the version of a commit and a row)"
         )
     partition = coalesce(col("partition").cast("string"), lit("")) if "partition" in columns else lit("")
+    if isinstance(columns.get("topic"), StringType) and "partition" in columns:
+        # Topics of Kafka have partitions of their own.
+        partition = concat_ws("-", "topic", "partition")
     time = next((col(name) for name in ("time", "timestamp") if isinstance(columns.get(name), TimestampType)), None)
     return frame.select(
         lit(kind).alias("kind"),
         partition.alias("partition"),
-        coalesce(place, lit(bytearray())).alias("place"),
+        place.alias("place"),
         (lit(None).cast("long") if time is None else unix_micros(time)).alias("time"),
         col("value").cast("binary").alias("value"),
     )

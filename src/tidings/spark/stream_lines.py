@@ -6,7 +6,7 @@ put lines in the order of (partition, place, line): the same at every replay of 
 blocks. Records with the same place in one partition stand in the order of their texts.
 
 A place is a text of bytes that sorts as the places do: a kind of place, then a number as 8 bytes, highest first, with the sign
-turned over; or a text; or several numbers.
+turned over; or a text; or several numbers. Records without a place, whose order would be a guess, are kept apart.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from tidings.pipeline.replica.batch import Places
 
 NUMBER, TEXT, NUMBERS = b"\0", b"\1", b"\2"
 """First byte of a place: its kind."""
+NOWHERE = b"\xff"
+"""Instead of a place, where a record has none."""
 NO_TIME = -(2**63)
 _BLOCK_BYTES = 1 << 20
 _SIGN = 1 << 63
@@ -105,14 +107,14 @@ _decoder = msgspec.msgpack.Decoder(Block)
 def block_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows (kind, partition, place, time, value) -> rows (kind, blob), each blob a `Block`."""
     for batch in batches:
-        gathered: dict[tuple[str, str], list[Run]] = {}
+        gathered: dict[tuple[str, str, bool], list[Run]] = {}
         columns = (batch.column(name).to_pylist() for name in ("kind", "partition", "place", "time", "value"))
         for kind, partition, place, time, value in zip(*columns, strict=True):
-            run = _run(place, NO_TIME if time is None else time, value)
+            run = _run(place or NOWHERE, NO_TIME if time is None else time, value)
             if run.texts:
-                gathered.setdefault((kind, partition), []).append(run)
+                gathered.setdefault((kind, partition, run.place == NOWHERE), []).append(run)
         # One block a batch: many together could exceed Arrow's 2 GiB.
-        for (kind, partition), runs in gathered.items():
+        for (kind, partition, _), runs in gathered.items():
             for block in _blocks(partition, runs):
                 blob = msgspec.msgpack.encode(block)
                 yield pa.record_batch([pa.array([kind], pa.string()), pa.array([blob], pa.binary())], ["kind", "blob"])
@@ -154,8 +156,19 @@ class StreamLines(NamedTuple):
     times: NDArray[np.int64]
 
     @staticmethod
+    def split(blobs: Iterable[bytes]) -> tuple[StreamLines, StreamLines]:
+        """(lines with a place, lines without one)."""
+        blocks = [_decoder.decode(blob) for blob in blobs]
+        placed = StreamLines.of_blocks([block for block in blocks if block.places[0] != NOWHERE])
+        return placed, StreamLines.of_blocks([block for block in blocks if block.places[0] == NOWHERE])
+
+    @staticmethod
     def of(blobs: Iterable[bytes]) -> StreamLines:
-        blocks = _in_order([_decoder.decode(blob) for blob in blobs])
+        return StreamLines.of_blocks([_decoder.decode(blob) for blob in blobs])
+
+    @staticmethod
+    def of_blocks(blocks: list[Block]) -> StreamLines:
+        blocks = _in_order(blocks)
         names = sorted({block.partition for block in blocks})
         numbers = {name: number for number, name in enumerate(names)}
         parts = [block.texts for block in blocks]
@@ -209,7 +222,7 @@ def _number(place: bytes) -> int | None:
 def _label(partition: str, place: bytes) -> str:
     """Partition and, where it is not one number, place: for reports."""
     kind, rest = place[:1], place[1:]
-    if kind == NUMBER:
+    if kind in (NUMBER, NOWHERE):
         name = ""
     elif kind == NUMBERS:
         parts = (rest[at : at + 8] for at in range(0, len(rest), 8))

@@ -19,6 +19,7 @@ import numpy as np
 
 from tidings.kernels.rows import I64
 from tidings.model.errors import RecordError
+from tidings.model.quarantine import Quarantined, raw_text, repeated
 from tidings.pipeline.replica.batch import Origin, Places
 from tidings.pipeline.replica.row_store import RowStore
 
@@ -46,6 +47,8 @@ class Piece(NamedTuple):
     lines: Sequence[bytes]
     origin: Origin
     at: I64 | None = None
+    refused: Sequence[Quarantined] = ()
+    """Special records among them that are repeated."""
 
 
 def expanded(lines: Sequence[bytes], origin: Origin, store: RowStore) -> Iterator[Piece]:
@@ -58,7 +61,15 @@ def expanded(lines: Sequence[bytes], origin: Origin, store: RowStore) -> Iterato
         record = _special(line)
         if record is None:
             gathered.add(at, [line])
-        elif record.op == "truncate":
+            continue
+        if record.seq is not None and (record.op == "truncate" or record.old is not None):
+            # Its seq counts once for all records that it stands for, and after those of all lines before it.
+            if gathered.lines:
+                yield gathered.cut()
+            if not store.take_seq(origin.names[origin.partition[at]], record.seq):
+                gathered.refuse(at, record.seq, line)
+                continue
+        if record.op == "truncate":
             if gathered.lines:
                 yield gathered.cut()
             gathered.add(at, _deletes(record, store), cleared=record.table)
@@ -98,6 +109,12 @@ class _Gathered:
         self._at: list[int] = []
         self._keys: set[tuple[str, Hashable]] = set()
         self._cleared: set[str] = set()
+        self._refused: list[Quarantined] = []
+
+    def refuse(self, at: int, seq: int, line: bytes) -> None:
+        """Notes that line `at` is a record whose seq is not above those before it in its partition."""
+        label, offset = self._places.labels[self._places.block[at]], int(self._places.offset[at])
+        self._refused.append(Quarantined("changes", offset, seq, repeated(seq), raw_text(line), label))
 
     def add(self, at: int, lines: list[bytes], cleared: str = "") -> None:
         """Adds lines that stand for line `at` of the batch. cleared: the table whose rows they all delete."""
@@ -123,8 +140,8 @@ class _Gathered:
 
     def cut(self) -> Piece:
         at = np.array(self._at, np.int64)
-        piece = Piece(self.lines, self._places.take(at), at)
-        self.lines, self._at = [], []
+        piece = Piece(self.lines, self._places.take(at), at, self._refused)
+        self.lines, self._at, self._refused = [], [], []
         self._keys, self._cleared = set(), set()
         return piece
 
@@ -148,7 +165,8 @@ def _deletes(record: _Special, store: RowStore) -> list[bytes]:
 def _filled(record: _Special, store: RowStore) -> list[bytes] | None:
     """Plain records with the kept columns as they are in the store; None if the record makes no sense, and is refused as it is.
 
-    Where there is no such row, an update has nulls and is then refused for that; an upsert lacks the columns.
+    Where there is no such row, an update becomes one of the key before, with nulls, and is then refused for that; an upsert
+    lacks the columns.
     """
     if not store.catalog.has_table(record.table) or record.keep is None:
         return None
@@ -165,12 +183,14 @@ def _filled(record: _Special, store: RowStore) -> list[bytes] | None:
     if known is not None:
         texts = dict(zip(table.column_names, known, strict=True))
         row |= {name: msgspec.Raw(texts[name]) for name in record.keep}
-    elif record.op == "update":
-        row |= dict.fromkeys(record.keep)
-    seq = {} if record.seq is None else {"seq": record.seq}
+    # A record whose row has got another key had its seq taken before.
+    seq = {} if record.seq is None or record.old is not None else {"seq": record.seq}
+    if known is None and (record.op == "update" or record.old is not None):
+        nothing = {**dict.fromkeys(table.column_names), **{name: before[name] for name in table.key}}
+        return [_encode({**seq, "table": record.table, "op": "update", "row": nothing})]
     if record.old is None:
         return [_encode({**seq, "table": record.table, "op": record.op, "row": row})]
-    return [_encode({**seq, **msgspec.json.decode(gone)}), _encode({"table": record.table, "op": "insert", "row": row})]
+    return [gone, _encode({"table": record.table, "op": "insert", "row": row})]
 
 
 def _key_line(record: _Special, row: dict[str, msgspec.Raw], store: RowStore) -> bytes:

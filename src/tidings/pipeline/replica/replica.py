@@ -129,15 +129,16 @@ class Replica:
         if isinstance(origin, int):
             # Only streams have records that stand for others.
             return self._step(lines, origin, is_end=is_end, is_told=is_told)
-        steps, given = list[Applied](), list[I64 | None]()
+        steps, given, refused = list[Applied](), list[I64 | None](), list[Quarantined]()
         for piece in expanded(lines, origin, self.store):
             steps.append(self._step(piece.lines, piece.origin, is_end=is_end, is_told=is_told))
             given.append(piece.at)
+            refused += [*piece.refused, *steps[-1].refused]
         if len(given) == 1 and given[0] is None:
             return steps[0]
         return Applied(
             Lines.joined([step.lines for step in steps]),
-            [entry for step in steps for entry in step.refused],
+            refused,
             Batch.joined([step.batch for step in steps], np.concatenate([at for at in given if at is not None])),
         )
 

@@ -214,6 +214,14 @@ class RowStore:
             self._latest = _longer(self._latest, 2 * len(self._partitions))
         return np.array(numbers, np.int64)
 
+    def take_seq(self, partition: str, seq: int) -> bool:
+        """Whether a record of a partition may have this seq of its own: it is above those before. It counts from now on."""
+        number = int(self._enter([partition])[0])
+        if seq <= self._latest[number]:
+            return False
+        self._latest[number] = seq
+        return True
+
     def apply(self, batch: Batch, after: I64, kind: I64, slot: I64, lives: Lives) -> None:
         """Applies a micro-batch merged with subscription events (after, kind, slot: [events]) and sets `batch.events`.
 
@@ -382,7 +390,8 @@ class RowStore:
             enter(self.rows, self.keys, version)
         self.keys.counts[PASSED] = state["passed"]
         latest = state["latest"]
-        self._latest[self._enter(list(latest))] = list(latest.values())
+        numbers = self._enter(list(latest))
+        self._latest[numbers] = list(latest.values())
 
     def _lay_out(self, number: int, table: Table) -> None:
         count = len(table.columns)

@@ -9,8 +9,9 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tidings.model.errors import UsageError
 from tidings.spark.endpoint import Endpoint
-from tidings.spark.stream import notifications_of
+from tidings.spark.stream import notifications_of, outputs_of
 
 _MODULES = ("files", "kafka", "nats")
 
@@ -29,22 +30,32 @@ class Sink(Protocol):
         ...
 
 
-def open_sink(sink: Endpoint, guard: AbstractContextManager[None]) -> Sink:
-    """The sink. guard: a context in which a micro-batch is written, where the sink writes it itself."""
+def open_sink(sink: Endpoint, guard: AbstractContextManager[None], run: str) -> Sink:
+    """The sink. guard: a context in which a micro-batch is written, where the sink writes it itself. run: identity."""
     if sink.format in _MODULES:
-        found: Sink = import_module(f"{__name__}.{sink.format}").sink(sink, guard)
+        found: Sink = import_module(f"{__name__}.{sink.format}").sink(sink, guard, run)
         return found
     return SparkSink(sink)
 
 
 class SparkSink:
-    """Any sink of Spark's. Gets the columns of `tidings.spark.notifications`."""
+    """Any sink of Spark's. Gets rows (kind, value) of all that comes out, as `tidings.spark.outputs` gives them.
+
+    With the option `only=notifications` it gets the columns of `tidings.spark.notifications`, and answers and refused
+    records are not kept.
+    """
 
     parts = ""
 
     def __init__(self, sink: Endpoint) -> None:
-        self._sink = sink
+        self._path, self._format = sink.path, sink.format
+        self._options = dict(sink.options)
+        only = self._options.pop("only", "")
+        if only not in ("", "notifications"):
+            raise UsageError(f"the option 'only' of a sink is notifications, not {only!r}")
+        self._is_narrow = bool(only)
 
     def writer(self, envelopes: DataFrame) -> DataStreamWriter:
-        writer = notifications_of(envelopes).writeStream.format(self._sink.format).options(**self._sink.options)
-        return writer.option("path", self._sink.path) if self._sink.path else writer
+        found = notifications_of(envelopes) if self._is_narrow else outputs_of(envelopes)
+        writer = found.writeStream.format(self._format).options(**self._options)
+        return writer.option("path", self._path) if self._path else writer

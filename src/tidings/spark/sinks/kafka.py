@@ -23,7 +23,7 @@ _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _FIELDS = pa.schema([("topic", pa.string()), ("key", pa.binary()), ("value", pa.binary()), ("headers", _HEADERS)])
 
 
-def sink(sink: Endpoint, guard: object) -> KafkaSink:
+def sink(sink: Endpoint, guard: object, run: str) -> KafkaSink:
     return KafkaSink(sink)
 
 

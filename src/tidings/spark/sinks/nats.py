@@ -7,7 +7,9 @@ its duplicate window.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +19,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidings.model.errors import UsageError
 from tidings.spark.endpoint import Endpoint
-from tidings.spark.jetstream import Address, Error, JetStream, NotFoundError, StreamConfig, number
+from tidings.spark.jetstream import Address, Error, JetStream, NotFoundError, StreamConfig, known_options, number
 from tidings.spark.publisher import Publisher, Sending
 from tidings.spark.sinks.messages import Message, message, run_name, token
 from tidings.spark.stream import NOTIFICATION, outputs_of
@@ -29,7 +31,7 @@ _DUPLICATES_SECONDS = 120
 _HEADER_BYTES = 4096
 
 
-def sink(sink: Endpoint, guard: object) -> NatsSink:
+def sink(sink: Endpoint, guard: object, run: str) -> NatsSink:
     return NatsSink(sink)
 
 
@@ -58,7 +60,7 @@ class Settings:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> Settings:
-        given = {name.lower(): value for name, value in options.items()}
+        given = known_options(options, "sink", ("prefix", "stream", "duplicateWindow"))
         prefix = given["prefix"]
         parts = prefix.split(".")
         if not all(parts) or any(sign.isspace() or not sign.isprintable() or sign in "*>" for sign in prefix):
@@ -109,22 +111,19 @@ class NatsWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Publishes rows (kind, value) and returns when the server has stored all of them."""
-        run = run_name()
-        publisher: Publisher | None = None
-        for batch in iterator:
-            if not batch.num_rows:
-                continue
-            publisher = publisher or Publisher(self._settings.address)
-            with publisher.closed_on_error():
-                limit = publisher.payload_max - _HEADER_BYTES
-                rows = zip(batch["kind"].to_pylist(), batch["value"].to_pylist(), strict=True)
-                messages = [message(run, kind, line) for kind, line in rows]
-                publisher.send([part for each in messages for part in sendings(self._settings.prefix, each, limit)])
-        if publisher is not None:
-            with publisher.closed_on_error():
+        batches = (batch for batch in iterator if batch.num_rows)
+        first = next(batches, None)
+        if first is not None:
+            with closing(Publisher(self._settings.address)) as publisher:
+                for batch in chain([first], batches):
+                    publisher.send(self._sendings(batch, publisher.payload_max - _HEADER_BYTES))
                 publisher.finish()
-            publisher.close()
         return WriterCommitMessage()
+
+    def _sendings(self, batch: pa.RecordBatch, bytes_max: int) -> list[Sending]:
+        rows = zip(batch["kind"].to_pylist(), batch["value"].to_pylist(), strict=True)
+        messages = [message(run_name(), kind, line) for kind, line in rows]
+        return [part for each in messages for part in sendings(self._settings.prefix, each, bytes_max)]
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         return None

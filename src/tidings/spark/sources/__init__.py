@@ -11,6 +11,7 @@ from importlib import import_module
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tidings.model.errors import UsageError
 from tidings.spark.endpoint import Endpoint
 
 _MODULES = ("files", "kafka", "nats", "postgres")
@@ -25,5 +26,9 @@ def read(spark: SparkSession, source: Endpoint, start: str = "") -> DataFrame:
     if source.format in _MODULES:
         found: DataFrame = import_module(f"{__name__}.{source.format}").read(spark, source, start)
         return found
+    if start:
+        raise UsageError(
+            f"--from is not for Spark's source {source.format!r}: give it an option of its own that says where to begin"
+        )
     reader = spark.readStream.format(source.format).options(**source.options)
     return reader.load(source.path) if source.path else reader.load()

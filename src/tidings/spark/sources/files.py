@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col, concat, date_format, lit
+from pyspark.sql.functions import col, concat, lit, lpad, unix_micros
 
 from tidings.model.errors import UsageError
 from tidings.spark.endpoint import Endpoint
@@ -33,7 +33,8 @@ def files(spark: SparkSession, folder: str, options: Mapping[str, str] | None = 
         # Spark watches folders only.
         known["pathGlobFilter"], folder = Path(folder).name, str(Path(folder).parent)
     reader = spark.readStream.format("text").option("wholetext", "true").options(**known)
-    time = date_format(col("_metadata.file_modification_time"), "yyyy-MM-dd HH:mm:ss.SSSSSS")
+    # Not as a date: clocks of a time zone go back once a year.
+    time = lpad(unix_micros(col("_metadata.file_modification_time")), 20, "0")
     return reader.load(folder).select(
         "value",
         concat(time, lit(" "), col("_metadata.file_name")).alias("order"),

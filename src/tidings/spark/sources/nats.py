@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 
 from tidings.model.errors import UsageError
 from tidings.spark.endpoint import Endpoint
-from tidings.spark.jetstream import Address, JetStream, Message, RetentionPolicy, number
+from tidings.spark.jetstream import Address, JetStream, Message, RetentionPolicy, known_options, number
 
 FORMAT = "tidings-nats"
 SCHEMA = "value binary, partition string, offset long, time timestamp"
@@ -46,6 +46,11 @@ def read(spark: SparkSession, source: Endpoint, start: str = "") -> DataFrame:
     return spark.readStream.format(FORMAT).options(**options).load()
 
 
+_OPTIONS = ("stream", "subject", "start", "maxRowsPerTrigger", "maxBytesPerTrigger", "failOnDataLoss")
+_REMOVES_INSIDE = ("max_msgs_per_subject", "allow_rollup_hdrs", "allow_msg_ttl")
+"""Settings of a stream that let messages vanish from its middle."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """What a reader needs to know. subject: only messages of it; empty: of all subjects of the stream."""
@@ -60,7 +65,7 @@ class Settings:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> Settings:
-        given = {name.lower(): value for name, value in options.items()}
+        given = known_options(options, "source", _OPTIONS)
         start = given.get("start") or "earliest"
         if start not in ("earliest", "latest") and not (start.isascii() and start.isdigit() and int(start) > 0):
             raise UsageError(f"a NATS stream is read --from earliest, latest or a sequence from 1 on, not {start!r}")
@@ -80,11 +85,18 @@ class Settings:
     def check(self, connection: JetStream) -> None:
         """UsageError if the stream cannot be read, or not read again."""
         # A member of an enumeration of texts, or the text itself: nats-py has both.
-        retention = RetentionPolicy(connection.stream(self.stream).config.retention or RetentionPolicy.LIMITS)
+        config = connection.stream(self.stream).config
+        retention = RetentionPolicy(config.retention or RetentionPolicy.LIMITS)
         if retention is not RetentionPolicy.LIMITS:
             raise UsageError(
                 f"stream {self.stream!r} removes messages as others take them (retention {retention.value!r}), so they could "
                 "not be read again after a failure: use a stream with retention 'limits', such as one that sources this one"
+            )
+        inner = [name for name in _REMOVES_INSIDE if (getattr(config, name, None) or 0) > 0]
+        if inner and not self.is_loss_allowed:
+            raise UsageError(
+                f"stream {self.stream!r} may remove messages between others ({', '.join(inner)}), which would be missed: use "
+                "one without these settings, or say failOnDataLoss=false"
             )
 
 

@@ -25,7 +25,7 @@ from tidings.spark.sources.postgres.slot import Slot
 from tidings.spark.sources.postgres.snapshot import Snapshot, discard_snapshots, take_snapshot, write_file
 from tidings.sql import parse_catalog
 
-_START = "start.json"
+_START, _SLOT = "start.json", "slot"
 _IDLE_BYTES = 16 * 2**20
 """After so much log without a change of our tables the stream moves on, so that the server may remove it."""
 _WINDOW_BYTES = 64 * 2**20
@@ -58,19 +58,33 @@ def begin(settings: Settings) -> Position:
     path = settings.spool / _START
     with session(settings.dsn) as connection:
         slot = slots.find(connection, settings.slot)
+        tables = settings.followed()
         if path.exists():
             if slot is None:
                 raise UsageError(_lost(settings.slot))
+            # The catalog may have got more tables. Columns are not checked again: records that no longer fit are refused.
+            ensure_publication(connection, settings.publication, tables, may_create=False)
             return Position.of(json.loads(path.read_text()))
         check_server(connection)
-        tables = settings.followed()
         check_tables(connection, tables, parse_catalog(settings.catalog))
+        _claim(settings, slot)
         # The publication must be there when the slot begins, or the first changes could not be read.
         ensure_publication(connection, settings.publication, tables, may_create=slot is None)
         position = _first(connection, settings, slot)
-        settings.spool.mkdir(parents=True, exist_ok=True)
         write_file(path, json.dumps(position.as_json()).encode())
     return position
+
+
+def _claim(settings: Settings, slot: Slot | None) -> None:
+    """Notes that the slot is this run's. UsageError if it is there already, and maybe another run's."""
+    mark = settings.spool / _SLOT
+    settings.spool.mkdir(parents=True, exist_ok=True)
+    if slot is not None and not mark.exists() and settings.start in ("earliest", "latest"):
+        raise UsageError(
+            f"the slot {settings.slot!r} is there already, maybe of another run, which would lose changes: name another one "
+            f"(option slot), begin at a position of it (--from), or drop it: SELECT pg_drop_replication_slot('{settings.slot}')"
+        )
+    write_file(mark, settings.slot.encode())
 
 
 def _first(connection: Connection, settings: Settings, slot: Slot | None) -> Position:
