@@ -320,7 +320,7 @@ def test_a_table_that_the_catalog_got_later_must_be_published(database: Database
     more = "CREATE TABLE later (id bigint PRIMARY KEY)"
     follow(TABLE)
     catalog = "CREATE TABLE t (id BIGINT PRIMARY KEY, kind TEXT, x DOUBLE); CREATE TABLE later (id BIGINT PRIMARY KEY);"
-    with pytest.raises(UsageError, match="does not have public.later"):
+    with pytest.raises(UsageError, match=r"does not have public\.later"):
         follow(more, catalog=catalog)
     database.run("ALTER PUBLICATION tidings ADD TABLE later", "INSERT INTO later VALUES (1)")
     assert ("insert", 1) in ops(follow(catalog=catalog).drain())
