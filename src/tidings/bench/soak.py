@@ -29,6 +29,7 @@ _TICK_SECONDS = 0.5
 _CHURN_SECONDS = 3.0
 _CHURN_PER_MINUTE = 0.05
 _SAMPLE_SECONDS = 10.0
+_REVIEWS_MAX = 3_000
 _WARM_UP = 0.2
 """The part of the time that counts as warm-up."""
 _START_SECONDS = 300.0
@@ -46,6 +47,40 @@ def run(options: Options, say: Say) -> Report:
         with tempfile.TemporaryDirectory(prefix="tidings-soak-") as folder:
             report.add(size, _Soak(Path(folder), size, options, say).run())
     return report
+
+
+class _SteadyFeed:
+    """The market, but old reviews are deleted: tables stay as large as they are when they are filled."""
+
+    def __init__(self, seed: int) -> None:
+        self._feed = MarketFeed(seed)
+        self._reviews: deque[int] = deque()
+
+    def first(self) -> list[str]:
+        return self._noted(self._feed.changes(self._feed.filling))
+
+    def next(self, count: int) -> list[str]:
+        lines = self._noted(self._feed.changes(count))
+        while len(self._reviews) > _REVIEWS_MAX:
+            gone = {"table": "reviews", "op": "delete", "row": {"id": self._reviews.popleft()}}
+            lines.append(json.dumps(gone))
+        return lines
+
+    def _noted(self, lines: list[bytes]) -> list[str]:
+        """The lines without their numbers, and without changes of reviews that were deleted here."""
+        found = []
+        for record in map(json.loads, lines):
+            del record["seq"]
+            id = record["row"].get("id")
+            if record["table"] == "reviews":
+                if record["op"] == "insert":
+                    self._reviews.append(id)
+                elif id not in self._reviews:
+                    continue
+                elif record["op"] == "delete":
+                    self._reviews.remove(id)
+            found.append(json.dumps(record))
+        return found
 
 
 @dataclass
@@ -71,15 +106,15 @@ class _Churn:
 class _Soak:
     def __init__(self, folder: Path, size: int, options: Options, say: Say) -> None:
         self._folder, self._size, self._live, self._say = folder, size, options.live, say
-        self._feed = MarketFeed(options.seed)
-        queries = self._feed.queries()
+        self._feed = _SteadyFeed(options.seed)
+        queries = MarketFeed(options.seed).queries()
         first = {f"s{number}": next(queries) for number in range(size)}
         self._churn = _Churn(queries, deque(first), 0)
         for name in ("changes", "wishes", "out"):
             (folder / name).mkdir()
-        (folder / "catalog.sql").write_text(self._feed.catalog_sql)
+        (folder / "catalog.sql").write_text(MarketFeed.catalog_sql)
         self._put("wishes", "0", [json.dumps({"id": id, "sql": sql}) for id, sql in first.items()])
-        self._put("changes", "0", [line.decode() for line in self._feed.changes(self._feed.filling)])
+        self._put("changes", "0", self._feed.first())
         self._swept = 0
         self._acknowledged: list[float] = []
         self._memory: list[dict[str, float]] = []
@@ -120,8 +155,7 @@ class _Soak:
             if job.poll() is not None:
                 raise RuntimeError(f"the job stopped: {(self._folder / 'job.log').read_text()[-2000:]}")
             self._files += 1
-            lines = self._feed.changes(max(1, int(self._live.rate * _TICK_SECONDS)))
-            self._put("changes", str(self._files), [line.decode() for line in lines])
+            self._put("changes", str(self._files), self._feed.next(max(1, int(self._live.rate * _TICK_SECONDS))))
             if now >= churned:
                 churned += _CHURN_SECONDS
                 count = max(1, int(self._size * _CHURN_PER_MINUTE * _CHURN_SECONDS / 60))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import threading
 import time
@@ -79,6 +80,7 @@ def run(settings: Run, stop: threading.Event, on_batch: Callable[[Batch], object
         spark.streams.addListener(listener)
         guard = _Guard()
         query = _start(spark, settings, guard)
+        _collect_often()
         while query.isActive and not stop.wait(0.1):
             pass
         if query.isActive:
@@ -86,6 +88,15 @@ def run(settings: Run, stop: threading.Event, on_batch: Callable[[Batch], object
         listener.wait(_REPORT_SECONDS)
         if not stop.is_set() and (error := query.exception()) is not None:
             raise _failure(str(error))
+
+
+def _collect_often() -> None:
+    """Lets Python collect garbage as often as it does by default: Java keeps every object that Python's garbage refers to,
+    such as the plan of each micro-batch. What is loaded by now stays, and is not looked through.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(700, 10, 10)
 
 
 def _shards(settings: Run) -> int:

@@ -33,6 +33,9 @@ _CONFIG = {
     "spark.driver.memory": "4g",
     "spark.driver.maxResultSize": "0",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Outside of Java's heap: for all state stores of an executor together.
+    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+    "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "256",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
