@@ -28,6 +28,12 @@ class _Notification(msgspec.Struct):
     changes: list[_Change]
 
 
+class _Place(msgspec.Struct):
+    subscription: str
+    seq: int
+    snapshot: bool
+
+
 View = Counter[tuple[Any, ...]]
 
 
@@ -86,3 +92,10 @@ def different(a: Iterable[bytes], b: Iterable[bytes]) -> int:
     # Hashes take a tenth of the memory of lines.
     first, second = Counter(map(hash, a)), Counter(map(hash, b))
     return (first - second).total() + (second - first).total()
+
+
+def doubled(notifications: Iterable[bytes]) -> int:
+    """How many notifications have the subscription and seq of another one."""
+    decode = msgspec.json.Decoder(_Place).decode
+    places = Counter((told.subscription, told.seq, told.snapshot) for told in map(decode, notifications))
+    return places.total() - len(places)

@@ -1,6 +1,7 @@
-"""Kafka for the live bench: a broker of its own and a topic with one partition, whose order is the order of changes.
+"""Kafka for the live bench: a broker of its own, and a topic with one partition or with four.
 
-The order between several partitions is decided by micro-batches: no log says what an undisturbed run would tell.
+The order of one partition is the order of changes. Between several it is decided by micro-batches: no log says what an
+undisturbed run would tell, and only views are compared.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ _TOPIC = "changes"
 
 
 @contextmanager
-def opened() -> Iterator[KafkaSource]:
+def opened(partitions: int = 1) -> Iterator[KafkaSource]:
     with tempfile.TemporaryDirectory(prefix="tidings-live-") as folder:
         try:
             jars = connector_jars()
-            broker = Broker(Path(folder), partitions=1)
+            broker = Broker(Path(folder), partitions=partitions)
         except Unavailable as error:
             raise UsageError(f"no Kafka for the bench: {error}") from None
         with broker.running():
-            yield KafkaSource(broker, jars)
+            yield KafkaSource(broker, jars, is_ordered=partitions == 1)
 
 
 class KafkaSource:
-    def __init__(self, broker: Broker, jars: list[Path]) -> None:
-        self._broker, self._jars = broker, jars
+    def __init__(self, broker: Broker, jars: list[Path], *, is_ordered: bool) -> None:
+        self._broker, self._jars, self.is_ordered = broker, jars, is_ordered
 
     def options(self) -> list[str]:
         words = ["--source", f"kafka:{_TOPIC}", "--source-option", f"servers={self._broker.servers}"]

@@ -44,6 +44,8 @@ def opened() -> Iterator[NatsSource]:
 class NatsSource:
     """Two writers take turns on one stream, whose order is the order of changes."""
 
+    is_ordered = True
+
     def __init__(self, url: str) -> None:
         self._url = url
         self._sent = 0

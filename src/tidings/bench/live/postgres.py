@@ -39,6 +39,8 @@ def opened() -> Iterator[PostgresSource]:
 class PostgresSource:
     """A second slot, made before the first change, records what the log says, without Spark and without kills."""
 
+    is_ordered = True
+
     def __init__(self, address: str, spool: Path) -> None:
         self._address = address
         self._spool = spool

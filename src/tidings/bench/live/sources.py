@@ -12,7 +12,13 @@ from typing import Any, NamedTuple, Protocol
 from tidings.bench.live.workload import Row
 from tidings.model.errors import UsageError
 
-_MODULES = ("kafka", "nats", "postgres")
+_SOURCES: dict[str, tuple[str, dict[str, int]]] = {
+    "kafka": ("kafka", {}),
+    "kafka-4": ("kafka", {"partitions": 4}),
+    "nats": ("nats", {}),
+    "postgres": ("postgres", {}),
+}
+"""Name of a source -> its module, and what `opened` is called with."""
 
 
 class Written(NamedTuple):
@@ -24,6 +30,11 @@ class Written(NamedTuple):
 
 class LiveSource(Protocol):
     """A service that is started for the bench, is written to, and knows in the end what is right."""
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether `written` has records in the order in which the job numbers them."""
+        ...
 
     def options(self) -> list[str]:
         """Words of `tidings run` that name the source."""
@@ -48,7 +59,8 @@ class LiveSource(Protocol):
 
 def open_source(name: str) -> AbstractContextManager[LiveSource]:
     """Starts the service; it is stopped when the context ends."""
-    if name not in _MODULES:
-        raise UsageError(f"unknown source {name!r} of the live bench; there are: {', '.join(_MODULES)}")
-    opened: Callable[[], AbstractContextManager[LiveSource]] = import_module(f"tidings.bench.live.{name}").opened
-    return opened()
+    if name not in _SOURCES:
+        raise UsageError(f"unknown source {name!r} of the live bench; there are: {', '.join(_SOURCES)}")
+    module, options = _SOURCES[name]
+    opened: Callable[..., AbstractContextManager[LiveSource]] = import_module(f"tidings.bench.live.{module}").opened
+    return opened(**options)
