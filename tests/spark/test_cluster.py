@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,33 +33,34 @@ SETTINGS = {
 OPTIONS = [word for name, value in SETTINGS.items() for word in ("--conf", f"{name}={value}")]
 
 
-def disturb(live: Live, killed: int) -> None:
-    """Runs, while executors (below the process `killed`, or the run itself) and Python workers are killed."""
+def disturb(live: Live, killed: int, is_victim: Callable[[bytes], bool]) -> None:
+    """Runs, while processes below the process `killed` (0: the run itself) are killed within a micro-batch."""
     live.put_changes()
     run = live.start(*OPTIONS, "--shards", "3")
     live.wait_for(run, LINES)
     live.put_changes()
-    assert kill_below(killed or run.pid, lambda command: b"CoarseGrainedExecutorBackend" in command) > 0
+    assert kill_below(killed or run.pid, is_victim) > 0
     put = live.put_changes()
-    live.wait_for(run, put)
-    put = live.put_changes()
-    kill_below(killed or run.pid, is_worker)
     live.wait_for(run, put)
     live.stop(run)
-    assert live.told() == expected(4)
+    assert live.told() == expected(3)
 
 
-def test_executors_of_a_local_cluster_are_killed(tmp_path: Path) -> None:
+def is_executor(command: bytes) -> bool:
+    return b"CoarseGrainedExecutorBackend" in command
+
+
+def test_a_local_cluster_whose_workers_and_executors_are_killed(tmp_path: Path) -> None:
     compile_kernels(STEPS)
     with Live(tmp_path, "local-cluster[2,1,2048]") as live:
-        disturb(live, 0)
+        disturb(live, 0, lambda command: is_worker(command) or is_executor(command))
 
 
-def test_a_standalone_master_with_two_workers(tmp_path: Path) -> None:
+def test_a_standalone_master_with_two_workers_whose_executors_are_killed(tmp_path: Path) -> None:
     compile_kernels(STEPS)
     (tmp_path / "run").mkdir()
     with standalone(tmp_path) as master, Live(tmp_path / "run", master) as live:
-        disturb(live, os.getpid())
+        disturb(live, os.getpid(), is_executor)
 
 
 @contextmanager
