@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +31,12 @@ from tidings.pipeline.door import Door
 from tidings.pipeline.stats import Stats
 from tidings.spark.job import delivered, evaluated, stop_blocked
 from tidings.spark.plan import Plan
-from tidings.spark.session import local_cores, spark_session
+from tidings.spark.session import default_shards, local_cores, spark_session
 from tidings.spark.sinks.parts import PartsSink, family_counter
 from tidings.spark.sources.recorded import Recording, recorded_blocks, recorded_source
 from tidings.spark.work_folder import MARK, discard, note_java, prepare
 from tidings.sql import parse_catalog
 from tidings.terminal import console, progress
-
-_CLUSTER_SHARDS = 16
-"""On a cluster, where the number of cores is not known before Spark has started."""
 
 
 def replay_on_spark(
@@ -79,16 +76,21 @@ def replay_on_spark(
         if sink.batches():
             console().print(f"going on after micro-batch {sink.batches()[-1]}")
         java_mb = 0.0
-        # Spark and its workers start while subscriptions are compiled.
         with ThreadPoolExecutor(1) as aside:
-            planned = aside.submit(_plan, work, catalog, subscriptions, changes, batches, strategies, partitions)
+
+            def plan(partitions: int) -> Future[tuple[Plan, list[str]]]:
+                return aside.submit(_plan, work, catalog, subscriptions, changes, batches, strategies, partitions)
+
+            # Spark and its workers start while subscriptions are compiled, if it is known for how many shards.
+            planned = plan(partitions) if partitions else None
             if not sink.metrics().get("is_end"):
-                config = {"spark.sql.shuffle.partitions": str(partitions)}
-                session = spark_session("tidings replay", master, work / "spark.log", config, starts_workers=True)
-                with session as spark:
+                with spark_session("tidings replay", master, work / "spark.log", starts_workers=True) as spark:
                     java = note_java(spark, work)
+                    planned = planned or plan(default_shards(spark))
+                    spark.conf.set("spark.sql.shuffle.partitions", planned.result()[0].partitions)
                     _run(spark, planned.result()[0], sink, work)
                     java_mb = peak_rss_mb(java)
+        assert planned is not None, "a run that has ended knows its number of partitions"
         _assemble(sink, out, quarantine, planned.result()[1])
         metrics = sink.metrics()
         stats = Stats(metrics.get("changes", 0))
@@ -131,11 +133,14 @@ def _wait(query: StreamingQuery, is_over: threading.Event) -> None:
 
 
 def _partitions(work: Path, master: str, shards: int) -> int:
-    """Number of partitions: `shards`, if it is not 0. A resumed run keeps its own, as subscriptions are assigned by it."""
+    """Number of partitions: `shards`, if it is not 0. A resumed run keeps its own, as subscriptions are assigned by it.
+
+    0 on a cluster, whose cores are not known before Spark has started.
+    """
     ready = work / "ready.json"
     if ready.exists():
         return int(json.loads(ready.read_text())["partitions"])
-    return shards or (local_cores(master) if master.startswith("local") else _CLUSTER_SHARDS)
+    return shards or (local_cores(master) if master.startswith("local") else 0)
 
 
 def _blocks(partitions: int, *, is_shared: bool) -> int:
