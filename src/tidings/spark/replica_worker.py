@@ -72,14 +72,15 @@ class ReplicaWorker:
         return self._replica.nbytes + (0 if self._registrar is None else self._registrar.nbytes)
 
     def dump(self) -> bytes:
-        known = None if self._registrar is None else self._registrar.dump()
-        return pack({"replica": self._replica.dump(), "known": known})
+        # In pieces: a single value of a message may have 4 GiB at most.
+        known = b"" if self._registrar is None else self._registrar.dump()
+        return pack({"replica": _pieces(self._replica.dump()), "known": _pieces(known)})
 
     def load(self, blob: bytes) -> None:
         state = unpack(blob)
-        self._replica.load(state["replica"])
+        self._replica.load(b"".join(state["replica"]))
         if self._registrar is not None:
-            self._registrar.load(state["known"])
+            self._registrar.load(b"".join(state["known"]))
 
     def replay(self, entry: Any) -> None:
         taken = self._take(entry)
@@ -194,6 +195,10 @@ class ReplicaWorker:
             sink.flush()
             os.fsync(sink.fileno())
         return Envelope(key, kinds.PART, path.name.encode())
+
+
+def _pieces(data: bytes) -> list[bytes]:
+    return [data[start : start + _PIECE_BYTES] for start in range(0, len(data), _PIECE_BYTES)]
 
 
 def _cuts(data: bytes) -> Iterator[tuple[int, int]]:
