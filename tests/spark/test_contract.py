@@ -18,11 +18,11 @@ def test_select_is_exact_on_spark(spark: SparkSession) -> None:
 
 
 def test_drift_is_exact_on_spark(spark: SparkSession) -> None:
-    check_family("drift", drift_workloads(), engine=run_spark, checks=[check_exact], examples=2)
+    check_family("drift", drift_workloads(), engine=run_spark, checks=[check_exact], examples=1)
 
 
 def test_topk_is_exact_on_spark(spark: SparkSession) -> None:
-    check_family("topk", topk_workloads(), engine=run_spark, checks=[check_exact], examples=2)
+    check_family("topk", topk_workloads(), engine=run_spark, checks=[check_exact], examples=1)
 
 
 def test_join_is_exact_on_spark(spark: SparkSession) -> None:

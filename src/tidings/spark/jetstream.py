@@ -98,12 +98,14 @@ class Address:
         )
 
 
+_SPARK = ("path", "checkpointLocation")
+"""Options that Spark itself gives to a source or sink."""
 _LOGIN = ("servers", "credentials", "user", "password", "token", "timeout")
 
 
 def known_options(options: Mapping[str, str], what: str, own: tuple[str, ...]) -> dict[str, str]:
     """The options with small letters. UsageError if there is one that is neither for the login nor among `own`."""
-    known = {name.lower(): name for name in (*own, *_LOGIN, "path")}
+    known = {name.lower(): name for name in (*own, *_LOGIN, *_SPARK)}
     unknown = next((name for name in options if name.lower() not in known), None)
     if unknown is not None:
         names = ", ".join((*own, *_LOGIN))
