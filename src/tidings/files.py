@@ -130,8 +130,13 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
+    write_bytes(path, [text.encode()])
+
+
+def write_bytes(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
+    """Writes a file that is there whole or not at all, also after a failure of the machine."""
     with replacing(path) as sink:
-        sink.write(text.encode())
+        sink.writelines(pieces)
 
 
 def peak_rss_mb(pid: int | None = None) -> float:

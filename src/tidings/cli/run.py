@@ -58,7 +58,8 @@ def run(
     from tidings.terminal import compile_kernels
 
     read_catalog(catalog)
-    if "://" in str(checkpoint) or ":/" in str(checkpoint):
+    # A path makes one slash of the two of an address.
+    if ":/" in str(checkpoint):
         raise UsageError(f"--checkpoint is a folder that this machine and all executors see, not {checkpoint}")
     compile_kernels(STEPS)
     from tidings.spark.endpoint import Endpoint, parse_options

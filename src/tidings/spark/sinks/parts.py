@@ -7,7 +7,6 @@ the last to be renamed. A batch that is run again after a crash writes the same 
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from tidings.files import write_bytes
 from tidings.model.blob import unpack
 from tidings.model.notification import NotificationBatch
 from tidings.spark import envelope as kinds
@@ -102,12 +102,7 @@ class PartsSink:
         return manifest
 
     def _replace(self, name: str, pieces: Iterable[bytes | memoryview]) -> None:
-        partial = self._folder / f".{name}.{os.getpid()}"
-        with partial.open("wb") as sink:
-            sink.writelines(pieces)
-            sink.flush()
-            os.fsync(sink.fileno())
-        partial.replace(self._folder / name)
+        write_bytes(self._folder / name, pieces)
 
 
 def add_metrics(total: dict[str, Any], more: dict[str, Any]) -> None:

@@ -16,11 +16,9 @@ from tidings.spark.endpoint import Endpoint
 
 _MODULES = ("files", "kafka", "nats", "postgres")
 
-EARLIEST, LATEST = "earliest", "latest"
-
 
 def read(spark: SparkSession, source: Endpoint, start: str = "") -> DataFrame:
-    """The stream of a source. start: where a run without a checkpoint begins: EARLIEST, LATEST or a position of the source;
+    """The stream of a source. start: where a run without a checkpoint begins: earliest, latest or a position of the source;
     empty: as the source does by default. Formats that are not ours are Spark's own.
     """
     if source.format in _MODULES:

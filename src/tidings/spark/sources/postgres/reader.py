@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from tidings.files import write_text
 from tidings.model.errors import UsageError
 from tidings.spark.sources.postgres import slot as slots
 from tidings.spark.sources.postgres.position import Position
@@ -22,7 +23,7 @@ from tidings.spark.sources.postgres.records import Recorder
 from tidings.spark.sources.postgres.server import Connection, Server, session
 from tidings.spark.sources.postgres.settings import Settings, lsn_of, lsn_text
 from tidings.spark.sources.postgres.slot import Slot
-from tidings.spark.sources.postgres.snapshot import Snapshot, discard_snapshots, take_snapshot, write_file
+from tidings.spark.sources.postgres.snapshot import Snapshot, discard_snapshots, take_snapshot
 from tidings.sql import parse_catalog
 
 _START, _SLOT = "start.json", "slot"
@@ -71,7 +72,7 @@ def begin(settings: Settings) -> Position:
         # The publication must be there when the slot begins, or the first changes could not be read.
         ensure_publication(connection, settings.publication, tables, may_create=slot is None)
         position = _first(connection, settings, slot)
-        write_file(path, json.dumps(position.as_json()).encode())
+        write_text(path, json.dumps(position.as_json()))
     return position
 
 
@@ -84,7 +85,7 @@ def _claim(settings: Settings, slot: Slot | None) -> None:
             f"the slot {settings.slot!r} is there already, maybe of another run, which would lose changes: name another one "
             f"(option slot), begin at a position of it (--from), or drop it: SELECT pg_drop_replication_slot('{settings.slot}')"
         )
-    write_file(mark, settings.slot.encode())
+    write_text(mark, settings.slot)
 
 
 def _first(connection: Connection, settings: Settings, slot: Slot | None) -> Position:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tidings.files import write_bytes, write_text
 from tidings.model.errors import UsageError
 from tidings.spark.sources.postgres.records import Followed, RowWriter
 from tidings.spark.sources.postgres.server import Connection
@@ -99,7 +99,7 @@ def take_snapshot(connection: Connection, tables: Sequence[Followed], folder: Pa
         for table in tables:
             for lines in _chunked(_records(connection, table)):
                 text = "".join(f"{line}\n" for line in lines).encode()
-                write_file(folder / _chunk_name(id, len(chunks)), text)
+                write_bytes(folder / _chunk_name(id, len(chunks)), [text])
                 chunks.append((len(lines), len(text)))
     xmin, xmax, running = seen.split(":")
     known = {
@@ -110,7 +110,7 @@ def take_snapshot(connection: Connection, tables: Sequence[Followed], folder: Pa
         "time": time.isoformat(),
         "chunks": chunks,
     }
-    write_file(folder / _manifest_name(id), json.dumps(known).encode())
+    write_text(folder / _manifest_name(id), json.dumps(known))
     return Snapshot.load(folder, id)
 
 
@@ -119,16 +119,6 @@ def discard_snapshots(folder: Path) -> None:
     for path in folder.glob("snapshot-*"):
         with suppress(FileNotFoundError):
             path.unlink()
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """Writes a file that is there whole or not at all, also after a failure of the machine."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    with partial.open("wb") as sink:
-        sink.write(data)
-        sink.flush()
-        os.fsync(sink.fileno())
-    partial.replace(path)
 
 
 def _records(connection: Connection, table: Followed) -> Iterator[str]:
