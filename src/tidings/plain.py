@@ -20,7 +20,7 @@ import numpy as np
 from tidings.families.optional import HoldingReference, PlacedReference, RowReference
 from tidings.families.protocols import Family
 from tidings.families.registry import spec_of
-from tidings.model.catalog import Catalog
+from tidings.model.catalog import Catalog, Table
 from tidings.model.change import SEQ_MAX, SEQ_NEXT, Op
 from tidings.model.codes import plain_key
 from tidings.model.notification import (
@@ -37,6 +37,7 @@ from tidings.model.quarantine import Quarantined, contradiction, out_of_order, r
 from tidings.model.render import value_text
 from tidings.model.types import ColumnType
 from tidings.pipeline.door import Door
+from tidings.pipeline.expiry import TIME, Expiry
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.stats import Stats
 from tidings.sql.compiler import Statement
@@ -79,6 +80,7 @@ class PlainEngine:
         self.door = door
         self.started = time.monotonic()
         self._ingest = Ingest(catalog)
+        self._expiry = Expiry()
         self._tables: dict[str, dict[Any, Row]] = {table.name: {} for table in catalog.tables}
         self._pending: list[tuple[int, int, Event, str]] = []
         """Events of subscriptions that are still to happen: after, order, event, id."""
@@ -186,25 +188,48 @@ class PlainEngine:
         self._happen(seq - 1)
         self._passed = seq
         table = self.catalog.table(name)
+        gone = self._expiry.due(seq, values[TIME] if table.has_constraints else None)
+        for other, id in gone:
+            del self._tables[other][(id,)]
+        reason = self._apply(table, seq, op, values)
+        changed = {other for other, _ in gone} | (set() if reason is not None else {name})
+        if changed:
+            self._tell(changed, name, seq, values)
+        return reason, seq
+
+    def _apply(self, table: Table, seq: int, op: int, values: tuple[Any, ...]) -> str | None:
+        """Changes a row. Returns the reason if the change contradicts the rows."""
+        name = table.name
         row = dict(zip(table.column_names, values, strict=True))
         rows, key = self._tables[name], tuple(row[column] for column in table.key)
         if (key in rows) == (op == Op.INSERT) and op != Op.UPSERT:
-            return contradiction(op, name, plain_key(table, values)), seq
+            return contradiction(op, name, plain_key(table, values))
         if op == Op.DELETE:
             del rows[key]
         else:
             rows[key] = row
+        if table.has_constraints:
+            if op == Op.DELETE:
+                self._expiry.leave(name, values[0])
+            else:
+                self._expiry.enter(name, values)
         self._counts.changes += 1
         self._changes[name] += 1
         texts = (value_text(column.type, value) for column, value in zip(table.columns, values, strict=True))
         self._bytes[name] += sum(len(text.encode()) for text in texts)
+        return None
+
+    def _tell(self, changed: set[str], name: str, seq: int, values: tuple[Any, ...]) -> None:
+        """Tells subscriptions on tables that have changed. name, values: of the record, the only one with a row that counts."""
+        table = self.catalog.table(name)
+        row = dict(zip(table.column_names, values, strict=True))
+        key = tuple(row[column] for column in table.key)
         for subscription in self._live.values():
-            if name in subscription.statement.shape.tables:
-                change = self._change(subscription, key, rows.get(key))
+            if changed.intersection(subscription.statement.shape.tables):
+                change = self._change(subscription, key, self._tables[name].get(key))
                 if change:
                     self._told[seq, subscription.id, False] = change_tail(seq, change)
                     self._count(subscription.family)
-        return None, seq
 
     def _placed(self, subscription: _Subscription) -> dict[Any, Row]:
         """The answer as a whole."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
 from tidings.families.protocols import Pairs, PlainTables, Reference, Server, Views
 from tidings.families.spec import Form
-from tidings.model.catalog import Catalog
+from tidings.model.catalog import Catalog, Table
 from tidings.model.change import TableChanges
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
@@ -42,6 +42,14 @@ class Evaluating(ABC):
     @abstractmethod
     def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
         """Makes the evaluator of all subscriptions of the family in one replica."""
+
+
+class Publishing(ABC):
+    """A family that serves tables whose rows are written in a language of their own, which is compiled when a row comes in."""
+
+    @abstractmethod
+    def compiler(self, table: Table, catalog: Catalog) -> Callable[[str], bytes]:
+        """A function from a row's text to what is kept with the row; it raises SqlError for a text that makes no sense."""
 
 
 class Objection(NamedTuple):

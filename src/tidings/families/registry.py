@@ -19,10 +19,11 @@ from tidings.families.optional import (
     Objecting,
     Parametric,
     Projecting,
+    Publishing,
 )
 from tidings.families.protocols import Family
 from tidings.families.spec import Form, FormSpec
-from tidings.model.catalog import Catalog
+from tidings.model.catalog import Catalog, Table
 from tidings.model.errors import SqlError, UsageError
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
@@ -37,11 +38,12 @@ _extra: list[Family] = []
 def _built_in() -> tuple[Family, ...]:
     from tidings.families.drift import DriftFamily
     from tidings.families.join import JoinFamily
+    from tidings.families.offers import OffersFamily
     from tidings.families.select import SelectFamily
     from tidings.families.topk import TopkFamily
 
     named = filter(None, os.environ.get("TIDINGS_FAMILIES", "").split(","))
-    return (SelectFamily(), DriftFamily(), TopkFamily(), JoinFamily(), *map(_load, named))
+    return (SelectFamily(), DriftFamily(), TopkFamily(), JoinFamily(), OffersFamily(), *map(_load, named))
 
 
 def _load(name: str) -> Family:
@@ -131,10 +133,9 @@ def classify(statement: Statement, catalog: Catalog) -> Family:
     shape = statement.shape
     if shape.order is not None:
         problem, clause = "ORDER BY .. LIMIT over a join", "order"
-    elif shape.movement is not None:
-        problem, clause = f"{shape.movement.kind} over a join", "movement"
     else:
-        problem, clause = "tables of constraints", "from"
+        assert shape.movement is not None
+        problem, clause = f"{shape.movement.kind} over a join", "movement"
     problem += ", which no installed family serves"
     line, column, construct = statement.where(clause)  # type: ignore[arg-type]
     served = "; ".join(f"{known.name}: {known.explanation.summary}" for known in families())
@@ -155,6 +156,14 @@ def _no_disjuncts(known: Family, statement: Statement) -> SqlError:
     )
     problem = f"family {known.name!r} does not serve {asked}"
     return SqlError(problem, construct=construct, line=line, column=column, hint=hint)
+
+
+def row_compiler(table: Table, catalog: Catalog) -> Callable[[str], bytes]:
+    """Compiles the rows of a table of constraints (`Publishing.compiler`)."""
+    for known in families():
+        if isinstance(known, Publishing):
+            return known.compiler(table, catalog)
+    raise UsageError(f"no installed family serves table {table.name!r}, which holds constraints")
 
 
 def needs_shared_rows(form_key: str) -> bool:

@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import astuple
 
+from tidings.families.registry import row_compiler
 from tidings.model.catalog import Catalog, Table
 from tidings.model.change import OP_NAMES, SEQ_MAX, SEQ_NEXT, ChangeBatch, Op
-from tidings.model.errors import RecordError
+from tidings.model.errors import RecordError, SqlError
 from tidings.model.quarantine import Quarantined, raw_text
 from tidings.model.types import ColumnType
 
@@ -33,6 +34,10 @@ class _Record(msgspec.Struct, forbid_unknown_fields=True):
     op: str
     seq: int | None = None
     row: msgspec.Raw = msgspec.Raw(b"")
+    id: str | None = None
+    where: str | None = None
+    expires: int | dt.datetime | None = None
+    time: dt.datetime | None = None
 
 
 class _Source(msgspec.Struct):
@@ -131,6 +136,47 @@ class _RowDecoder:
         )
 
 
+class _Constraint(msgspec.Struct, gc=False):
+    """A row of a table of constraints, with a field for each of `CONSTRAINT_COLUMNS`."""
+
+    c0: str
+    c1: str | None = None
+    c2: bytes | None = None
+    c3: int | None = None
+    c4: dt.datetime | None = None
+    c5: dt.datetime | None = None
+
+
+class _ConstraintDecoder(_RowDecoder):
+    """Reads the constraints of one table: `id` and `where` instead of a row."""
+
+    def __init__(self, table: Table, catalog: Catalog) -> None:
+        super().__init__(table)
+        self._compile = row_compiler(table, catalog)
+
+    def constraint(self, op: Op, record: _Record) -> _Constraint:
+        """The row of a record. RecordError or SqlError if it makes no sense."""
+        if record.row:
+            raise RecordError(f"table {self.table.name!r} holds constraints: give 'id' and 'where' instead of 'row'")
+        if not record.id:
+            raise RecordError("a constraint needs an 'id' that is not empty")
+        time = None if record.time is None else _naive(record.time)
+        if op is Op.DELETE:
+            return _Constraint(record.id, c5=time)
+        if record.where is None:
+            raise RecordError("a constraint needs 'where', a condition")
+        expires = record.expires
+        if isinstance(expires, dt.datetime):
+            return _Constraint(record.id, record.where, self._compile(record.where), None, _naive(expires), time)
+        if expires is not None and not 0 < expires <= SEQ_MAX:
+            raise RecordError(f"'expires' must be a time, or a seq from 1 to {SEQ_MAX}, not {expires}")
+        return _Constraint(record.id, record.where, self._compile(record.where), expires, None, time)
+
+
+def _naive(value: dt.datetime) -> dt.datetime:
+    return value if value.tzinfo is None else _in_utc(value)
+
+
 def _in_utc(value: dt.datetime) -> dt.datetime:
     """The time in UTC, without tzinfo. RecordError if it is outside of the years 1 to 9999 there."""
     try:
@@ -146,9 +192,11 @@ class Ingest:
     """
 
     def __init__(self, catalog: Catalog, *, needs_seq: bool = True) -> None:
-        self._catalog = catalog
         self._needs_seq = needs_seq
-        self._decoders = {table.name: _RowDecoder(table) for table in catalog.tables if table.rows == "values"}
+        self._decoders = {
+            table.name: _ConstraintDecoder(table, catalog) if table.has_constraints else _RowDecoder(table)
+            for table in catalog.tables
+        }
 
     def parse(self, lines: Iterable[bytes], first_position: int = 0) -> Parsed:
         """Parses lines at consecutive positions of the source, from `first_position` on. Blank lines are skipped."""
@@ -212,6 +260,15 @@ class Ingest:
         seq = SEQ_NEXT if record.seq is None else record.seq
         if record.seq is not None and not 0 < seq <= SEQ_MAX:
             raise RecordError(f"seq must be from 1 to {SEQ_MAX}, not {seq}")
+        decoder = self._decoders.get(record.table)
+        if isinstance(decoder, _ConstraintDecoder):
+            try:
+                return record.table, seq, op, decoder.constraint(op, record)
+            except SqlError as error:
+                raise RecordError(f"constraint of table {record.table!r}: {error}") from None
+        for name in ("id", "where", "expires", "time"):
+            if getattr(record, name) is not None:
+                raise RecordError(f"unknown column or field `{name}`")
         if not record.row:
             raise RecordError("the record has no 'row'")
         return record.table, seq, op, self._row(record.table, op, record.row)
@@ -252,9 +309,9 @@ class Ingest:
 
     def _row(self, table: str, op: Op, raw: msgspec.Raw) -> Any:
         decoder = self._decoders.get(table)
+        if isinstance(decoder, _ConstraintDecoder):
+            raise RecordError(f"table {table!r} holds constraints, which come as records with 'id' and 'where'")
         if decoder is None:
-            if self._catalog.has_table(table):
-                raise RecordError(f"table {table!r} holds constraints, which no installed family serves")
             raise RecordError(f"unknown table {table!r}; the catalog has {', '.join(self._decoders) or 'none'}")
         try:
             return decoder.decode(op, raw)

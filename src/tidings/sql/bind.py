@@ -25,7 +25,7 @@ from tidings.sql.bounds import (
     prefix_upper,
     upper,
 )
-from tidings.sql.constants import EMPTY_INTERVAL, Interval
+from tidings.sql.constants import EMPTY_INTERVAL, FULL_INTERVAL, Interval
 from tidings.sql.literals import LiteralError, reader
 from tidings.sql.predicate import MovementPredicate, Operand, Predicate
 
@@ -66,6 +66,8 @@ def equality_binder(type: ColumnType, predicates: list[Predicate], slots: Slots)
 
 def interval_binder(type: ColumnType, predicates: list[Predicate], slots: Slots) -> IntervalBinder:
     """Binder of a column that is only compared by order, by LIKE or with IS NOT NULL."""
+    if any(predicate.comparison in ("span", "apart") for predicate in predicates):
+        return _span_binder(predicates, slots)
     predicates = [predicate for predicate in predicates if predicate.comparison != "is not null"]
     lowers = [_bound(type, predicate, slots, True) for predicate in predicates if predicate.comparison[0] in ">l"]
     uppers = [_bound(type, predicate, slots, False) for predicate in predicates if predicate.comparison[0] in "<l"]
@@ -130,6 +132,33 @@ def _double_interval_binder(predicates: list[Predicate], slots: Slots, usual: In
         if lo_code > hi_code:
             return EMPTY_INTERVAL
         return new(Interval, (lo_code, hi_code, lo, hi, low_closed, high_closed))
+
+    return bind
+
+
+def _span_binder(predicates: list[Predicate], slots: Slots) -> IntervalBinder:
+    """Binder of a coordinate that lies between the sides of boxes (`span`), or of which these say nothing (`apart`)."""
+    type = ColumnType.DOUBLE
+    spans = []
+    for predicate in predicates:
+        low, high = predicate.operands
+        ends = (
+            bound_reader(type, low, slots, is_lower=True, closed=True),
+            bound_reader(type, high, slots, is_lower=False, closed=True),
+        )
+        spans.append((*ends, predicate.comparison == "span"))
+
+    def bind(literals: Literals) -> Interval:
+        found = FULL_INTERVAL
+        for (low_slot, read_low), (high_slot, read_high), is_span in spans:
+            low, high = read_low(literals[low_slot]), read_high(literals[high_slot])
+            if low[1] is None or high[1] is None or not low[1] < high[1]:
+                raise LiteralError("a box needs finite x1 < x2 and y1 < y2")
+            if is_span:
+                lowest = max(low, (found.lo_code, found.lo, found.lo_closed), key=lambda bound: bound[0])
+                highest = min(high, (found.hi_code, found.hi, found.hi_closed), key=lambda bound: bound[0])
+                found = interval_between(lowest, highest, False)
+        return found
 
     return bind
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from tidings.model.codes import CODE_MAX, CODE_MIN, code_of
+from tidings.model.codes import CODE_MAX, CODE_MIN, DAY_US, code_of
 from tidings.model.types import ColumnType
 from tidings.sql.literals import LiteralError, Reader
 
@@ -31,6 +31,7 @@ _DAY = dt.timedelta(days=1)
 _pack = struct.Struct("<d").pack
 _unpack = struct.Struct("<q").unpack
 _MIRROR = 2**63 - 1
+_INFINITE, _MINUS_INFINITE = (code_of(ColumnType.DOUBLE, value) for value in (math.inf, -math.inf))
 _CODE_POINT_MAX, _FIRST_SURROGATE, _AFTER_SURROGATES = 0x10FFFF, 0xD800, 0xE000
 
 
@@ -44,6 +45,8 @@ def lower(type: ColumnType, read: Reader, closed: bool) -> BoundReader:
         return lambda text: (code_of(type, value := read(text)), value, closed)
     if type is ColumnType.DATE:
         return _date_lower(read, closed)
+    if type is ColumnType.BOOLEAN:
+        return _boolean_lower(read, closed)
     step = 0 if closed else 1
     return lambda text: (code_of(type, value := read(text)) + step, value, closed)
 
@@ -58,6 +61,8 @@ def upper(type: ColumnType, read: Reader, closed: bool) -> BoundReader:
         return _text_upper(read, closed)
     if type is ColumnType.DATE:
         return _date_upper(read, closed)
+    if type is ColumnType.BOOLEAN:
+        return _boolean_upper(read, closed)
     step = 0 if closed else 1
     return lambda text: (code_of(type, value := read(text)) - step, value, closed)
 
@@ -141,7 +146,7 @@ def _integer_lower(read: Reader, closed: bool, low: int, high: int) -> BoundRead
         if value.__class__ is Decimal:
             value = math.ceil(value)
             return value, value, True
-        return value + step, value, closed
+        return (value + step, value, closed) if value + step <= high else NOTHING_ABOVE
 
     return bound
 
@@ -158,7 +163,23 @@ def _integer_upper(read: Reader, closed: bool, low: int, high: int) -> BoundRead
         if value.__class__ is Decimal:
             value = math.floor(value)
             return value, value, True
-        return value - step, value, closed
+        return (value - step, value, closed) if value - step >= low else NOTHING_BELOW
+
+    return bound
+
+
+def _boolean_lower(read: Reader, closed: bool) -> BoundReader:
+    def bound(text: str) -> Bound:
+        value = read(text)
+        return NOTHING_ABOVE if value and not closed else (int(value) + (not closed), value, closed)
+
+    return bound
+
+
+def _boolean_upper(read: Reader, closed: bool) -> BoundReader:
+    def bound(text: str) -> Bound:
+        value = read(text)
+        return NOTHING_BELOW if not value and not closed else (int(value) - (not closed), value, closed)
 
     return bound
 
@@ -171,7 +192,8 @@ def _double_lower(read: Reader, closed: bool) -> BoundReader:
         if value - value != 0.0:  # infinite: the literal is beyond all doubles
             return NOTHING_ABOVE if value > 0 else NO_LOWER
         bits = _unpack(_pack(value + 0.0))[0]
-        return (bits if bits >= 0 else bits ^ _MIRROR) + step, value, closed
+        code = (bits if bits >= 0 else bits ^ _MIRROR) + step
+        return (code, value, closed) if code < _INFINITE else NOTHING_ABOVE
 
     return bound
 
@@ -184,7 +206,8 @@ def _double_upper(read: Reader, closed: bool) -> BoundReader:
         if value - value != 0.0:
             return NO_UPPER if value > 0 else NOTHING_BELOW
         bits = _unpack(_pack(value + 0.0))[0]
-        return (bits if bits >= 0 else bits ^ _MIRROR) - step, value, closed
+        code = (bits if bits >= 0 else bits ^ _MIRROR) - step
+        return (code, value, closed) if code > _MINUS_INFINITE else NOTHING_BELOW
 
     return bound
 
@@ -200,7 +223,7 @@ def _text_upper(read: Reader, closed: bool) -> BoundReader:
 
 
 def _date_lower(read: Reader, closed: bool) -> BoundReader:
-    step = 0 if closed else 1
+    step = 0 if closed else DAY_US
 
     def bound(text: str) -> Bound:
         value = read(text)
@@ -218,7 +241,7 @@ def _date_lower(read: Reader, closed: bool) -> BoundReader:
 
 
 def _date_upper(read: Reader, closed: bool) -> BoundReader:
-    step = 0 if closed else 1
+    step = 0 if closed else DAY_US
 
     def bound(text: str) -> Bound:
         value = read(text)

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tidings.model.catalog import Catalog, Column, Table
+from tidings.model.catalog import Catalog, Column, ConstraintOptions, Table
 from tidings.model.errors import CatalogError, SqlError
 from tidings.model.types import ColumnType
 from tidings.sql.ddl_words import HINTS, KEY_TYPES, TYPES, UNSUPPORTED_TYPES
@@ -133,13 +133,14 @@ class _Reader:
             if not self.accept(","):
                 break
         self.expect(")")
-        rows = self._options()
+        options = self._options(columns)
         if self.position < len(self.tokens) and self.word() != ";":
             self.unexpected("; is expected after a table", FORM)
         end = self.position
-        key = self._check(name, at, columns, keys, rows)
+        key = self._check(name, at, columns, keys, has_constraints=options is not None)
         self.position = end
-        return Table(name, tuple(Column(column.name, column.type) for column in columns), key, rows)
+        declared = tuple(Column(column.name, column.type) for column in columns)
+        return Table(name, declared, key) if options is None else Table.of_constraints(name, declared, options)
 
     def added_column(self, tables: list[Table]) -> None:
         """Reads ALTER TABLE name ADD COLUMN column TYPE, and puts the table with the new column in place of the one before."""
@@ -153,7 +154,7 @@ class _Reader:
         if place is None:
             self._fail_at(at, f"there is no table {name!r} before this", usage)
         table = tables[place]
-        if table.rows != "values":
+        if table.has_constraints:
             self._fail_at(at, f"table {name!r} holds constraints, to which no column can be added", usage)
         if not self.accept("ADD COLUMN"):
             self.expect("ADD", usage)
@@ -227,31 +228,73 @@ class _Reader:
             self.expect(")", "write TEXT")
         return found
 
-    def _options(self) -> str:
-        """`WITH (rows = 'constraints')`, the only option there is."""
+    def _options(self, columns: list[_Column]) -> ConstraintOptions | None:
+        """`WITH (rows = 'constraints', matching = .., auction = ..)`; None for a table of plain rows."""
+        at = self.position
         if not self.accept("WITH"):
-            return "values"
-        usage = "the only option is WITH (rows = 'constraints')"
+            return None
+        usage = (
+            "options are WITH (rows = 'constraints'), and with it matching = 'classic'"
+            " and auction = 'column DESC' or 'column ASC'"
+        )
         self.expect("(", usage)
-        self.expect("ROWS", usage)
-        self.expect("=", usage)
-        token = self.tokens[self.position] if self.position < len(self.tokens) else None
-        if token is None or token.token_type is not TokenType.STRING or token.text != "constraints":
-            self.fail("unknown kind of rows", usage)
-        self.position += 1
+        given: dict[str, tuple[int, str]] = {}
+        while True:
+            name = self.word().lower()
+            if name not in ("rows", "matching", "auction"):
+                self.unexpected("an option is expected", usage)
+            if name in given:
+                self.fail(f"option {name} is given twice", usage)
+            self.position += 1
+            self.expect("=", usage)
+            given[name] = (self.position, self._text(usage))
+            if not self.accept(","):
+                break
         self.expect(")", usage)
-        return "constraints"
+        end = self.position
+        for name, allowed in (("rows", ("constraints",)), ("matching", ("symmetric", "classic"))):
+            if name in given and given[name][1] not in allowed:
+                self._fail_at(given[name][0], "unknown kind of rows" if name == "rows" else "unknown matching", usage)
+        if "rows" not in given:
+            self._fail_at(at, "the options are for tables of constraints", usage)
+        auction = self._auction(*given["auction"], columns, usage) if "auction" in given else None
+        self.position = end
+        return ConstraintOptions(given.get("matching", (0, ""))[1] == "classic", auction)
+
+    def _text(self, usage: str) -> str:
+        """A text in single quotes."""
+        token = self.tokens[self.position] if self.position < len(self.tokens) else None
+        if token is None or token.token_type is not TokenType.STRING:
+            self.fail("a text in single quotes is expected", usage)
+        self.position += 1
+        return token.text
+
+    def _auction(self, at: int, text: str, columns: list[_Column], usage: str) -> tuple[str, bool]:
+        """(attribute, whether the highest bid wins) of the option `auction`."""
+        name, _, direction = text.partition(" ")
+        found = [column for column in columns if column.name.lower() == name.lower()]
+        if not found or direction.strip().upper() not in ("ASC", "DESC"):
+            self._fail_at(at, "this is no attribute with a direction", usage)
+        if found[0].type.is_lossy or not found[0].type.is_comparable:
+            self._fail_at(at, f"bids cannot be compared by {found[0].type.value}", "bid by a number, a date or a time")
+        return found[0].name, direction.strip().upper() == "DESC"
 
     def _check(
-        self, name: str, at: int, columns: list[_Column], keys: list[tuple[int, tuple[str, ...]]], rows: str
+        self,
+        name: str,
+        at: int,
+        columns: list[_Column],
+        keys: list[tuple[int, tuple[str, ...]]],
+        *,
+        has_constraints: bool,
     ) -> tuple[str, ...]:
         """Checks a whole table. Returns the columns of its key."""
         if not columns:
             self._fail_at(at, f"table {name!r} has no columns", FORM)
-        if rows == "constraints" and keys:
+        if has_constraints and keys:
             hint = "leave the key out: rows that are constraints are known by their id"
             self._fail_at(keys[0][0], "a table of constraints has no primary key", hint)
-        if rows == "values":
+        if not has_constraints:
             if not keys:
                 self._fail_at(at, f"table {name!r} has no primary key", "add PRIMARY KEY to a column")
             for column in columns:

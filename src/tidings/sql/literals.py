@@ -31,9 +31,11 @@ class LiteralError(ValueError):
 def reader(type: ColumnType, kind: str, negative: bool) -> Reader:
     """The function that reads a literal of the kind for a column of the type.
 
-    Integer columns get an int, or a Decimal where the number is no integer; DATE columns get a date, or a datetime
-    where a timestamp was written.
+    Integer columns get an int, or a Decimal where the number is no integer (kind `whole`: an error); DATE columns get a
+    date, or a datetime where a timestamp was written.
     """
+    if kind == "whole":
+        return _negative_whole if negative else _whole
     if type in (ColumnType.BIGINT, ColumnType.INT):
         return _negative_integer if negative else _integer
     if type is ColumnType.DOUBLE:
@@ -50,6 +52,17 @@ def _integer(text: str) -> int | Decimal:
         return int(text)
     except ValueError:
         return _decimal(text)
+
+
+def _whole(text: str) -> int:
+    value = _integer(text)
+    if value.__class__ is not int:
+        raise LiteralError("a whole number is needed")
+    return int(value)
+
+
+def _negative_whole(text: str) -> int:
+    return -_whole(text)
 
 
 def _negative_integer(text: str) -> int | Decimal:

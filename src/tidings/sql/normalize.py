@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from tidings.model.catalog import Column
 from tidings.model.types import ColumnType
+from tidings.sql.geometry import hint_for, read_geometry
 from tidings.sql.movement import is_movement, names_movement, read_movement, read_movement_or_silence
 from tidings.sql.operands import read_operand
 from tidings.sql.predicate import AllOf, AnyOf, Comparison, Condition, MovementPredicate, Operand, Predicate
@@ -54,7 +55,8 @@ def read_conditions(trees: list[Tree], scope: Scope) -> tuple[AllOf, MovementPre
     for tree in trees:
         found = _read_movement(tree, scope) if isinstance(tree, Signed) else None
         if found is None:
-            conditions.append(_read(tree, scope))
+            condition = _read(tree, scope)
+            conditions += condition.parts if isinstance(condition, AllOf) else (condition,)
             continue
         if movement is not None:
             hint = "use one of them in each subscription"
@@ -77,7 +79,7 @@ def _read(tree: Tree, scope: Scope) -> Condition:
     if isinstance(tree, Junction):
         parts = tuple(_read(part, scope) for part in tree.parts)
         return AllOf(parts) if tree.is_conjunction else AnyOf(parts)
-    return _read_predicate(tree, scope)
+    return read_geometry(*tree, scope) or _read_predicate(tree, scope)
 
 
 def _read_predicate(condition: Signed, scope: Scope) -> Predicate:
@@ -124,6 +126,8 @@ def _read_is(node: exp.Is, is_negated: bool, scope: Scope) -> Predicate:
     if not isinstance(node.expression, exp.Null):
         raise scope.source.error("IS is supported with NULL only", node, "write column = TRUE, or column IS NULL")
     ref, column = _read_column(node.this, node, scope)
+    if scope.has_constraints:
+        raise scope.source.error("constraints know no NULL", node, "leave out attributes that do not matter")
     return Predicate(ref, column, "is not null" if is_negated else "is null", (), node)
 
 
@@ -154,6 +158,6 @@ def _read_column(node: exp.Expr, whole: exp.Expr, scope: Scope) -> tuple[ColumnR
         raise scope.source.error("this condition does not name a column", whole, CONDITIONS)
     ref, column = scope.resolve(inner)
     if not column.type.is_comparable:
-        hint = "use columns of other types in predicates"
+        hint = hint_for(column) if column.type.is_geometric else "use columns of other types in predicates"
         raise scope.source.error(f"column {column.name!r} is {column.type.value} and cannot be compared", inner, hint)
     return ref, column

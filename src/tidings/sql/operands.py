@@ -31,6 +31,8 @@ def read_operand(node: exp.Expr, column: Column, scope: Scope) -> Operand:
     if operand.kind not in kinds:
         problem = f"column {column.name!r} is {column.type.value} and cannot be compared with a {operand.kind}"
         raise scope.source.error(problem, node, hint)
+    if scope.has_constraints and column.type in (ColumnType.BIGINT, ColumnType.INT):
+        return operand._replace(kind="whole")
     return operand
 
 

@@ -104,7 +104,7 @@ def _check_statement(source: Source) -> None:
 
 def _parse(source: Source) -> exp.Expr:
     try:
-        trees = Parser().parse(_without_intervals(source), source.text)
+        trees = Parser().parse(_readable(source), source.text)
     except ParseError as error:
         raise _syntax_error(source, error) from None
     except RecursionError:
@@ -117,10 +117,20 @@ def _parse(source: Source) -> exp.Expr:
     return tree
 
 
-def _without_intervals(source: Source) -> list[Token]:
-    """Tokens with the bare literal in place of every interval: the parser would lose its text and place."""
+def _readable(source: Source) -> list[Token]:
+    """Tokens as the parser takes them.
+
+    The bare literal stands in place of every interval: the parser would lose its text and place. OVERLAPS is a name like
+    any other, since it is called as a function here.
+    """
     around = {token.start for start, words in source.intervals.items() for token in words if token.start != start}
-    return [token for token in source.tokens if token.start not in around]
+    return [
+        Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end)
+        if token.token_type is TokenType.OVERLAPS
+        else token
+        for token in source.tokens
+        if token.start not in around
+    ]
 
 
 def _syntax_error(source: Source, error: ParseError) -> SqlError:

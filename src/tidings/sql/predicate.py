@@ -15,8 +15,8 @@ from tidings.model.catalog import Column
 from tidings.sql.shape import ColumnRef, MovementForm, MovementKind
 from tidings.sql.silence import SilencePredicate
 
-Comparison = Literal["=", "<", "<=", ">", ">=", "<>", "like", "not like", "is null", "is not null"]
-OperandKind = Literal["number", "string", "date", "timestamp", "boolean"]
+Comparison = Literal["=", "<", "<=", ">", ">=", "<>", "like", "not like", "is null", "is not null", "span", "apart"]
+OperandKind = Literal["number", "whole", "string", "date", "timestamp", "boolean"]
 
 
 class Operand(NamedTuple):
@@ -30,7 +30,11 @@ class Operand(NamedTuple):
 
 
 class Predicate(NamedTuple):
-    """`column comparison operand`; IN is an `=` with several operands, NOT IN a `<>` with several, IS NULL has none."""
+    """`column comparison operand`; IN is an `=` with several operands, NOT IN a `<>` with several, IS NULL has none.
+
+    Of a coordinate, `span` means from the first operand to the second, which must be greater; `apart` any value, but the
+    operands must differ so, too.
+    """
 
     ref: ColumnRef
     column: Column

@@ -14,7 +14,7 @@ from tidings.sql.parse import parse_select
 from tidings.sql.predicate import AllOf, MovementPredicate, Predicate, predicates_of
 from tidings.sql.refusals import FORM
 from tidings.sql.rules.signed import Tree
-from tidings.sql.scope import Scope, only
+from tidings.sql.scope import Scope, find_name, only
 from tidings.sql.shape import ColumnRef, JoinEdge, Order
 
 LIMIT_MAX = 10_000
@@ -72,9 +72,22 @@ def read_query(sql: str, catalog: Catalog) -> Query:
     if where is not None:
         conditions += normalize(where.this, scope)
     condition, movement = read_conditions(conditions, scope)
+    if scope.has_constraints:
+        _check_constraint(tree, scope, condition, movement)
     projection = _read_projection(tree, scope)
     order, limit_start = _read_order(tree, scope)
     return Query(scope, tree, tuple(joins), condition, movement, projection, order, limit_start)
+
+
+def _check_constraint(tree: exp.Select, scope: Scope, condition: AllOf, movement: MovementPredicate | None) -> None:
+    """SqlError for what cannot be asked of a table of constraints."""
+    clause = tree.args["from_"].this
+    if len(scope.tables) > 1:
+        raise scope.source.error("a table of constraints cannot be joined", clause, "subscribe to each table")
+    if movement is not None:
+        raise scope.source.error("constraints do not move", movement.node, "leave it out")
+    if not condition.parts:
+        raise scope.source.error("the constraint is empty", clause, "add WHERE with at least one condition")
 
 
 def _read_projection(tree: exp.Select, scope: Scope) -> tuple[ColumnRef, ...] | None:
@@ -110,11 +123,22 @@ def _read_item(item: exp.Expr, scope: Scope) -> list[ColumnRef]:
     if not isinstance(item, exp.Column):
         raise scope.source.error("expressions cannot be selected", item, _LIST_HINT)
     if not isinstance(item.this, exp.Star):
-        return [scope.resolve(item)[0]]
+        return [_read_shown(item, scope) if scope.has_constraints else scope.resolve(item)[0]]
     only(scope.source, item.this, set(), _LIST_HINT)
     only(scope.source, item, {"this", "table"}, _LIST_HINT)
     table = scope.table_named(item.args["table"])
-    return [ColumnRef(table.name, name) for name in table.column_names]
+    return [ColumnRef(table.name, column.name) for column in table.shown]
+
+
+def _read_shown(item: exp.Column, scope: Scope) -> ColumnRef:
+    """A column that a row of constraints shows: these are not the attributes that conditions are about."""
+    (table,) = scope.tables.values()
+    shown = {column.name: column for column in table.shown}
+    found = find_name(shown, item.this)
+    if found is None:
+        problem = f"rows of {table.name!r} are constraints and show no {item.name!r}"
+        raise scope.source.error(problem, item, 'select *, id or "where"')
+    return ColumnRef(table.name, found.name)
 
 
 def _read_order(tree: exp.Select, scope: Scope) -> tuple[Order | None, int]:

@@ -45,6 +45,11 @@ class Scope:
         self.tables[name] = table
         return table
 
+    @property
+    def has_constraints(self) -> bool:
+        """Whether the query is a constraint itself, to be matched with the rows of a table of constraints."""
+        return any(table.has_constraints for table in self.tables.values())
+
     def table_named(self, identifier: exp.Identifier) -> Table:
         table = find_name(self.tables, identifier)
         if table is None:
@@ -65,7 +70,7 @@ class Scope:
         """The column an unqualified name means among the tables."""
         found: dict[ColumnRef, Column] = {}
         for table in tables:
-            column = find_name({column.name: column for column in table.columns}, identifier)
+            column = find_name({column.name: column for column in table.attributes}, identifier)
             if column is not None:
                 ref = ColumnRef(table.name, column.name)
                 found.setdefault(self.merged.get(ref, ref), column)
@@ -74,17 +79,15 @@ class Scope:
         if found:
             names = " or ".join(f"{ref.table}.{ref.column}" for ref in found)
             raise self.source.error(f"column {identifier.name!r} is ambiguous", identifier, f"write {names}")
-        known = [name for table in tables for name in table.column_names]
+        known = [column.name for table in tables for column in table.attributes]
         raise self.source.error(f"unknown column {identifier.name!r}", identifier, suggest(identifier.name, known))
 
-    def column(self, ref: ColumnRef) -> Column:
-        return self.catalog.table(ref.table).column(ref.column)
-
     def _column_of(self, table: Table, identifier: exp.Identifier) -> tuple[ColumnRef, Column]:
-        column = find_name({column.name: column for column in table.columns}, identifier)
+        by_name = {column.name: column for column in table.attributes}
+        column = find_name(by_name, identifier)
         if column is None:
             problem = f"table {table.name!r} has no column {identifier.name!r}"
-            raise self.source.error(problem, identifier, suggest(identifier.name, table.column_names))
+            raise self.source.error(problem, identifier, suggest(identifier.name, by_name))
         return ColumnRef(table.name, column.name), column
 
 

@@ -19,8 +19,9 @@ from tidings.sql.bind import (
 from tidings.sql.clauses import ALTERNATIVES
 from tidings.sql.constants import Constants
 from tidings.sql.disjuncts.binders import set_binder
-from tidings.sql.disjuncts.conjunctions import DisjunctTemplate, TooManyDisjuncts
+from tidings.sql.disjuncts.conjunctions import Contradiction, DisjunctTemplate, TooManyDisjuncts
 from tidings.sql.disjuncts.terms import DISJUNCTS_MAX, PREDICATES_MAX, TooMany, multiplied_out
+from tidings.sql.disjuncts.value_sets import NOTHING
 from tidings.sql.fingerprint import is_number
 from tidings.sql.literals import LiteralError
 from tidings.sql.predicate import AllOf, MovementPredicate, Predicate
@@ -66,6 +67,18 @@ class Template:
         return self.shape, _new(Constants, (equalities, intervals, movement, ()))
 
 
+class ConstraintTemplate(Template):
+    """The template of a constraint: what nothing satisfies is refused."""
+
+    __slots__ = ()
+
+    def bind(self, literals: Literals) -> tuple[Shape, Constants]:
+        shape, constants = super().bind(literals)
+        if not all(constants.equalities) or any(interval.is_empty for interval in constants.intervals):
+            raise Contradiction
+        return shape, constants
+
+
 class Draft:
     """A template in the making, with the source it came from: still knows where everything stands."""
 
@@ -86,6 +99,8 @@ class Draft:
             return self.template.bind(self.literals)
         except TooManyDisjuncts:
             raise self._too_many() from None
+        except Contradiction:
+            raise self._contradiction() from None
         except LiteralError:
             raise self._explanation() from None
 
@@ -118,7 +133,8 @@ class Draft:
         nulls = [entry for entry in by_column if any(each.comparison == "is null" for each in entry[2])]
         pinned = [entry for entry in by_column if any(each.comparison == "=" for each in entry[2])]
         ranged = [entry for entry in by_column if entry not in pinned and entry not in nulls]
-        return Template(
+        kind = ConstraintTemplate if query.scope.has_constraints else Template
+        return kind(
             replace(
                 shape,
                 equalities=tuple(ref for ref, _, _ in pinned),
@@ -146,11 +162,23 @@ class Draft:
             [(ref, set_binder(columns[ref], condition, self.slots)) for ref, condition in term.items()]
             for term in terms
         ]
-        return DisjunctTemplate(shape, len(self.spans), columns, binders, movement)
+        is_constraint = self.query.scope.has_constraints
+        return DisjunctTemplate(shape, len(self.spans), columns, binders, movement, is_constraint=is_constraint)
 
     def _too_many(self) -> SqlError:
         hint = "use IN for many values of a column, fewer OR, <> and NOT IN, or several subscriptions"
         return self._error_at_alternative(f"the condition comes to more than {DISJUNCTS_MAX} disjuncts", hint)
+
+    def _contradiction(self) -> SqlError:
+        """The error for a constraint that nothing satisfies; it points at the column to blame, if there is one."""
+        hint = "offer and ask for something that can exist"
+        for ref, column, predicates in _by_column(self.query.predicates, self.query.scope):
+            if all(isinstance(part, Predicate) for part in self.query.condition.parts):
+                binder = set_binder(column.type, AllOf(tuple(predicates)), self.slots)
+                if binder(self.literals or _NONE) == NOTHING:
+                    problem = f"no value of column {ref.column!r} satisfies this"
+                    return self.source.error(problem, predicates[-1].node, hint)
+        return self.source.error("nothing satisfies this constraint", self.query.tree.args["where"].this, hint)
 
     def _error_at_alternative(self, problem: str, hint: str) -> SqlError:
         return self.source.error_at_type(problem, ALTERNATIVES, hint)
@@ -158,6 +186,11 @@ class Draft:
     def _explanation(self) -> SqlError:
         """The error for the literal that does not fit, found by binding every operand on its own."""
         for predicate in self.query.predicates:
+            if predicate.comparison in ("span", "apart"):
+                try:
+                    interval_binder(predicate.column.type, [predicate], self.slots)(self.literals)
+                except LiteralError as error:
+                    return self.source.error("this is no box", predicate.node, str(error))
             for operand in predicate.operands:
                 is_pattern = predicate.comparison in ("like", "not like")
                 alone = predicate._replace(operands=(operand,), comparison="like" if is_pattern else "=")
@@ -202,6 +235,6 @@ def _by_column(predicates: list[Predicate], scope: Scope) -> list[_ColumnPredica
     return [
         (ref, column, grouped[ref])
         for table in scope.tables.values()
-        for column in table.columns
+        for column in table.axes
         if (ref := ColumnRef(table.name, column.name)) in grouped
     ]

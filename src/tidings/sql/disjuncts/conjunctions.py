@@ -2,6 +2,9 @@
 
 For each subscription every column of every term becomes a set of values. Terms that nothing satisfies are removed, terms that
 differ in one column are united, terms contained in others are removed; the rest is split into conjunctions.
+
+In a constraint, which is matched with other constraints, it matters which columns a term compares, even where it allows every
+value: terms keep their columns, and only terms of the same columns are united.
 """
 
 from __future__ import annotations
@@ -33,6 +36,10 @@ class TooManyDisjuncts(LiteralError):
     """The condition has more than DISJUNCTS_MAX conjunctions with these constants."""
 
 
+class Contradiction(LiteralError):
+    """Nothing satisfies the constraint with these constants."""
+
+
 class _Columns(NamedTuple):
     """The columns of a conjunction."""
 
@@ -48,7 +55,7 @@ _Conjunction = tuple[_Columns, tuple[tuple[Any, ...], ...], tuple[Interval, ...]
 class DisjunctTemplate:
     """As `tidings.sql.template.Template`, for conditions that are no plain conjunction."""
 
-    __slots__ = ("_columns", "_kept", "_movement", "_shapes", "_terms", "literal_count", "shape")
+    __slots__ = ("_columns", "_is_constraint", "_kept", "_movement", "_shapes", "_terms", "literal_count", "shape")
 
     def __init__(
         self,
@@ -57,6 +64,8 @@ class DisjunctTemplate:
         columns: dict[ColumnRef, ColumnType],
         terms: list[list[tuple[ColumnRef, SetBinder]]],
         movement: MovementBinder | None,
+        *,
+        is_constraint: bool = False,
     ) -> None:
         """`shape` is without columns; `columns` are those compared, in the order of FROM, then of the table's columns."""
         self.shape = shape
@@ -64,6 +73,7 @@ class DisjunctTemplate:
         self._columns = columns
         self._terms = terms
         self._movement = movement
+        self._is_constraint = is_constraint
         self._shapes: dict[tuple[_Columns, ...], Shape] = {}
         self._kept = 0
 
@@ -77,6 +87,8 @@ class DisjunctTemplate:
         movement = self._movement(literals) if self._movement is not None else ()
         found = sorted([each for term in terms for each in self._taken_apart(term)], key=_order)
         if not found:
+            if self._is_constraint:
+                raise Contradiction
             found = [(_Columns((next(iter(self._columns)),), (), ()), ((),), ())]
         shape = self._shape(tuple([columns for columns, _, _ in found]))
         constants = tuple([Constants(values, intervals, movement) for _, values, intervals in found])
@@ -89,7 +101,7 @@ class DisjunctTemplate:
         for ref, bind in term:
             found = bind(literals)  # Always bound: a literal that does not fit is refused anywhere.
             is_possible &= found != NOTHING
-            if found != EVERYTHING:
+            if found != EVERYTHING or self._is_constraint:
                 bound[ref] = found
         return bound if is_possible else None
 
@@ -111,22 +123,25 @@ class DisjunctTemplate:
 
     def _united(self, terms: list[Term], ref: ColumnRef) -> list[Term]:
         """Terms that differ in nothing but this column become one."""
-        alike: dict[frozenset[tuple[ColumnRef, ValueSet]], list[Term]] = {}
+        alike: dict[tuple[frozenset[tuple[ColumnRef, ValueSet]], bool], list[Term]] = {}
         for term in terms:
-            alike.setdefault(frozenset([entry for entry in term.items() if entry[0] != ref]), []).append(term)
+            rest = frozenset([entry for entry in term.items() if entry[0] != ref])
+            alike.setdefault((rest, self._is_constraint and ref in term), []).append(term)
         united = []
-        for rest, group in alike.items():
+        for (rest, _), group in alike.items():
             if len(group) == 1:
                 united += group
                 continue
             found = union(self._columns[ref], [term.get(ref, EVERYTHING) for term in group])
             term = dict(rest)
-            if found != EVERYTHING:
+            if found != EVERYTHING or self._is_constraint:
                 term[ref] = found
             united.append(term)
         return united
 
     def _is_within(self, term: Term, other: Term) -> bool:
+        if self._is_constraint and term.keys() != other.keys():
+            return False
         return all(ref in term and is_subset(self._columns[ref], term[ref], found) for ref, found in other.items())
 
     def _taken_apart(self, term: Term) -> Iterator[_Conjunction]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from tidings.model.codes import code_of
+from tidings.model.codes import DAY_US, code_of
 from tidings.model.types import ColumnType
 from tidings.sql.bind import interval_between, satisfies
 from tidings.sql.constants import FULL_INTERVAL, Interval
@@ -121,7 +121,7 @@ def _upper_key(interval: Interval) -> tuple[Any, ...]:
 def _touches(type: ColumnType, a: Interval, b: Interval) -> bool:
     """Whether there is no value between two intervals of which the second begins no earlier."""
     if not type.is_lossy:
-        return b.lo_code <= a.hi_code + 1
+        return b.lo_code <= a.hi_code + (DAY_US if type is ColumnType.DATE else 1)
     if a.hi is None or b.lo is None:
         return True
     return bool(b.lo < a.hi or (b.lo == a.hi and (b.lo_closed or a.hi_closed)))

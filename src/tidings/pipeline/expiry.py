@@ -1,0 +1,86 @@
+"""Which rows go by themselves: rows of tables of constraints may expire at a seq, or at a time.
+
+The log is the clock. When a record with seq s is applied, rows that expire at s or before are gone; so are those that expire at
+a time which a record of a table of constraints has said (`time`) it is. They go just before the record, with its seq.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from tidings.model.change import SEQ_MAX
+
+Key = tuple[str, str]
+"""(table, id) of a row."""
+EXPIRES, UNTIL, TIME = 3, 4, 5
+"""Places of these columns in a row of constraints."""
+
+_EPOCH = dt.datetime(1970, 1, 1)
+
+
+class Expiry:
+    """The rows that will expire. Its memory is bounded by their number."""
+
+    def __init__(self) -> None:
+        self._moments: dict[Key, tuple[bool, int]] = {}
+        """Row -> (whether by time, seq or microseconds)."""
+        self._queues: tuple[list[tuple[int, Key]], list[tuple[int, Key]]] = ([], [])
+        """Heaps by seq and by time; entries of rows that have gone or changed since are left in them for a while."""
+        self._now = -(2**63)
+
+    def __len__(self) -> int:
+        return len(self._moments)
+
+    @property
+    def next_seq(self) -> int:
+        """No row expires by a record below this seq which says no time."""
+        return self._queues[False][0][0] if self._queues[False] else SEQ_MAX
+
+    def enter(self, table: str, values: tuple[Any, ...]) -> None:
+        """Takes a new or changed row of a table of constraints, by its values as ingest reads them."""
+        key = (table, values[0])
+        expires, until = values[EXPIRES], values[UNTIL]
+        if expires is None and until is None:
+            self._moments.pop(key, None)
+            return
+        by_time = expires is None
+        moment = (until - _EPOCH) // dt.timedelta(microseconds=1) if by_time else expires
+        self._moments[key] = (by_time, moment)
+        queue = self._queues[by_time]
+        heappush(queue, (moment, key))
+        if len(queue) > 2 * len(self._moments) + 64:
+            queue[:] = [entry for entry in queue if self._moments.get(entry[1]) == (by_time, entry[0])]
+            heapify(queue)
+
+    def leave(self, table: str, id: str) -> None:
+        """Forgets a row that has been deleted."""
+        self._moments.pop((table, id), None)
+
+    def due(self, seq: int, time: dt.datetime | None) -> list[Key]:
+        """Rows that are gone when a record with this seq, which says that it is this time, is applied. They are forgotten."""
+        if time is not None:
+            self._now = max(self._now, (time - _EPOCH) // dt.timedelta(microseconds=1))
+        return [*self._passed(False, seq), *(self._passed(True, self._now) if time is not None else ())]
+
+    def _passed(self, by_time: bool, moment: int) -> Iterator[Key]:
+        queue = self._queues[by_time]
+        while queue and queue[0][0] <= moment:
+            at, key = heappop(queue)
+            if self._moments.get(key) == (by_time, at):
+                del self._moments[key]
+                yield key
+
+    def dump(self) -> Any:
+        rows = [[*key, by_time, moment] for key, (by_time, moment) in self._moments.items()]
+        return {"rows": rows, "now": self._now}
+
+    def load(self, state: Any) -> None:
+        self._now = state["now"]
+        self._moments = {(table, id): (bool(by_time), moment) for table, id, by_time, moment in state["rows"]}
+        for key, (by_time, moment) in self._moments.items():
+            self._queues[by_time].append((moment, key))
+        for queue in self._queues:
+            heapify(queue)
