@@ -41,6 +41,10 @@ class Store(RowSource, Protocol):
         """Versions of the table's current rows; in `add` those from before the micro-batch. Not for use in `apply`."""
         ...
 
+    def texts_of(self, version: int) -> list[bytes]:
+        """The values of a version as texts of output, `null` for null; of internal columns as they are kept."""
+        ...
+
     def pack(self, versions: I64) -> Any:
         """These versions as something `tidings.model.blob.pack` takes."""
         ...

@@ -142,11 +142,18 @@ def _find(rows: Rows, keys: Keys, version: Int) -> tuple[Int, Int]:
 
 
 @uncounted
+def current_with_key(rows: Rows, keys: Keys, version: Int) -> Int:
+    """The current row with the key of a version; NONE if there is none."""
+    at, _ = _find(rows, keys, version)
+    return np.int64(NONE) if at == NONE else keys.places[at]
+
+
+@uncounted
 def look_up(rows: Rows, keys: Keys, probe: Int) -> Int:
     """The current row with the key of a version that was made to look for it, and that is freed; NONE if there is none."""
-    at, _ = _find(rows, keys, probe)
+    found = current_with_key(rows, keys, probe)
     free_version(rows, keys, probe)
-    return np.int64(NONE) if at == NONE else keys.places[at]
+    return found
 
 
 @uncounted

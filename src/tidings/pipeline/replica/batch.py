@@ -11,6 +11,7 @@ from tidings.kernels.events import Events
 from tidings.kernels.rows import I64
 from tidings.kernels.rows.change import ACCEPTED
 from tidings.kernels.rows.scan import OUTCOME, RECORD_FIELDS, SEQ
+from tidings.model.codes import BoolArray
 from tidings.model.quarantine import Quarantined
 
 _NO_PARTITIONS = np.empty(0, np.int64)
@@ -58,6 +59,8 @@ class Batch:
         self.refused: list[Quarantined] = []
         self.partition = _NO_PARTITIONS
         """[records]: number of the partition of a stream that each came by."""
+        self.is_expired: BoolArray | None = None
+        """[records]: whether each is the delete of a row that expired with the record behind it; None: no row did."""
         self.events: Events | None = None
         """The accepted changes and subscription events in order; None until they have been applied."""
         self.shared: list[tuple[int, str]] = []

@@ -38,6 +38,7 @@ from tidings.kernels.rows.change import (
     apply_records,
     compact_texts,
     current_versions,
+    current_with_key,
     enter,
     free_unpinned,
     look_up,
@@ -62,17 +63,21 @@ from tidings.kernels.rows.scan import (
     OUTCOME,
     READ,
     SEQ,
+    STATUS,
     TEXT_TYPE,
     TIMESTAMP,
+    VERSION,
     Names,
     run_lines,
     write_version,
 )
-from tidings.model.catalog import Catalog, Table
+from tidings.model.catalog import Catalog, Column, Table
+from tidings.model.change import Op
 from tidings.model.codes import code_of, plain_key
 from tidings.model.quarantine import Quarantined, contradiction, out_of_order, raw_text, repeated
 from tidings.model.render import value_text
 from tidings.model.types import ColumnType
+from tidings.pipeline.expiry import EXPIRES, TIME, Expiry
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.replica.batch import Batch, Origin
 from tidings.pipeline.replica.row_dump import described, former_tables, widened
@@ -87,6 +92,8 @@ _TYPES = {
     ColumnType.TIMESTAMP: TIMESTAMP,
 }
 _KINDS = {ColumnType.TEXT: TEXT_KIND, ColumnType.BINARY: BINARY_KIND}
+_Constraint = tuple[str, tuple[Any, ...]]
+"""(table, values) of a record of a table of constraints."""
 _NO_PARTITIONS = np.empty(0, np.int64)
 _DEAD_TEXT_MIN = 1 << 20
 _RETAINED_MIN = 1024
@@ -125,6 +132,7 @@ class RowStore:
         self._retained = np.empty(0, np.int64)
         self._retained_kept = 0
         self._batch: I64 | None = None
+        self._expiry = Expiry()
         self.traffic = np.zeros((len(catalog.tables), 2), np.int64)
         """[tables, 2]: accepted changes, and bytes of their values."""
         self._renew()
@@ -185,7 +193,7 @@ class RowStore:
                 bounds,
                 done,
                 numbers,
-                due,
+                min(due, self._expiry.next_seq),
                 self.traffic,
                 out,
                 partition,
@@ -194,14 +202,60 @@ class RowStore:
             if found != NO_ROOM:
                 break
             self._grow_pages(1)
+        constraints: dict[int, _Constraint] = {}
         if found == HAS_ODD:
-            self._read_odd(batch)
+            constraints = self._read_odd(batch)
         batch.partition = partition if batch.at is None or not len(partition) else partition[batch.at]
         if found == HAS_ODD:
             admit(self.keys, batch.numbers[SEQ], batch.numbers[OUTCOME], batch.partition, self._latest)
         if found >= 0:
             self._finish(batch, out, found)
+        elif len(self._expiry) or any(any(values[EXPIRES:]) for _, values in constraints.values()):
+            self._expire(batch, constraints)
         return batch
+
+    def _expire(self, batch: Batch, constraints: dict[int, _Constraint]) -> None:
+        """Puts deletes of rows that expire into an admitted batch, each before the record with which it expires.
+
+        constraints: by line, the (table, values) of records of tables of constraints, which may expire themselves.
+        """
+        expiry, numbers = self._expiry, batch.numbers
+        lines = np.arange(numbers.shape[1]) if batch.at is None else batch.at
+        is_there: dict[tuple[str, str], bool] = {}
+        """Rows that records of this batch have put or taken away so far."""
+        places: list[int] = []
+        versions: list[int] = []
+        for record in np.flatnonzero(numbers[OUTCOME] != OUT_OF_ORDER).tolist():
+            table, values = constraints.get(int(lines[record]), ("", ()))
+            for other, id in expiry.due(int(numbers[SEQ, record]), values[TIME] if values else None):
+                number = self.number(other)
+                row = (id, *([None] * (len(self.catalog.tables[number].columns) - 1)))
+                versions.append(self.put(number, *_cells(self.catalog.tables[number], row)))
+                places.append(record)
+                is_there[other, id] = False
+            if not values:
+                continue
+            key, op = (table, values[0]), int(numbers[OP, record])
+            known = is_there.get(key)
+            if known is None:
+                known = current_with_key(self.rows, self.keys, numbers[VERSION, record]) != NONE
+            if known == (op == Op.INSERT) and op != Op.UPSERT:
+                continue
+            is_there[key] = op != Op.DELETE
+            if op == Op.DELETE:
+                expiry.leave(*key)
+            else:
+                expiry.enter(table, values)
+        if not places:
+            return
+        added = np.zeros((len(numbers), len(places)), np.int64)
+        added[STATUS], added[SEQ], added[OP] = READ, numbers[SEQ, places], Op.DELETE
+        added[VERSION], added[OUTCOME] = versions, ACCEPTED
+        batch.numbers = np.ascontiguousarray(np.insert(numbers, places, added, axis=1))
+        batch.at = np.insert(lines, places, lines[places])
+        batch.is_expired = np.insert(np.zeros(numbers.shape[1], np.bool_), places, True)
+        if len(batch.partition):
+            batch.partition = np.insert(batch.partition, places, batch.partition[places])
 
     def advance(self) -> None:
         """Takes a seq that no change has."""
@@ -249,7 +303,8 @@ class RowStore:
             self._came_by = np.concatenate(
                 [self._came_by, np.zeros(len(self.rows.alive) - len(self._came_by), np.int32)]
             )
-        accepted = np.flatnonzero(batch.numbers[OUTCOME] == ACCEPTED)
+        is_own = batch.numbers[OUTCOME] == ACCEPTED
+        accepted = np.flatnonzero(is_own if batch.is_expired is None else is_own & ~batch.is_expired)
         old, new, partition = batch.numbers[OLD, accepted], batch.numbers[NEW, accepted], batch.partition[accepted]
         self._came_by[new[new != NONE]] = partition[new != NONE]
         other = self._came_by[old]
@@ -282,6 +337,12 @@ class RowStore:
         """All current rows as insert records with seqs from 1 on; their number is never above `passed`."""
         lines: list[bytes] = []
         for table in self.catalog.tables:
+            if table.has_constraints:
+                head = f', "table": {encode_basestring(table.name)}, "op": "insert", "id": '.encode()
+                for id, where, _, expires, until, _ in self.texts(table.name):
+                    life = b', "expires": ' + (until if expires == b"null" else expires)
+                    lines.append(b'{"seq": %d' % (len(lines) + 1) + head + id + b', "where": ' + where + life + b"}")
+                continue
             headers = [encode_basestring(name).encode() + b": " for name in table.column_names]
             head = f', "table": {encode_basestring(table.name)}, "op": "insert", "row": {{'.encode()
             for texts in self.texts(table.name):
@@ -309,6 +370,10 @@ class RowStore:
         probe = self.put(number, *_cells(self.catalog.tables[number], values))
         found = int(look_up(self.rows, self.keys, probe))
         return None if found == NONE else self._texts(number, found)
+
+    def texts_of(self, version: int) -> list[bytes]:
+        """The values of a version, as `texts` gives them."""
+        return self._texts(int(self._pages[1][version >> PAGE_BITS]), version)
 
     def _texts(self, table: int, version: int) -> list[bytes]:
         layout = self._layout[table]
@@ -373,7 +438,7 @@ class RowStore:
         current = [self.current(number) for number in range(len(self.catalog.tables))]
         versions = np.concatenate([np.empty(0, np.int64), *current])
         latest = {name: int(self._latest[number]) for name, number in self._partitions.items()}
-        state = {"rows": self.pack(versions), "passed": self.passed, "latest": latest}
+        state = {"rows": self.pack(versions), "passed": self.passed, "latest": latest, "expiry": self._expiry.dump()}
         came_by = self._came_by[versions] if len(self._came_by) else self._came_by
         return {**state, "came_by": came_by, "tables": described(self.catalog)}
 
@@ -389,6 +454,7 @@ class RowStore:
         for version in versions.tolist():
             enter(self.rows, self.keys, version)
         self.keys.counts[PASSED] = state["passed"]
+        self._expiry.load(state["expiry"])
         latest = state["latest"]
         numbers = self._enter(list(latest))
         self._latest[numbers] = list(latest.values())
@@ -426,7 +492,7 @@ class RowStore:
                 columns[number, at] = place(column.name)
                 types[number, at] = _TYPES.get(column.type, OTHER)
                 is_key[number, at] = column.name in table.key
-        is_read = np.array([table.rows == "values" for table in tables], np.int32)
+        is_read = np.array([not table.has_constraints for table in tables], np.int32)
         return Names(_bytes_of(b"".join(texts)), names, columns, types, is_key, is_read)
 
     def _renew(self) -> None:
@@ -473,8 +539,12 @@ class RowStore:
         old, self.keys = self.keys.places, Keys(np.full(size, EMPTY, np.int64), counts)
         reindex(self.rows, old, self.keys)
 
-    def _read_odd(self, batch: Batch) -> None:
-        """Parses the lines that the kernel could not read, or refuses them. Lines without a record then leave the batch."""
+    def _read_odd(self, batch: Batch) -> dict[int, _Constraint]:
+        """Parses the lines that the kernel could not read, or refuses them. Lines without a record then leave the batch.
+
+        Returns (table, values) of the records of tables of constraints, by line.
+        """
+        constraints: dict[int, _Constraint] = {}
         status, seq, op, version, *_ = batch.numbers
         for at in np.flatnonzero(status != READ).tolist():
             partition, position = batch.place(at)
@@ -483,8 +553,11 @@ class RowStore:
                 name, seq[at], op[at], values = record
                 table = self.number(name)
                 version[at] = self.put(table, *_cells(self.catalog.tables[table], values))
+                if self.catalog.tables[table].has_constraints:
+                    constraints[at] = (name, values)
         batch.at = np.flatnonzero(version != NONE)
         batch.numbers = np.ascontiguousarray(batch.numbers[:, batch.at])
+        return constraints
 
     def _refusals(self, batch: Batch) -> Iterator[Quarantined]:
         """Quarantine entries of the records whose outcome is not ACCEPTED: out of order, or in contradiction to the rows."""
@@ -533,6 +606,10 @@ class RowStore:
         return versions
 
 
+def _text(column: Column, value: Any) -> bytes:
+    return value_text(column.type, value).encode()
+
+
 def _cells(table: Table, values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
     """(texts, codes) of a row's values, as `RowStore.put` takes them."""
     texts: list[bytes | None] = []
@@ -542,7 +619,7 @@ def _cells(table: Table, values: Sequence[Any]) -> tuple[list[bytes | None], lis
             texts.append(None)
             codes.append(0)
         else:
-            texts.append(value_text(column.type, value).encode())
+            texts.append(value if column.is_internal and column.type is ColumnType.BINARY else _text(column, value))
             codes.append(code_of(column.type, value) if column.type.is_comparable else 0)
     return texts, codes
 

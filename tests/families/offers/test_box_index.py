@@ -1,0 +1,137 @@
+"""BoxIndex finds exactly the pairs that the definition of a match allows, however entries come, go and are packed."""
+
+import random
+
+import numpy as np
+import pytest
+from box_arrays import equal_mask, new_boxes, queries
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidings.families.offers.constraint import Box
+from tidings.families.offers.kernels.box_index import BoxIndex
+from tidings.families.offers.matching import meet
+from tidings.model.codes import CODE_MAX, CODE_MIN
+
+IS_TEXT = (False, False, True, True, False)
+TEXTS = [b"", b"a", b"ab", b"abcdefgh", b"abcdefghi", b"abcdefghij", b"b", b"\xc3\xa9"]
+
+
+def _code(text, missing):
+    return missing if text is None else int.from_bytes(text[:8].ljust(8, b"\0"), "big") - 2**63
+
+
+def random_box(rng, axes_max=3, values=6):
+    axes = tuple(sorted(rng.sample(range(len(IS_TEXT)), rng.randint(1, axes_max))))
+    lo, hi, texts = [], [], []
+    for axis in axes:
+        kind = rng.choice(["equal", "equal", "range", "below", "above", "all"])
+        if IS_TEXT[axis]:
+            a, b = sorted(rng.choices(TEXTS, k=2))
+            ends = {
+                "equal": (a, a + b"\0"),
+                "range": (a, b + b"\0"),
+                "below": (None, a + b"\0"),
+                "above": (a, None),
+                "all": (None, None),
+            }[kind]
+            lo.append(_code(ends[0], CODE_MIN))
+            hi.append(_code(ends[1], CODE_MAX))
+            texts.append(None if ends == (None, None) else ends)
+        else:
+            a, b = sorted(rng.choices(range(values), k=2))
+            ends = {
+                "equal": (a, a),
+                "range": (a, b),
+                "below": (CODE_MIN, b),
+                "above": (a, CODE_MAX),
+                "all": (CODE_MIN, CODE_MAX),
+            }[kind]
+            lo.append(ends[0])
+            hi.append(ends[1])
+            texts.append(None)
+    return Box(axes, tuple(lo), tuple(hi), tuple(texts))
+
+
+def add(boxes_of, held):
+    for owner, box in boxes_of:
+        held.add(box.axes, new_boxes([owner], [box], IS_TEXT))
+
+
+def found(held, box):
+    pairs = held.match(box.axes, equal_mask(box), queries([box]))
+    return set(pairs[:, 1].tolist())
+
+
+def expected(living, box, is_classic):
+    return {owner for owner, other in living if (meet(other, box) if is_classic else meet(box, other))}
+
+
+@pytest.mark.parametrize("is_classic", [False, True])
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_pairs_are_those_of_the_definition(is_classic, seed):
+    rng = random.Random(seed)
+    held, living = BoxIndex(IS_TEXT, is_classic=is_classic), []
+    held.run_min, held.compared_max = rng.choice([(64, 32), (0, 0), (8, 2)])
+    for step in range(12):
+        fresh = [(rng.randrange(40) + 40 * step, random_box(rng)) for _ in range(rng.choice([1, 3, 40]))]
+        add(fresh, held)
+        living += fresh
+        if rng.random() < 0.3:
+            gone = {owner for owner, _ in living if rng.random() < 0.4}
+            held.remove(np.array(sorted(gone), np.int64))
+            living = [entry for entry in living if entry[0] not in gone]
+        for _ in range(4):
+            box = random_box(rng)
+            assert found(held, box) == expected(living, box, is_classic)
+    assert len(held) == len(living)
+
+
+def test_large_buckets_are_searched_down_their_trees():
+    rng = random.Random(5)
+    held, living = BoxIndex(IS_TEXT), []
+    for owner in range(6000):
+        a, b = sorted((rng.randrange(1000), rng.randrange(1000)))
+        c = rng.randrange(1000)
+        living.append((owner, Box((0, 1), (a, c), (b, rng.choice([c, c + 5, CODE_MAX])), (None, None))))
+    held.add((0, 1), new_boxes([owner for owner, _ in living], [box for _, box in living], IS_TEXT))
+    asked = []
+    for _ in range(300):
+        a = rng.randrange(1000)
+        c = rng.randrange(1000)
+        asked.append(Box((0, 1), (a, c), (a + rng.randrange(20), c + rng.randrange(1, 30)), (None, None)))
+    asked.append(Box((0, 1), (CODE_MIN, CODE_MIN), (CODE_MAX, CODE_MAX), (None, None)))
+    pairs = held.match((0, 1), 0, queries(asked))
+    for number, box in enumerate(asked):
+        assert set(pairs[pairs[:, 0] == number, 1].tolist()) == expected(living, box, False)
+
+
+def test_dead_entries_are_packed_away():
+    rng = random.Random(7)
+    held, living = BoxIndex(IS_TEXT), []
+    for round in range(6):
+        fresh = [(1000 * round + i, random_box(rng)) for i in range(1000)]
+        add(fresh, held)
+        living += fresh
+        living, gone = living[-700:], living[:-700]
+        held.remove(np.array([owner for owner, _ in gone], np.int64))
+        box = random_box(rng)
+        assert found(held, box) == expected(living, box, False)
+    assert len(held) == len(living)
+    assert len(held.entries.at) < 3 * len(living) + 3000
+    held.remove(np.array([owner for owner, _ in living], np.int64))
+    assert len(held) == 0
+
+
+def test_owners_with_equal_hashes_are_told_apart():
+    """Equality codes of texts are hashes: two texts with the same one do not match each other."""
+    held = BoxIndex(IS_TEXT)
+    box, other = (Box((2,), (0,), (0,), ((text, text + b"\0"),)) for text in (b"x", b"y"))
+    one, two = new_boxes([1], [box], IS_TEXT), new_boxes([2], [other], IS_TEXT)
+    same = one.codes.copy()
+    held.add((2,), one)
+    held.add((2,), two._replace(codes=same))
+    for _ in range(200):
+        asked = queries([box] * 2)
+        assert set(held.match((2,), 1, asked)[:, 1].tolist()) == {1}
