@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from constraint_sets import columns_of, condition_of, disjuncts, matches
 from typer.testing import CliRunner
 
 from tidings.cli import workload as command
@@ -17,6 +18,7 @@ from tidings.model.errors import UsageError
 from tidings.sql import parse_catalog
 from tidings.workloads import WORKLOADS, find
 from tidings.workloads.market import CATALOG_SQL, MarketFeed, market
+from tidings.workloads.market.offers import offer_queries
 
 
 def _market(seed: int = 3, changes: int = 12_000) -> tuple[list[bytes], list[bytes]]:
@@ -24,14 +26,17 @@ def _market(seed: int = 3, changes: int = 12_000) -> tuple[list[bytes], list[byt
     return list(made.subscriptions), list(made.changes)
 
 
-def test_every_line_is_accepted() -> None:
+def test_every_line_about_rows_is_accepted() -> None:
     subscriptions, changes = _market()
+    on_offers = {json.loads(line)["id"] for line in subscriptions if b" FROM market " in line}
+    wanted = [line for line in subscriptions if json.loads(line)["id"] not in on_offers]
+    rows = [line for line in changes if b'"table": "market"' not in line]
     engine = Engine(parse_catalog(CATALOG_SQL))
-    assert engine.door.read(subscriptions) == []
-    for start in range(0, len(changes), 5_000):
-        assert engine.feed(changes[start : start + 5_000]).refused == []
+    assert engine.door.read(wanted) == []
+    for start in range(0, len(rows), 5_000):
+        assert engine.feed(rows[start : start + 5_000]).refused == []
     assert engine.finish().refused == []
-    assert engine.stats.changes == len(changes) == 12_000
+    assert engine.stats.changes == len(rows) > 10_000
     assert engine.stats.deliveries["select"] > 0
 
 
@@ -53,7 +58,52 @@ def test_sequence_ascends_with_gaps_and_uses_every_op() -> None:
     steps = Counter(b["seq"] - a["seq"] for a, b in pairwise(changes))
     assert min(steps) == 1 and max(steps) > 1 and steps[1] > 0.95 * len(changes)
     assert {change["op"] for change in changes} == {"insert", "update", "upsert", "delete"}
-    assert {change["table"] for change in changes} == {"stocks", "reviews", "analysts"}
+    assert {change["table"] for change in changes} == {"stocks", "reviews", "analysts", "market"}
+
+
+def test_a_tenth_is_about_offers() -> None:
+    subscriptions, changes = _market()
+    queries = [record["sql"] for record in map(json.loads, subscriptions) if "sql" in record]
+    assert 0.08 < sum(" FROM market " in sql for sql in queries) / len(queries) < 0.12
+    feed = MarketFeed(3, 300)
+    for lines in (changes[: feed.filling], changes[feed.filling :]):
+        assert 0.08 < sum(b'"table": "market"' in line for line in lines) / len(lines) < 0.13
+
+
+def test_every_change_of_an_offer_finds_it() -> None:
+    there: set[str] = set()
+    sizes, ops = [], Counter[str]()
+    for change in map(json.loads, _market(changes=20_000)[1]):
+        if change["table"] == "market":
+            id, op = change["id"], change["op"]
+            assert (id in there) == (op != "insert")
+            assert change.keys() == {"seq", "table", "op", "id"} | (set() if op == "delete" else {"where"})
+            (there.discard if op == "delete" else there.add)(id)
+            sizes.append(len(there))
+            ops[op] += 1
+    assert set(ops) == {"insert", "update", "upsert", "delete"}
+    assert all(55 < size < 65 for size in sizes[60:])
+
+
+def test_offers_match_some_who_ask_for_them() -> None:
+    """About five of a thousand."""
+    columns = columns_of(CATALOG_SQL.splitlines()[-1])
+    feed = MarketFeed(2, 300)
+    wanted = [disjuncts(condition_of(sql), columns) for sql in islice(offer_queries(2), 1_000)]
+    lines = [json.loads(line) for line in feed.changes(5_000) if b'"where"' in line]
+    offers = [disjuncts(line["where"], columns) for line in lines[-200:]]
+    found = [sum(matches(offer, one) for one in wanted) for offer in offers]
+    assert 2 < sum(found) / len(found) < 12
+    assert sum(count == 0 for count in found) < 0.4 * len(found)
+
+
+def test_without_offers_the_other_lines_are_in_the_same_order() -> None:
+    """Offers have random numbers of their own: selections alone are as they were before there were offers."""
+    rows = MarketFeed(1, 50, has_offers=False)
+    mixed = [sql for sql in islice(MarketFeed(1, 50).queries(), 500) if " FROM market " not in sql]
+    assert mixed == list(islice(rows.queries(), len(mixed)))
+    assert not any(b'"table": "market"' in line for line in rows.changes(10_000))
+    assert rows.filling == 50 + 10 + 25
 
 
 def test_popularity_is_skewed() -> None:

@@ -71,8 +71,8 @@ class _SteadyFeed:
         found = []
         for record in map(json.loads, lines):
             del record["seq"]
-            id = record["row"].get("id")
             if record["table"] == "reviews":
+                id = record["row"]["id"]
                 if record["op"] == "insert":
                     self._reviews.append(id)
                 elif id not in self._reviews:

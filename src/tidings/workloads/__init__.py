@@ -31,7 +31,7 @@ class Entry:
 
 WORKLOADS: Mapping[str, Entry] = {
     "market": Entry(
-        "stocks, reviews and analysts with skewed popularity; screens, alerts and watchlists as subscriptions",
+        "stocks, reviews, analysts and offers with skewed popularity; screens, alerts and watchlists as subscriptions",
         "market:market",
     ),
     "auctions": Entry(
@@ -105,6 +105,30 @@ WORKLOADS: Mapping[str, Entry] = {
     "join-stocks": Entry(
         "stocks and their reviews, price-earnings ratios that move as five real stocks did; needs tidings[workloads]",
         "join.stocks:join_stocks",
+    ),
+    "offers-fixed": Entry(
+        "offers and subscriptions of one equality each, drawn such that an offer matches five subscriptions",
+        "offers.paper:offers_fixed",
+    ),
+    "offers-proportional": Entry(
+        "the same, but an offer matches one in a hundred subscriptions",
+        "offers.paper:offers_proportional",
+    ),
+    "offers-conjunctions": Entry(
+        "offers and subscriptions of many equalities, each met by every second subscription and all of them by about five",
+        "offers.paper:offers_conjunctions",
+    ),
+    "offers-geometric": Entry(
+        "offers that are boxes in the unit square and subscriptions that are points of it; a box has five of them",
+        "offers.paper:offers_geometric",
+    ),
+    "offers-marketplace": Entry(
+        "offers and wishes on one to three of fifty attributes, with all kinds of predicates; both come and go, offers expire",
+        "offers.marketplace:offers_marketplace",
+    ),
+    "offers-places": Entry(
+        "couriers, shops and depots that deliver somewhere, and people who look for what reaches them, at what price",
+        "offers.places:offers_places",
     ),
 }
 

@@ -104,7 +104,7 @@ def _between(low: int, high: int, share: float, size: int) -> int:
 CASES = {
     case.key: case
     for case in (
-        Case("market", "market", partial(_market, False), partial(_between, 20, 5_000, 1.0), 1.55, 60_000),
+        Case("market", "market", partial(_market, False), partial(_between, 20, 5_000, 1.0), 1.75, 60_000),
         Case(
             "select",
             "market, selections",

@@ -20,6 +20,7 @@ from tidings.bench.mix.selections import (
     Writer,
     cell_text,
     constant,
+    is_on_offers,
     read_queries,
 )
 from tidings.bench.mix.tables import arrow_type, grouped, images
@@ -35,7 +36,7 @@ _CONDITION = re.compile(r"((?:\w+\.)?(\w+)) (?:BETWEEN \S+ AND \S+|IN \([^)]*\)|
 
 
 class DuckDb(DuckDbPeer, MixPeer):
-    """Notifies the net effect of a batch on joins and top-k; cannot express movement."""
+    """Notifies the net effect of a batch on joins and top-k; cannot express movement and offers."""
 
     def __init__(self, data: MixData) -> None:
         super().__init__({})
@@ -48,7 +49,7 @@ class DuckDb(DuckDbPeer, MixPeer):
             selection = Selection.parse(id, sql, catalog)
             if selection is not None:
                 selections.append(selection)
-            elif "moved" not in sql:
+            elif "moved" not in sql and not is_on_offers(sql, catalog):
                 template, constants = _template(sql)
                 if template not in standing:
                     standing[template] = _Standing.parse(f"standing_{len(standing)}", template, catalog)
@@ -75,7 +76,8 @@ class DuckDb(DuckDbPeer, MixPeer):
 
     def notifications(self, lines: Sequence[bytes]) -> bytes:
         changes = [self._rows.apply(line) for line in lines]
-        names = {change.table for change in changes}
+        # A table of offers has no images.
+        names = {change.table for change in changes if change.old is not None or change.new is not None}
         touched = [table for table in self._catalog.tables if table.name in names]
         for table in touched:
             self.connection.register(f"{table.name}_images", images(changes, table))

@@ -18,6 +18,7 @@ Row = dict[str, Any]
 Value = str | int | float
 
 _QUERY = re.compile(r"SELECT (?P<shown>.*?) FROM (?P<table>\w+) WHERE (?P<where>.*)")
+_FROM = re.compile(r" FROM (\w+)")
 _CONDITION = re.compile(
     r"(?P<column>\w+) (?:BETWEEN (?P<low>'[^']*'|\S+) AND (?P<high>'[^']*'|\S+)"
     r"|IN \((?P<list>[^)]*)\)|(?P<op>=|<=|>=|<|>) (?P<value>'[^']*'|\S+))"
@@ -45,9 +46,9 @@ class Selection:
 
     @staticmethod
     def parse(id: str, sql: str, catalog: Catalog) -> Selection | None:
-        """None for a query that is more than a selection."""
+        """None for a query that is more than a selection, or is on offers."""
         parts = _QUERY.fullmatch(sql)
-        if parts is None or " ORDER BY " in sql or "moved" in sql:
+        if parts is None or " ORDER BY " in sql or "moved" in sql or is_on_offers(sql, catalog):
             return None
         columns = catalog.table(parts["table"]).column_names
         shown = columns if parts["shown"] == "*" else tuple(parts["shown"].split(", "))
@@ -62,6 +63,12 @@ class Selection:
             else:
                 ranges[column] = _narrowed(ranges.get(column, Range()), condition)
         return Selection(id, parts["table"], shown, equal, ranges)
+
+
+def is_on_offers(sql: str, catalog: Catalog) -> bool:
+    """Whether it matches constraints with constraints, which no peer can express."""
+    table = _FROM.search(sql)
+    return table is not None and catalog.table(table[1]).rows == "constraints"
 
 
 def constant(text: str) -> Value:
@@ -87,7 +94,7 @@ class Change(NamedTuple):
 
 
 class CurrentRows:
-    """All rows of all tables, by key."""
+    """All rows of all tables, by key. Changes of offers are passed over: they have neither an old row nor a new one."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._keys = {table.name: table.key for table in catalog.tables}
@@ -96,7 +103,9 @@ class CurrentRows:
 
     def apply(self, line: bytes) -> Change:
         record = self._decode(line)
-        table, row = record["table"], record["row"]
+        table, row = record["table"], record.get("row")
+        if row is None:
+            return Change(record["seq"], table, None, None)
         rows, key = self.tables[table], tuple(row[name] for name in self._keys[table])
         if record["op"] == "delete":
             return Change(record["seq"], table, rows.pop(key), None)

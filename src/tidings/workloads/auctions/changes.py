@@ -22,6 +22,7 @@ from tidings.workloads.auctions.start import (
     new_rating,
     popular,
 )
+from tidings.workloads.pool import Pool
 
 BIDS_MAX = 150
 """Highest number of bids of one auction."""
@@ -29,27 +30,6 @@ _RAISE = 0.03
 """Highest raise of a bid, as a share of the price."""
 _COMES_BACK = 0.5
 _UPSERTED = 0.03
-
-
-class Pool:
-    """Ids to draw from: added, removed and drawn in constant time. A removed id's place goes to the last one."""
-
-    def __init__(self) -> None:
-        self.ids: list[int] = []
-        self._place: dict[int, int] = {}
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def add(self, id: int) -> None:
-        self._place[id] = len(self.ids)
-        self.ids.append(id)
-
-    def remove(self, id: int) -> None:
-        place, last = self._place.pop(id), self.ids.pop()
-        if last != id:
-            self.ids[place] = last
-            self._place[last] = place
 
 
 class House:

@@ -1,4 +1,4 @@
-"""The market workload: stocks with changing prices, reviews, and subscriptions to both.
+"""The market workload: stocks with changing prices, reviews, offers of goods, and subscriptions to all of them.
 
 Popularity of sectors and symbols is skewed; prices are log-normal and walk; PER and risk depend on the sector; constants of
 subscriptions follow the data.
@@ -25,6 +25,7 @@ CREATE TABLE market (topic TEXT, lot BIGINT, price DOUBLE) WITH (rows = 'constra
 """
 
 _SYMBOLS_MAX = 5_000
+_SYMBOLS_PER_OFFER = 5
 _CREATED_LATER = 5
 """One of this many subscriptions is created after the start."""
 _DROPPED = 10
@@ -52,9 +53,10 @@ def market(
 ) -> WorkloadLines:
     """The whole workload: `rows` stocks, subscriptions that come and go, changes from the first insert on.
 
-    With `is_select_only` none of the subscriptions is a join, a leaderboard or an alert on movement.
+    With `is_select_only` none of the subscriptions is a join, a leaderboard or an alert on movement, and there are no offers.
     """
-    feed = MarketFeed(seed, rows or max(20, min(_SYMBOLS_MAX, changes // 20)))
+    symbols = rows or max(20, min(_SYMBOLS_MAX, changes // 20))
+    feed = MarketFeed(seed, symbols, has_offers=not is_select_only)
     queries = filter(_is_select, feed.queries()) if is_select_only else feed.queries()
     if churn is Churn.none:
         lines = steady(queries, subscriptions)
@@ -70,13 +72,16 @@ class MarketFeed:
 
     catalog_sql = CATALOG_SQL
 
-    def __init__(self, seed: int = 0, symbols: int = _SYMBOLS_MAX) -> None:
+    def __init__(self, seed: int = 0, symbols: int = _SYMBOLS_MAX, *, has_offers: bool = True) -> None:
         from tidings.workloads.market.changes import ChangeWalk
         from tidings.workloads.market.listing import Listing
+        from tidings.workloads.market.offers import OfferWalk
 
         self._seed = seed
         self._listing: Listing = Listing.make(seed, symbols)
-        self._walk: ChangeWalk = ChangeWalk(self._listing, seed)
+        self._offers = max(4, symbols // _SYMBOLS_PER_OFFER) if has_offers else 0
+        offers = OfferWalk(seed, self._offers) if has_offers else None
+        self._walk: ChangeWalk = ChangeWalk(self._listing, seed, offers)
         self._ready: list[bytes] = []
         self._given = 0
 
@@ -84,13 +89,15 @@ class MarketFeed:
     def filling(self) -> int:
         """Number of the first changes, which fill the tables."""
         stocks = len(self._listing)
-        return stocks + len(self._listing.analysts) + stocks // 2
+        return stocks + len(self._listing.analysts) + stocks // 2 + self._offers
 
     def queries(self) -> Iterator[str]:
         """SQL of subscriptions, without end."""
+        from tidings.workloads.market.offers import with_offers
         from tidings.workloads.market.queries import queries
 
-        return queries(self._listing, self._seed)
+        found = queries(self._listing, self._seed)
+        return with_offers(found, self._seed) if self._offers else found
 
     def subscriptions(self, n: int) -> Iterator[bytes]:
         """Lines of `n` subscriptions that exist from the start."""

@@ -1,7 +1,7 @@
 """Changes of the market workload, in blocks: numbers are drawn and walked columnar, only the text is made line by line.
 
 State per stock is its price and whether it is listed. A review's symbol follows from its id, so that any number of reviews
-costs no memory; they are inserted and deleted in a fixed pattern, so that every update and delete finds its row.
+costs no memory. Offers, where there are any, are made by `offers.py`.
 """
 
 from __future__ import annotations
@@ -10,25 +10,22 @@ import json
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.workloads.draws import FloatArray, IntArray, draw
 from tidings.workloads.market.listing import Listing
-
-StrArray = npt.NDArray[np.str_]
+from tidings.workloads.market.offers import OfferWalk
+from tidings.workloads.market.turnover import StrArray, Turnover
 
 BLOCK = 8_192
 _STOCKS, _REVIEWS = 0.90, 0.98
-"""Running shares of the tables among changes; the rest goes to analysts."""
+"""Running shares of the tables among changes that are not about offers; the rest goes to analysts."""
 _DELISTED, _UPSERTED, _GAPS = 0.005, 0.02, 0.01
 _STEP, _PULL = 0.008, 0.01
 """Size of a price's step, and strength of the pull back to the stock's mean."""
 _RERATED = 0.01
 """Share of the stocks whose risk changes in every block."""
 
-# Repeated pattern of events of reviews: of 8 events 3 insert, 1 deletes (the oldest), 4 update.
-_INSERT, _UPDATE, _DELETE = 0, 1, 2
-_PATTERN = np.array([_INSERT, _UPDATE, _INSERT, _UPDATE, _DELETE, _UPDATE, _INSERT, _UPDATE])
+_REVIEW_PATTERN = ("insert", "update", "insert", "update", "delete", "update", "insert", "update")
 _REPORTS = (
     *("null", '"solid quarter, outlook raised"', '"margins under pressure"', '"hold until the next report"'),
     *('"new product line, strong demand"', '"debt too high"', '"cheap, and for a reason"', '"best of its class"'),
@@ -39,8 +36,10 @@ _REPORTS = (
 class ChangeWalk:
     """Gives block after block of change lines, seq strictly ascending with a few gaps."""
 
-    def __init__(self, listing: Listing, seed: int) -> None:
+    def __init__(self, listing: Listing, seed: int, offers: OfferWalk | None) -> None:
+        """offers: None if there are none."""
         self._listing = listing
+        self._offers = offers
         self._rng = np.random.default_rng([seed, 2])
         self._seq = 0
         self._log_price = listing.log_price.copy()
@@ -54,9 +53,7 @@ class ChangeWalk:
             self._risks[unrated] = "null"
         symbol_of_review = draw(listing.popularity, self._rng.random(65_536)).tolist()
         self._review_heads = [f'"symbol": "{listing.symbols[stock]}", "rating": ' for stock in symbol_of_review]
-        self._review_events = 0
-        self._review_first = 1
-        self._review_next = 1
+        self._review_turnover = Turnover(_REVIEW_PATTERN)
         self._analyst_heads = [
             f'"id": {id}, "name": {_quoted(name)}, "firm": {_quoted(firm)}, "score": '
             for id, (name, firm) in enumerate(listing.analysts, 1)
@@ -67,9 +64,15 @@ class ChangeWalk:
         """The next lines: about `BLOCK` of them, never none."""
         for block in self._filling:
             return block
-        kind = self._rng.random(BLOCK)
+        is_offer = np.zeros(BLOCK, np.bool_) if self._offers is None else self._offers.places(BLOCK)
+        # Offers draw from numbers of their own: without them the other lines are as they were.
+        kind = np.full(BLOCK, np.nan)
+        kind[~is_offer] = self._rng.random(BLOCK - int(is_offer.sum()))
         seq = self._next_seqs(BLOCK)
         lines: list[bytes] = [b""] * BLOCK
+        if self._offers is not None:
+            at = np.flatnonzero(is_offer)
+            _put(lines, at, self._offers.live(seq[at]))
         at = np.flatnonzero(kind < _STOCKS)
         _put(lines, at, self._live_stocks(seq[at]))
         at = np.flatnonzero((kind >= _STOCKS) & (kind < _REVIEWS))
@@ -87,8 +90,11 @@ class ChangeWalk:
         for analysts in _runs(len(self._analyst_heads)):
             yield self._analysts(self._next_seqs(len(analysts)), analysts, "insert")
         for reviews in _runs(len(self._listing) // 2):
-            yield self._reviews(self._next_seqs(len(reviews)), reviews + 1, np.full(len(reviews), "insert"))
-            self._review_next += len(reviews)
+            ids = self._review_turnover.inserts(len(reviews))
+            yield self._reviews(self._next_seqs(len(reviews)), ids, np.full(len(reviews), "insert"))
+        if self._offers is not None:
+            for offers in _runs(self._offers.filling):
+                yield self._offers.inserts(self._next_seqs(len(offers)))
 
     def _next_seqs(self, count: int) -> IntArray:
         steps = np.ones(count, np.int64)
@@ -151,20 +157,7 @@ class ChangeWalk:
         return lines
 
     def _live_reviews(self, seq: IntArray) -> list[bytes]:
-        count = len(seq)
-        kind = _PATTERN[(self._review_events + np.arange(count)) % len(_PATTERN)]
-        inserts, deletes = np.cumsum(kind == _INSERT), np.cumsum(kind == _DELETE)
-        # First and next id as they are before each event.
-        first = self._review_first + deletes - (kind == _DELETE)
-        following = self._review_next + inserts - (kind == _INSERT)
-        any_id = first + (self._rng.random(count) * (following - first)).astype(np.int64)
-        ids = np.where(kind == _INSERT, following, np.where(kind == _DELETE, first, any_id))
-        ops = np.array(["insert", "update", "delete"])[kind]
-        ops[(kind == _UPDATE) & (self._rng.random(count) < 0.1)] = "upsert"
-        self._review_events += count
-        self._review_first += int(deletes[-1]) if count else 0
-        self._review_next += int(inserts[-1]) if count else 0
-        return self._reviews(seq, ids, ops)
+        return self._reviews(seq, *self._review_turnover.events(self._rng, len(seq)))
 
     def _reviews(self, seq: IntArray, ids: IntArray, op: StrArray) -> list[bytes]:
         ratings = (10 * self._rng.beta(3.0, 2.0, size=len(seq))).round(1).tolist()

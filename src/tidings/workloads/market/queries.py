@@ -1,4 +1,4 @@
-"""Subscriptions of the market workload: mostly about popular stocks, with ranges around their values."""
+"""Subscriptions of the market workload to rows: mostly about popular stocks, with ranges around their values."""
 
 from __future__ import annotations
 
