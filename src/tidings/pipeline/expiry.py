@@ -29,7 +29,8 @@ class Expiry:
         """Row -> (whether by time, seq or microseconds)."""
         self._queues: tuple[list[tuple[int, Key]], list[tuple[int, Key]]] = ([], [])
         """Heaps by seq and by time; entries of rows that have gone or changed since are left in them for a while."""
-        self._now = -(2**63)
+        self.now = -(2**63)
+        """The latest time that a record has said, in microseconds."""
 
     def __len__(self) -> int:
         return len(self._moments)
@@ -37,6 +38,8 @@ class Expiry:
     @property
     def next_seq(self) -> int:
         """No row expires by a record below this seq which says no time."""
+        if self._queues[True] and self._queues[True][0][0] <= self.now:
+            return 0
         return self._queues[False][0][0] if self._queues[False] else SEQ_MAX
 
     def enter(self, table: str, values: tuple[Any, ...]) -> None:
@@ -62,8 +65,8 @@ class Expiry:
     def due(self, seq: int, time: dt.datetime | None) -> list[Key]:
         """Rows that are gone when a record with this seq, which says that it is this time, is applied. They are forgotten."""
         if time is not None:
-            self._now = max(self._now, (time - _EPOCH) // dt.timedelta(microseconds=1))
-        return [*self._passed(False, seq), *(self._passed(True, self._now) if time is not None else ())]
+            self.now = max(self.now, (time - _EPOCH) // dt.timedelta(microseconds=1))
+        return [*self._passed(False, seq), *self._passed(True, self.now)]
 
     def _passed(self, by_time: bool, moment: int) -> Iterator[Key]:
         queue = self._queues[by_time]
@@ -75,10 +78,10 @@ class Expiry:
 
     def dump(self) -> Any:
         rows = [[*key, by_time, moment] for key, (by_time, moment) in self._moments.items()]
-        return {"rows": rows, "now": self._now}
+        return {"rows": rows, "now": self.now}
 
     def load(self, state: Any) -> None:
-        self._now = state["now"]
+        self.now = state["now"]
         self._moments = {(table, id): (bool(by_time), moment) for table, id, by_time, moment in state["rows"]}
         for key, (by_time, moment) in self._moments.items():
             self._queues[by_time].append((moment, key))

@@ -12,18 +12,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from tidings.families.protocols import ColumnarRows
 from tidings.families.registry import gathered, spec_of
 from tidings.families.spec import ByKey
 from tidings.model.blob import pack, unpack
-from tidings.model.catalog import Catalog
-from tidings.model.change import SEQ_MAX, SEQ_NEXT, ChangeBatch, TableChanges, null_rows
+from tidings.model.catalog import Catalog, Table
+from tidings.model.change import SEQ_MAX, SEQ_NEXT, ChangeBatch, Op, TableChanges, null_rows
 from tidings.model.channel import group_channels
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.points import PointBatch, last_lives
 from tidings.model.quarantine import Quarantined, out_of_order, raw_text
 from tidings.model.render import render_rows
+from tidings.pipeline.expiry import TIME, Expiry
 from tidings.pipeline.forms import GroupKey, Groups
 from tidings.pipeline.host import Host, Sent
 from tidings.pipeline.partition import shard_of_key
@@ -81,7 +83,10 @@ class TableShard:
         self._shard = shard
         self._shards = shards
         self._on_images = on_images
-        self._stores = {table.name: TableStore(table) for table in catalog.tables if table.rows == "values"}
+        self._stores = {table.name: TableStore(table) for table in catalog.tables}
+        self._expiry: Expiry | None = Expiry()
+        """None: to be found out from the rows."""
+        self._now = Expiry().now
         self._host = Host(catalog, strategies)
         self._pending: dict[str, PointBatch] = {}
         self.passed = 0
@@ -92,20 +97,22 @@ class TableShard:
     def apply(self, work: TablesWork) -> tuple[TablesResult, Any]:
         """Handles a micro-batch. Returns its result and a log entry (for `pack`); `replay` of the entry restores the state."""
         result = TablesResult()
-        changes = self._admit(work, result)
+        changes = self._expire(self._admit(work, result), work, result)
         logged = [ChangeBatch(c.table, c.position, c.seq, c.op, c.rows) for c in changes]
         entry = {"changes": logged, "points": work.points, "passed": result.passed, "is_end": work.is_end}
+        entry["now"] = self._now
         self._run(changes, work.points, result.passed, work.is_end, result)
         result.released = PointBatch.by_form(result.released)
         result.placed = PointBatch.by_form(result.placed)
         return result, entry
 
     def replay(self, entry: Any) -> None:
+        self._expiry, self._now = None, entry["now"]
         self._run(entry["changes"], entry["points"], entry["passed"], entry["is_end"], None)
 
     def dump(self) -> bytes:
         rows = {name: store.rows() for name, store in self._stores.items() if len(store)}
-        state = {"rows": rows, "pending": list(self._pending.values()), "passed": self.passed}
+        state = {"rows": rows, "pending": list(self._pending.values()), "passed": self.passed, "now": self._now}
         return pack({**state, "servers": self._host.dump(), "groups": self.groups.dump()})
 
     def load(self, blob: bytes) -> None:
@@ -116,6 +123,7 @@ class TableShard:
         self.passed = state["passed"]
         self._host.load(state["servers"])
         self.groups.load(state["groups"])
+        self._expiry, self._now = None, state["now"]
 
     def _admit(self, work: TablesWork, result: TablesResult) -> list[ChangeBatch]:
         """The shard's own accepted changes, one batch per table, sorted by seq. Refused ones are added to `result`."""
@@ -134,6 +142,72 @@ class TableShard:
             by_table.setdefault(batch.table, []).append(batch)
         joined = [ChangeBatch.concat(batches) for batches in by_table.values()]
         return [batch.take(np.argsort(batch.seq, kind="stable").astype(np.int64)) for batch in joined if len(batch)]
+
+    def _expire(self, changes: list[ChangeBatch], work: TablesWork, result: TablesResult) -> list[ChangeBatch]:
+        """The admitted changes with deletes of the shard's rows that expire, each before the record with which it does.
+
+        Every shard knows the seqs of all records, so that each finds by itself when its rows expire.
+        """
+        if self._shards > 1:
+            changes = [self._without_times(batch, result) for batch in changes]
+        own = {batch.table: batch for batch in changes if self._catalog.table(batch.table).has_constraints}
+        expiry = self._expiry or self._found_expiry()
+        self._expiry = expiry
+        if not own and not len(expiry):
+            return changes
+        records = {
+            seq: (table, op, values)
+            for table, batch in own.items()
+            for seq, op, values in zip(batch.seq.tolist(), batch.op.tolist(), _values(batch.rows), strict=True)
+        }
+        order = np.argsort(work.positions, kind="stable")
+        admitted, seqs = admit(work.seqs[order], self.passed)
+        is_there: dict[tuple[str, str], bool] = {}
+        gone: dict[str, list[tuple[int, str]]] = {}
+        for seq in seqs[admitted].tolist():
+            name, op, values = records.get(seq, ("", 0, ()))
+            for table, id in expiry.due(seq, values[TIME] if values else None):
+                gone.setdefault(table, []).append((seq, id))
+                is_there[table, id] = False
+            if not values:
+                continue
+            key = (name, values[0])
+            known = is_there.get(key, bool(self._stores[name].find([(values[0],)])[0] >= 0))
+            if known == (op == Op.INSERT) and op != Op.UPSERT:
+                continue
+            is_there[key] = op != Op.DELETE
+            if op == Op.DELETE:
+                expiry.leave(*key)
+            else:
+                expiry.enter(name, values)
+        self._now = expiry.now
+        for table, entries in gone.items():
+            deletes = _deletes(self._catalog.table(table), entries)
+            known_batch = own.get(table)
+            joined = deletes if known_batch is None else ChangeBatch.concat([deletes, known_batch])
+            joined = joined.take(np.argsort(joined.seq, kind="stable").astype(np.int64))
+            changes = [*(batch for batch in changes if batch.table != table), joined]
+        return changes
+
+    def _without_times(self, batch: ChangeBatch, result: TablesResult) -> ChangeBatch:
+        """The changes without rows that expire at a time, which are refused: a shard does not see the times of all records."""
+        if not self._catalog.table(batch.table).has_constraints:
+            return batch
+        kept = np.asarray(batch.rows.column("until").is_null())
+        reason = (
+            "a constraint that expires at a time cannot be served by messages of several shards: use strategy shared"
+        )
+        result.refused.extend(_refusals(batch, [(int(at), reason) for at in np.flatnonzero(~kept)]))
+        return batch.take(kept)
+
+    def _found_expiry(self) -> Expiry:
+        expiry = Expiry()
+        expiry.now = self._now
+        for table in self._catalog.tables:
+            if table.has_constraints:
+                for values in _values(self._stores[table.name].rows()):
+                    expiry.enter(table.name, values)
+        return expiry
 
     def _run(
         self,
@@ -253,6 +327,21 @@ class TableShard:
                 absent = np.zeros(rows.num_rows, np.bool_)
                 seq = np.full(rows.num_rows, moment, np.int64)
                 yield group, TableChanges(table, seq, absent, null_rows(rows), ~absent, rows)
+
+
+def _values(rows: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    """The values of each row."""
+    return zip(*(column.to_pylist() for column in rows.columns), strict=True)
+
+
+def _deletes(table: Table, entries: list[tuple[int, str]]) -> ChangeBatch:
+    """Deletes of rows of constraints, given by (seq, id)."""
+    seq = np.array([seq for seq, _ in entries], np.int64)
+    ids = pa.array([id for _, id in entries], pa.string())
+    columns = [ids, *(pa.nulls(len(entries), column.type.arrow) for column in table.columns[1:])]
+    rows = pa.RecordBatch.from_arrays(columns, schema=table.schema)
+    raw = pa.array([b""] * len(seq), pa.binary())
+    return ChangeBatch(table.name, np.full(len(seq), -1), seq, np.full(len(seq), Op.DELETE, np.int8), rows, raw)
 
 
 def _out_of_order(batch: ChangeBatch) -> list[Quarantined]:

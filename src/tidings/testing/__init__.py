@@ -12,6 +12,7 @@ from tidings.testing.checks import CHECKS, ENGINE_CHECKS, MESSAGE_CHECKS, STAGE_
 from tidings.testing.drift_inputs import drift_workloads
 from tidings.testing.engines import RunEngine, run_inline
 from tidings.testing.join_inputs import join_workloads
+from tidings.testing.offers_inputs import offers_workloads
 from tidings.testing.oracle import Expected, oracle_lines, recompute
 from tidings.testing.select_inputs import select_workloads, workload_strategy
 from tidings.testing.suite import check_family
@@ -30,6 +31,7 @@ __all__ = [
     "check_family",
     "drift_workloads",
     "join_workloads",
+    "offers_workloads",
     "oracle_lines",
     "recompute",
     "run_inline",

@@ -5,6 +5,7 @@ It shares only the SQL compiler and `Family.reference`, the definition of answer
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from tidings.families.protocols import PlainTables
 from tidings.families.registry import classify
 from tidings.model.catalog import Catalog
 from tidings.sql import Compiler, Statement
-from tidings.testing.plain import Answer, answer_of, read_row
+from tidings.testing.plain import Answer, answer_of, read_record
 from tidings.testing.workload import Record, Workload
 
 
@@ -54,6 +55,7 @@ class Recomputation:
         self.expected: list[Expected] = []
         self._compiler = Compiler(catalog)
         self._passed = 0
+        self._now = dt.datetime.min
 
     def follow(self, followed: Followed) -> Followed:
         """Recomputes the answer from the current tables. Returns its argument."""
@@ -77,11 +79,13 @@ class Recomputation:
             self.expected.append(snapshot)
 
     def change(self, record: Record) -> bool:
-        """Applies a change and compares all answers. Returns False if it is out of order or contradicts the rows."""
+        """Applies a change and compares all answers. Returns False if it alters nothing: it is out of order or contradicts rows."""
         if record["seq"] <= self._passed:
             return False
         self._passed = record["seq"]
-        if not self._apply(record):
+        has_expired = self._expire(record)
+        is_applied = self._apply(record)
+        if not is_applied and not has_expired:
             return False
         for id, subscription in self.live.items():
             before = subscription.answer
@@ -90,9 +94,24 @@ class Recomputation:
                 self.expected.append(Expected(id, record["seq"], False, before, after))
         return True
 
+    def _expire(self, record: Record) -> bool:
+        """Removes the rows of constraints that are gone when this record comes; whether there were any."""
+        if record.get("time") is not None:
+            self._now = max(self._now, read_record(self.catalog.table(record["table"]), record)["time"])
+        has_expired = False
+        for table in self.catalog.tables:
+            if table.has_constraints:
+                rows = self.tables[table.name]
+                for key, row in list(rows.items()):
+                    by_seq = row["expires"] is not None and row["expires"] <= record["seq"]
+                    if by_seq or (row["until"] is not None and row["until"] <= self._now):
+                        del rows[key]
+                        has_expired = True
+        return has_expired
+
     def _apply(self, record: Record) -> bool:
         table = self.catalog.table(record["table"])
-        row = read_row(table, record["row"])
+        row = read_record(table, record)
         rows = self.tables[table.name]
         key = tuple(row[name] for name in table.key)
         if (record["op"] in ("update", "delete") and key not in rows) or (record["op"] == "insert" and key in rows):

@@ -21,6 +21,22 @@ def read_row(table: Table, row: dict[str, Any]) -> dict[str, Any]:
     return {column.name: _read(column.type, row.get(column.name)) for column in table.columns}
 
 
+def read_record(table: Table, record: dict[str, Any]) -> dict[str, Any]:
+    """The row of a change, as it is kept."""
+    if not table.has_constraints:
+        return read_row(table, record["row"])
+    expires, time = record.get("expires"), record.get("time")
+    is_time = isinstance(expires, str)
+    return {
+        "id": record["id"],
+        "where": record.get("where"),
+        "constraint": None,
+        "expires": None if is_time else expires,
+        "until": _read(ColumnType.TIMESTAMP, expires) if is_time else None,
+        "time": _read(ColumnType.TIMESTAMP, time),
+    }
+
+
 def _read(type: ColumnType, value: Any) -> Any:
     if value is None:
         return None

@@ -8,7 +8,9 @@ from tidings.families.offers.kernels.box_index.change import hash_texts
 
 def _columns(boxes, places):
     """Arrays of boxes of the same axes; ends of texts at these places of the axes."""
-    lo, hi = (np.array([getattr(box, name) for box in boxes], np.int64).reshape(len(boxes), -1) for name in ("lo", "hi"))
+    lo, hi = (
+        np.array([getattr(box, name) for box in boxes], np.int64).reshape(len(boxes), -1) for name in ("lo", "hi")
+    )
     codes, text = lo.copy(), bytearray()
     ends = np.full((len(boxes), TEXT_FIELDS * len(places)), -1, np.int64)
     for i, box in enumerate(boxes):

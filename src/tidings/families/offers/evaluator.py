@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from tidings.families.evaluator import Evaluator, Store
+from tidings.families.offers.arrays import boxes_of_points, each_box
 from tidings.families.offers.constraint import (
     AXIS,
     AXIS_WORDS,
@@ -34,7 +35,6 @@ from tidings.families.offers.kernels.publications import (
     list_versions,
     read_boxes,
 )
-from tidings.families.offers.kernels.subscriptions import count_texts, read_points
 from tidings.families.offers.kernels.tell import (
     CHANGES,
     COUNTS,
@@ -48,9 +48,9 @@ from tidings.families.offers.kernels.tell import (
     tell_matches,
 )
 from tidings.families.offers.ranking import Change, Ranking, difference
-from tidings.families.offers.subscription import Space, decode_texts, space_of
+from tidings.families.offers.subscription import Space, space_of
 from tidings.families.spec import Form
-from tidings.kernels.arrays import I64, U8, grow
+from tidings.kernels.arrays import I64, grow
 from tidings.kernels.events import CHANGE, CREATE, Events, Projections, Told
 from tidings.kernels.lives import PROJECTION, SINCE, Lives
 from tidings.kernels.rows import NONE
@@ -61,7 +61,6 @@ from tidings.model.types import ColumnType
 _NO_SOURCES = np.empty((0, 0), np.int64)
 _NONE = np.empty(0, np.int64)
 _NOTHING = Told(_NONE, _NONE, _NONE, np.empty((0, 4), np.int64), np.empty((0, 2), np.int64), _NO_SOURCES)
-_NO_BYTES = np.zeros(1, np.uint8)
 
 
 class _Offers:
@@ -108,7 +107,7 @@ class OffersEvaluator(Evaluator):
     def add(self, points: PointBatch, slots: I64, lives: Lives) -> None:
         space = space_of(Form.from_key(points.form), self._catalog)
         offers = self._offers(space)
-        boxes = self._boxes(points, slots, space)
+        boxes = boxes_of_points(points, slots, space)
         offers.index.add(space.axes, boxes)
         offers.fresh.append((space.axes, boxes))
         top = int(slots.max()) + 1
@@ -118,7 +117,7 @@ class OffersEvaluator(Evaluator):
             self._table_of[slot] = offers
         if space.order is not None:
             self._is_ranked[slots] = 1
-            for slot, box in zip(slots.tolist(), _boxes_of(points, space), strict=True):
+            for slot, box in zip(slots.tolist(), each_box(points, space), strict=True):
                 self._rank(slot, box, space, offers)
 
     def remove(self, slots: I64) -> None:
@@ -137,23 +136,6 @@ class OffersEvaluator(Evaluator):
             number = self._store.number(table.name)
             found = self._tables[table.name] = _Offers(number, is_text, table.constraints.is_classic)
         return found
-
-    def _boxes(self, points: PointBatch, slots: I64, space: Space) -> NewBoxes:
-        ends = points.coords
-        lo, hi = (np.ascontiguousarray(ends[:, side::2]) for side in range(2))
-        codes = lo.copy()
-        equal = np.zeros(len(points), np.int64)
-        for place in range(len(space.axes)):
-            if place not in space.texts:
-                equal |= (lo[:, place] == hi[:, place]).astype(np.int64) << place
-        if not space.texts:
-            none = np.empty((len(points), 0), np.int64)
-            return NewBoxes(slots.astype(np.int64), lo, hi, codes, equal, none, _NO_BYTES)
-        starts, data = _details(points)
-        text_ends = np.empty((len(points), TEXT_FIELDS * len(space.texts)), np.int64)
-        text = np.empty(max(1, count_texts(data, starts, text_ends)), np.uint8)
-        read_points(data, starts, np.array(space.texts, np.int64), text_ends, text, codes, equal)
-        return NewBoxes(slots.astype(np.int64), lo, hi, codes, equal, text_ends, text)
 
     def _rank(self, slot: int, box: Box, space: Space, offers: _Offers) -> None:
         """Adds a box to the ranking of a subscription."""
@@ -241,14 +223,18 @@ class OffersEvaluator(Evaluator):
         words, boxes = np.empty(word_count, np.int64), np.empty((box_count, BOX_FIELDS), np.int64)
         read_boxes(handles, table, versions, words, boxes)
         parts = []
-        for own in _by_kind(boxes, words):
+        waiting = list(_by_kind(boxes))
+        while waiting:
+            own = waiting.pop()
             head = int(own[0, AT])
             axes = int(words[head + BOX_AXES])
             first = head + BOX_WORDS + AXIS
             numbers = tuple(words[first : first + AXIS_WORDS * axes : AXIS_WORDS].tolist())
             q, codes = np.empty((len(own), 2 * axes), np.int64), np.empty((len(own), axes), np.int64)
             ends = np.empty((len(own), TEXT_FIELDS * axes), np.int64)
-            fill_queries(text, words, own, q, codes, ends)
+            if not fill_queries(text, words, own, q, codes, ends):
+                waiting += _by_axes(own, words)
+                continue
             hits = index.match(numbers, int(words[head + BOX_EQUAL]), Queries(q, codes, ends, text))
             parts.append(_Matches(own[hits[:, 0], OF], hits[:, 1]))
         if len(parts) == 1:
@@ -384,24 +370,18 @@ class OffersEvaluator(Evaluator):
         return arrays + sum(offers.index.nbytes for offers in self._tables.values())
 
 
-def _details(points: PointBatch) -> tuple[I64, U8]:
-    """(where the details of each point begin and the last end, bytes) of a batch."""
-    column = points.details
-    _, offsets, data = column.buffers()
-    starts = np.frombuffer(offsets, np.int32, len(column) + 1, 4 * column.offset).astype(np.int64)
-    return starts, _NO_BYTES if data is None else np.frombuffer(bytearray(data) or bytearray(1), np.uint8)
+def _by_axes(boxes: I64, words: I64) -> list[I64]:
+    """As `_by_kind`, where hashes do not tell the kinds apart."""
+    kinds: dict[tuple[int, ...], list[int]] = {}
+    for i, head in enumerate(boxes[:, AT].tolist()):
+        first = head + BOX_WORDS + AXIS
+        axes = words[first : first + AXIS_WORDS * int(words[head + BOX_AXES]) : AXIS_WORDS].tolist()
+        kinds.setdefault((int(words[head + BOX_EQUAL]), *axes), []).append(i)
+    return [boxes[numbers] for numbers in kinds.values()]
 
 
-def _boxes_of(points: PointBatch, space: Space) -> Iterator[Box]:
-    for coords, details in zip(points.coords.tolist(), points.details.to_pylist(), strict=True):
-        texts: list[Any] = [None] * len(space.axes)
-        for place, ends in zip(space.texts, decode_texts(details), strict=True):
-            texts[place] = None if ends == (None, None) else ends
-        yield Box(space.axes, tuple(coords[::2]), tuple(coords[1::2]), tuple(texts))
-
-
-def _by_kind(boxes: I64, words: I64) -> Iterator[I64]:
-    """Boxes that have the same axes, and single values on the same ones of these."""
+def _by_kind(boxes: I64) -> Iterator[I64]:
+    """Boxes that have the same axes, and single values on the same ones of these: by the hash of both."""
     if len(boxes) == 1 or bool((boxes[:, KIND] == boxes[0, KIND]).all()):
         yield boxes
         return

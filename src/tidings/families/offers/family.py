@@ -55,7 +55,7 @@ class OffersFamily(Family, Disjunctive, Evaluating, Objecting, Publishing):
     def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
         from tidings.families.offers.strategies import RegionServer
 
-        return RegionServer(subscription.space_of(form, catalog))
+        return RegionServer(catalog)
 
     def views(self, form: Form, catalog: Catalog) -> Views:
         from tidings.families.offers.view import OffersViews

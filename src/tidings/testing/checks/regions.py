@@ -22,7 +22,7 @@ from tidings.sql import Statement
 from tidings.testing.checks.case import Case
 from tidings.testing.deployment import BatchResult, deploy, run_steps
 from tidings.testing.oracle import Followed, Recomputation, walk
-from tidings.testing.plain import read_row
+from tidings.testing.plain import read_record
 from tidings.testing.workload import Record
 
 Reached = tuple[int, str, ChannelKey]
@@ -61,7 +61,7 @@ class _Altered(Recomputation):
 
     def change(self, record: Record) -> bool:
         name, table = record["table"], self.catalog.table(record["table"])
-        row = read_row(table, record["row"])
+        row = read_record(table, record)
         key = tuple(row[column] for column in table.key)
         old = self.tables[name].get(key)
         if not super().change(record):

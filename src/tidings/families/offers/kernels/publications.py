@@ -23,6 +23,8 @@ from tidings.kernels.arrays import I64, U8, Int
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows.read import FIRST_PAGE, NONE, PAGE, PAGE_BITS, hash_bytes, mix, record_of, rows_at, text_at
 
+_SEED = 0x51ED270B35A3C4F1
+"""`mix` wants no small numbers to begin with."""
 CONSTRAINT = 2
 """Column of a row that has the packed constraint."""
 
@@ -65,7 +67,7 @@ def read_boxes(handles: I64, table: Int, versions: I64, words: I64, boxes: I64) 
         box = at + HEADER_WORDS
         for _ in range(words[at + BOXES]):
             axes = words[box + BOX_AXES]
-            kind = mix(axes, words[box + BOX_EQUAL])
+            kind = mix(mix(_SEED, axes), words[box + BOX_EQUAL])
             for axis in range(axes):
                 kind = mix(kind, words[box + BOX_WORDS + AXIS_WORDS * axis + AXIS])
             boxes[n, OF], boxes[n, AT], boxes[n, KIND], boxes[n, TEXT] = i, box, kind, start + 8 * count

@@ -58,3 +58,10 @@ def read_points(data: U8, starts: I64, places: I64, ends: I64, text: U8, codes: 
             if is_single:
                 equal[i] |= np.int64(1) << places[number]
                 codes[i, places[number]] = hash_bytes(text, lo, lo_stop)
+
+
+@kernel
+def hash_texts(text: U8, starts: I64, stops: I64, hashes: I64) -> None:
+    """Equality codes of texts."""
+    for i in range(len(starts)):
+        hashes[i] = hash_bytes(text, starts[i], stops[i])

@@ -24,6 +24,7 @@ from tidings.families.offers.kernels.box_index.layout import (
     NOT_HI,
     PLACE,
     PLACE_FIELDS,
+    SEED,
     TEXT_PLACE,
     Entries,
     axis_at,
@@ -72,7 +73,7 @@ def read_entries(handles: I64, ids: I64, places: I64, hashed: I64, hashes: I64, 
     for i in range(len(ids)):
         entry = ids[i]
         group = entries.group[entry]
-        found = np.int64(len(hashed))
+        found = np.int64(SEED)
         for axis in hashed:
             place = places[group, PLACE_FIELDS * axis + PLACE]
             found = mix(found, entries.words[axis_at(entries, entry, place) + EQUAL])

@@ -23,7 +23,6 @@ from tidings.families.offers.kernels.box_index.layout import (
 )
 from tidings.kernels.arrays import I64, U8, Int
 from tidings.kernels.jit import kernel
-from tidings.kernels.rows.read import hash_bytes
 
 
 @kernel
@@ -110,10 +109,3 @@ def pack_entries(entries: Entries, living: I64, at: I64, words: I64, text: U8) -
             words_stop += TEXT_FIELDS
             source += TEXT_FIELDS
     return words_stop, text_stop
-
-
-@kernel
-def hash_texts(text: U8, starts: I64, stops: I64, hashes: I64) -> None:
-    """Equality codes of texts."""
-    for i in range(len(starts)):
-        hashes[i] = hash_bytes(text, starts[i], stops[i])

@@ -41,6 +41,8 @@ PLACE, TEXT_PLACE, PLACE_FIELDS = range(3)
 # Fields of a bucket: its members, and where its tree is, NONE if it has one leaf.
 BUCKET_START, BUCKET_COUNT, BUCKET_TREE, BUCKET_FIELDS = range(4)
 
+SEED = 0x51ED270B35A3C4F1
+"""Of hashes: `mix` wants no small numbers to begin with."""
 OWNER_BITS = (1 << 32) - 1
 
 
@@ -147,7 +149,7 @@ def text_at(entries: Entries, entry: Int, text_place: Int) -> Int:
 @kernel
 def hash_of(codes: I64, hashed: I64) -> Int:
     """Hash of a query's equality codes on the hashed axes."""
-    found = np.int64(len(hashed))
+    found = np.int64(SEED)
     for axis in hashed:
         found = mix(found, codes[axis])
     return found
