@@ -32,9 +32,10 @@ from tidings.network.grid import (
     ToServer,
     balanced_cuts,
     report_code,
+    report_codes,
     route,
 )
-from tidings.network.grid.messages import Answer, Close, Copy, Join, Joined, Open, Settle, Write
+from tidings.network.grid.messages import Answer, Build, Close, Copy, Join, Joined, Load, Open, Settle, Write
 
 PUBLICATION, SUBSCRIPTION = Side.PUBLICATION, Side.SUBSCRIPTION
 
@@ -101,6 +102,15 @@ def test_the_row_that_reports_a_pair_holds_both(publication, subscription, cuts,
         row = partition.row_of(report_code(publication, subscription, pairs))
         assert row in partition.rows_of(PUBLICATION, publication)
         assert row in partition.rows_of(SUBSCRIPTION, subscription)
+
+
+@given(st.lists(st.tuples(constraints, constraints), max_size=6), st.sampled_from(Side))
+def test_many_pairs_are_reported_as_one(both, everywhere):
+    matching = [(p, s, pairs) for p, s in both if (pairs := MATCHING[everywhere](p.payload, s.payload))]
+    begins = [(Intervals.of([p]).begin[i], Intervals.of([s]).begin[j]) for p, s, pairs in matching for i, j in pairs]
+    columns = np.array(begins, np.int64).reshape(-1, 2).T
+    found = report_codes(*columns, np.cumsum([0, *(len(pairs) for _, _, pairs in matching)]))
+    assert found.tolist() == [report_code(p, s, pairs) for p, s, pairs in matching]
 
 
 @pytest.mark.parametrize("cuts", [(3, 3), (4, 3), (CODE_MIN,), (CODE_MAX + 1,)])
@@ -511,6 +521,27 @@ def test_the_old_version_serves_while_the_new_one_is_built():
     world.check()
 
 
+def test_copying_ends_however_much_is_written_meanwhile():
+    world = settled_world(())
+    for n in range(20):
+        done(world, PUBLICATION, f"old {n}", ranged((n, n)))
+    world.repartition((10,))
+    rounds = 0
+    deliver_all(world, but=Copy)
+    while world.directory.phase is Phase.COPY and rounds < 100:
+        rounds += 1
+        for n in range(5):
+            world.write(PUBLICATION, f"new {rounds} {n}", ranged((n, n)))
+        deliver_all(world, but=Copy)
+        assert not world.clients["ann"].pending
+        world.deliver(0)
+        deliver_all(world, but=Copy)
+    # 25 are held when the first piece is copied, and every piece leaves two fewer.
+    assert rounds == 13
+    world.finish()
+    world.check()
+
+
 def test_who_joins_while_the_version_changes_is_answered_with_the_new_one():
     world = settled_world((10,))
     world.repartition((20,))
@@ -567,6 +598,33 @@ def test_a_client_that_starts_again_tries_its_last_operation_under_the_same_numb
     world.run_until(lambda: not world.network)
     assert world.clients["ann"].number == 2
     assert matches(world) == [("p", "s")]
+
+
+def test_a_publication_has_one_server_in_a_row_and_a_subscription_all():
+    partition = Partition((10,), columns=4)
+    for side, counts in ((PUBLICATION, {1}), (SUBSCRIPTION, {4})):
+        columns = [partition.columns_of(side, f"id {n}") for n in range(100)]
+        assert {len(each) for each in columns} == counts
+        assert {column for each in columns for column in each} == {0, 1, 2, 3}
+
+
+def test_a_constraint_is_copied_once_to_each_of_its_new_servers():
+    world = settled_world((10, 20), columns=2)
+    done(world, SUBSCRIPTION, "s", ranged((0, 30)))
+    done(world, PUBLICATION, "p", ranged((0, 30)))
+    world.repartition((15,), columns=3)
+    deliver_all(world, but=Load)
+    copied = [held.id for message in world.network for held, _ in message.entries]
+    assert sorted(copied) == ["p"] * 2 + ["s"] * 6
+
+
+def test_a_repeated_message_does_not_bring_a_server_back():
+    world = settled_world((10,))
+    build = next(message for message in world.farm_log if isinstance(message, Build))
+    world.repartition(())
+    world.run_until(lambda: not world.network)
+    assert world.farm.receive(build) == []
+    assert {server.version for server in world.farm.servers} == {2}
 
 
 def test_one_change_of_partition_at_a_time():

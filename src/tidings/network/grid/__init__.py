@@ -17,6 +17,7 @@ from tidings.network.grid.partition import (
     Side,
     balanced_cuts,
     report_code,
+    report_codes,
     route,
 )
 from tidings.network.grid.row import Farm, Match, RowServer
@@ -43,5 +44,6 @@ __all__ = [
     "ToServer",
     "balanced_cuts",
     "report_code",
+    "report_codes",
     "route",
 ]

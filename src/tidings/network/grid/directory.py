@@ -45,7 +45,7 @@ from tidings.network.grid.messages import (
 from tidings.network.grid.partition import Partition, ServerAddress
 
 COPY_LIMIT = 1024
-"""Constraints that a server copies before it looks at its writes again."""
+"""Constraints that a server copies before it looks at its writes again, besides those that were written meanwhile."""
 
 
 class RepartitionError(TidingsError):

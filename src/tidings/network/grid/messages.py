@@ -109,7 +109,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Asks a server for its next constraints, up to `limit`, to be sent to the servers of the next version."""
+    """Asks a server to send its next constraints to the servers of the next version, so that `limit` fewer remain."""
 
     to: ServerAddress
     target: Partition

@@ -161,6 +161,11 @@ class Intervals:
         counts = [len(constraint.intervals) for constraint in constraints]
         return Intervals(ends[:, 0], ends[:, 1], has, np.cumsum([0, *counts], dtype=np.int64))
 
+    @property
+    def begin(self) -> Int64Array:
+        """[disjuncts] The first code of each."""
+        return np.where(self.has, self.lo, CODE_MIN)
+
 
 def route(intervals: Intervals, partition: Partition, side: Side) -> tuple[Int64Array, Int64Array]:
     """(constraint, row) for every row that holds a constraint, ascending, each once: `Partition.rows_of` for many constraints.
@@ -182,6 +187,15 @@ def route(intervals: Intervals, partition: Partition, side: Side) -> tuple[Int64
     ends = np.cumsum(counts)
     numbers = np.arange(ends[-1] if len(ends) else 0, dtype=np.int64) + np.repeat(first - (ends - counts), counts)
     return numbers // rows, numbers % rows
+
+
+def report_codes(publication_begin: Int64Array, subscription_begin: Int64Array, starts: Int64Array) -> Int64Array:
+    """`report_code` for many pairs of constraints: pair i matches by the disjunct pairs starts[i]:starts[i + 1], at least one.
+
+    publication_begin, subscription_begin: [disjunct pairs], `Intervals.begin` of the two disjuncts.
+    """
+    common = np.maximum(publication_begin, subscription_begin)
+    return np.minimum.reduceat(common, starts[:-1]) if len(common) else common
 
 
 def balanced_cuts(sample: Intervals, rows: int) -> tuple[int, ...]:

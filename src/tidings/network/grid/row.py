@@ -222,13 +222,15 @@ class RowServer:
 class _Copying:
     """What a server still has to copy: first all that it holds, then every change since, in order.
 
-    Constraints are never changed, only made and ended, so the receivers need not know about order (`_Shadow`).
+    Constraints are never changed, only made and ended, so the receivers need not know about order (`_Shadow`). Each piece is
+    larger than what has come since the one before, so that copying ends however much is written.
     """
 
     def __init__(self, source: ServerAddress, target: Partition, everything: Iterable[Held]) -> None:
         self._source = source
         self._target = target
         self._entries = deque((held, True) for held in everything)
+        self._since = 0
         self._loads: Counter[ServerAddress] = Counter()
 
     @property
@@ -242,11 +244,13 @@ class _Copying:
 
     def add(self, held: Held, *, is_held: bool) -> None:
         self._entries.append((held, is_held))
+        self._since += 1
 
     def take(self, limit: int) -> list[Load]:
-        """The next entries, up to `limit`, a load for each server that is to have some."""
+        """As many entries as have come since the last time and `limit` more: a load for each server that is to have some."""
         parts: dict[ServerAddress, list[tuple[Held, bool]]] = {}
-        for _ in range(min(limit, len(self._entries))):
+        count, self._since = limit + self._since, 0
+        for _ in range(min(count, len(self._entries))):
             held, is_held = self._entries.popleft()
             rows = self._target.rows_of(held.side, held.constraint)
             for server in self._target.servers_of(self._source.version + 1, held.side, held.id, rows):
