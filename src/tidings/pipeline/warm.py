@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tidings.families.offers.kernels.box_index import BoxIndex, NewBoxes, Queries
+from tidings.families.offers.kernels.box_index.layout import LEAF
 from tidings.kernels.lines import index_lines, merge_lines
 from tidings.kernels.stabbing import BoxShape, StabbingIndex
 from tidings.model.message import MessageBatch
@@ -18,6 +20,7 @@ from tidings.sql import parse_catalog
 _CATALOG = """
 CREATE TABLE stocks (symbol TEXT PRIMARY KEY, sector TEXT, price DOUBLE);
 CREATE TABLE reviews (id BIGINT PRIMARY KEY, symbol TEXT, rating DOUBLE);
+CREATE TABLE market (topic TEXT, price DOUBLE) WITH (rows = 'constraints');
 """
 _SELECT = (
     "SELECT * FROM stocks WHERE sector IN ('a', 'b') AND price >= 1",
@@ -31,6 +34,10 @@ _STAYS = "SELECT * FROM reviews WHERE moved(rating) >= 1"
 """Follows another table, so that rows of the first are forgotten one by one when nobody follows them any more."""
 _TOPK = ("SELECT * FROM stocks WHERE sector = 'a' AND price >= 1 ORDER BY price LIMIT 1",)
 _JOIN = ("SELECT * FROM stocks JOIN reviews USING (symbol) WHERE sector = 'a' AND rating >= 1",)
+_OFFERS = (
+    "SELECT * FROM market WHERE topic = 'a' AND price >= 1",
+    "SELECT * FROM market WHERE topic BETWEEN 'a' AND 'x' AND price <> 2 ORDER BY price LIMIT 1",
+)
 _ROWS = (
     ("stocks", "insert", '"symbol": "x", "sector": "a", "price": 1.5'),
     ("reviews", "insert", '"id": 1, "symbol": "x", "rating": 2.5'),
@@ -38,6 +45,14 @@ _ROWS = (
     ("stocks", "update", '"symbol": "x", "sector": "b", "price": 3.5'),
     ("stocks", "update", '"symbol": "x", "sector": "a", "price": 4.5'),
     ("stocks", "delete", '"symbol": "x"'),
+)
+_PUBLICATIONS = (
+    ("insert", '"id": "p", "where": "topic = \'a\' AND price >= 1", "expires": 5'),
+    ("insert", '"id": "q", "where": "topic LIKE \'a%\' OR price = 2"'),
+    ("insert", '"id": "r", "where": "topic = \'a\'"'),
+    ("update", '"id": "q", "where": "topic = \'a\' AND price < 2"'),
+    ("upsert", '"id": "p", "where": "price < 2"'),
+    ("delete", '"id": "r"'),
 )
 
 
@@ -57,6 +72,24 @@ def warm_join() -> None:
     _live(_JOIN)
 
 
+def warm_offers() -> None:
+    _live(_OFFERS, lines=_published())
+    _search()
+
+
+def _search() -> None:
+    """Compiles what an index of boxes needs only when it is large."""
+    index = BoxIndex((False, False))
+    count = 2 * LEAF + 1
+    ends, none = np.arange(2 * count).reshape(count, 2), np.empty((count, 0), np.int64)
+    owner, nothing = np.arange(count), np.zeros(1, np.uint8)
+    index.add((0, 1), NewBoxes(owner, ends, ends + 1, ends, np.zeros(count, np.int64), none, nothing))
+    index.run_min = index.compared_max = 0
+    index.match((0, 1), 0, Queries(np.zeros((1, 4), np.int64), ends[:1], np.zeros((1, 8), np.int64), nothing))
+    index.dead_min = 0
+    index.remove(owner[1:])
+
+
 def warm_index() -> None:
     """Compiles the kernels that several families share beside those of the rows: stabbing index, merging of lines."""
     index = StabbingIndex(1)
@@ -66,7 +99,7 @@ def warm_index() -> None:
     merge_lines(line, index_lines(line), line, index_lines(line))
 
 
-STEPS = (warm_select, warm_index, warm_join, warm_topk, warm_drift)
+STEPS = (warm_select, warm_index, warm_join, warm_topk, warm_offers, warm_drift)
 """Independent of each other, so that processes may run them in parallel. The slowest come first."""
 
 
@@ -110,10 +143,13 @@ def _send(queries: Sequence[str], family: str, strategy: str) -> None:
         decode(encode(messages))
 
 
-def _live(queries: Sequence[str], *staying: str) -> None:
-    """Runs a replica with these queries: creations, drops, all records of _ROWS, and a restart. staying: are not dropped."""
+def _live(queries: Sequence[str], *staying: str, lines: Sequence[bytes] = ()) -> None:
+    """Runs a replica with these queries: creations, drops, all records of _ROWS, and a restart.
+
+    staying: are not dropped. lines: other records than those of _ROWS.
+    """
     catalog = parse_catalog(_CATALOG)
-    door, lines = Door(catalog), _lines()
+    door, lines = Door(catalog), lines or _lines()
     _enter(door, queries)
     for sql in staying:
         door.create(sql, sql, 0)
@@ -137,4 +173,11 @@ def _lines() -> list[bytes]:
     return [
         f'{{"seq": {seq}, "table": "{table}", "op": "{op}", "row": {{{row}}}}}'.encode()
         for seq, (table, op, row) in enumerate(_ROWS, 1)
+    ]
+
+
+def _published() -> list[bytes]:
+    return [
+        f'{{"seq": {seq}, "table": "market", "op": "{op}", {fields}}}'.encode()
+        for seq, (op, fields) in enumerate(_PUBLICATIONS, 1)
     ]

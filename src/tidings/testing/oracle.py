@@ -79,7 +79,7 @@ class Recomputation:
             self.expected.append(snapshot)
 
     def change(self, record: Record) -> bool:
-        """Applies a change and compares all answers. Returns False if it alters nothing: it is out of order or contradicts rows."""
+        """Applies a change and compares all answers. Returns False if it alters nothing: out of order, or in contradiction."""
         if record["seq"] <= self._passed:
             return False
         self._passed = record["seq"]

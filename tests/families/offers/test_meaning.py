@@ -75,8 +75,6 @@ def predicates(draw, column):
     if column in ("area", "spot"):
         pair = st.lists(st.sampled_from(CORNERS), min_size=2, max_size=2, unique=True)
         (x1, x2), (y1, y2) = (sorted(draw(pair)) for _ in "xy")
-            sorted(draw(st.lists(st.sampled_from(CORNERS), min_size=2, max_size=2, unique=True))) for _ in "xy"
-        )
         box = f"box({x1}, {y1}, {x2}, {y2})"
         if column == "spot":
             if draw(st.booleans()):

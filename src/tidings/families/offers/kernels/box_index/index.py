@@ -40,7 +40,6 @@ from tidings.kernels.handles import handles_of
 
 _RATIO = 8
 """A segment has at least so many times the entries of the next."""
-_DEAD_MIN = 1024
 _COPIES_MAX = 16
 """All views together have at most so many members for each entry; the least recently used ones go."""
 
@@ -102,6 +101,8 @@ class BoxIndex:
     """Shorter runs of entries are compared with every query."""
     compared_max = 32
     """A run of entries becomes a segment when each has been compared with so many queries."""
+    dead_min = 1024
+    """Fewer dead entries than this are never packed away."""
 
     def __init__(self, is_text: Sequence[bool], *, is_classic: bool = False) -> None:
         self._is_text = tuple(is_text)
@@ -178,7 +179,7 @@ class BoxIndex:
         self._dead += mark_dead(self._first, self._next, self._arrays.alive, owners)
         if self._dead == self._count:
             self._start()
-        elif self._dead > _DEAD_MIN and 2 * self._dead > self._count:
+        elif self._dead > self.dead_min and 2 * self._dead > self._count:
             self._pack()
 
     def match(self, axes: tuple[int, ...], equal: int, queries: Queries) -> I64:
