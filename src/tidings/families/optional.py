@@ -103,11 +103,11 @@ class Projecting(ABC):
 
 
 class Gathering(ABC):
-    """A family whose message strategies serve many forms of the door in one form."""
+    """A family whose message strategies use other forms than the door: one for many of these, or many for one."""
 
     @abstractmethod
-    def gathered(self, points: PointBatch, catalog: Catalog) -> PointBatch:
-        """Points of one form of the door as points of the form that message strategies use.
+    def gathered(self, points: PointBatch, catalog: Catalog) -> Sequence[PointBatch]:
+        """Points of one form of the door as points of the forms that message strategies use, a batch of each form.
 
         A subscription has one point there; its drop must have the same point as its creation.
         """

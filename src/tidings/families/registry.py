@@ -95,10 +95,10 @@ def spaces_of(catalog: Catalog) -> Callable[[str], ParameterSpace]:
 
 def gathered(points: Iterable[PointBatch], catalog: Catalog) -> list[PointBatch]:
     """Points of the door as points of the forms that message strategies use (`Gathering`), one batch per form."""
-    batches = []
+    batches: list[PointBatch] = []
     for batch in points:
         known, _ = family_of(batch.form)
-        batches.append(known.gathered(batch, catalog) if isinstance(known, Gathering) else batch)
+        batches += known.gathered(batch, catalog) if isinstance(known, Gathering) else [batch]
     return PointBatch.by_form(batches)
 
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tidings.families.offers.kernels.box_index import BoxIndex, NewBoxes, Queries
+from tidings.families.offers.constraint import Box, pack
+from tidings.families.offers.kernels.box_index import BoxIndex
 from tidings.families.offers.kernels.box_index.layout import LEAF
+from tidings.families.offers.kernels.packed import read_batch
 from tidings.kernels.lines import index_lines, merge_lines
 from tidings.kernels.stabbing import BoxShape, StabbingIndex
 from tidings.model.message import MessageBatch
@@ -80,14 +82,13 @@ def warm_offers() -> None:
 def _search() -> None:
     """Compiles what an index of boxes needs only when it is large."""
     index = BoxIndex((False, False))
-    count = 2 * LEAF + 1
-    ends, none = np.arange(2 * count).reshape(count, 2), np.empty((count, 0), np.int64)
-    owner, nothing = np.arange(count), np.zeros(1, np.uint8)
-    index.add((0, 1), NewBoxes(owner, ends, ends + 1, ends, np.zeros(count, np.int64), none, nothing))
-    index.run_min = index.compared_max = 0
-    index.match((0, 1), 0, Queries(np.zeros((1, 4), np.int64), ends[:1], np.zeros((1, 8), np.int64), nothing))
-    index.dead_min = 0
-    index.remove(owner[1:])
+    boxes = [Box((0, 1), (at, at), (at + 1, at + 1), (None, None)) for at in range(2 * LEAF + 1)]
+    packed = [pack([box]) for box in boxes]
+    batch = read_batch(np.frombuffer(bytearray(b"".join(packed)), np.uint8), np.arange(len(packed)) * len(packed[0]))
+    index.add(np.arange(len(boxes)), batch)
+    index.run_min = index.compared_max = index.dead_min = 0
+    index.match(batch)
+    index.remove(np.arange(1, len(boxes)))
 
 
 def warm_index() -> None:

@@ -235,6 +235,8 @@ def _date_lower(read: Reader, closed: bool) -> BoundReader:
                 day += _DAY
                 return code_of(ColumnType.DATE, day), day, True
             value = day
+        if value == dt.date.max and not closed:
+            return NOTHING_ABOVE
         return code_of(ColumnType.DATE, value) + step, value, closed
 
     return bound
@@ -250,6 +252,8 @@ def _date_upper(read: Reader, closed: bool) -> BoundReader:
             value = value.date()
             if within_day:
                 return code_of(ColumnType.DATE, value), value, True
+        if value == dt.date.min and not closed:
+            return NOTHING_BELOW
         return code_of(ColumnType.DATE, value) - step, value, closed
 
     return bound

@@ -4,12 +4,13 @@ import random
 
 import numpy as np
 import pytest
-from box_arrays import equal_mask, new_boxes, queries
+from box_arrays import batch_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.families.offers.constraint import Box
 from tidings.families.offers.kernels.box_index import BoxIndex
+from tidings.families.offers.kernels.packed import AXES_HASH, KIND_HASH
 from tidings.families.offers.matching import meet
 from tidings.model.codes import CODE_MAX, CODE_MIN
 
@@ -54,13 +55,13 @@ def random_box(rng, axes_max=3, values=6):
 
 
 def add(boxes_of, held):
-    for owner, box in boxes_of:
-        held.add(box.axes, new_boxes([owner], [box], IS_TEXT))
+    """Adds all at once: boxes of many groups."""
+    held.add(np.array([owner for owner, _ in boxes_of], np.int64), batch_of([[box] for _, box in boxes_of]))
 
 
-def found(held, box):
-    pairs = held.match(box.axes, equal_mask(box), queries([box]))
-    return set(pairs[:, 1].tolist())
+def found(held, *boxes):
+    """Owners that match a constraint of these boxes."""
+    return set(held.match(batch_of([boxes]))[:, 1].tolist())
 
 
 def expected(living, box, is_classic):
@@ -95,14 +96,14 @@ def test_large_buckets_are_searched_down_their_trees():
         a, b = sorted((rng.randrange(1000), rng.randrange(1000)))
         c = rng.randrange(1000)
         living.append((owner, Box((0, 1), (a, c), (b, rng.choice([c, c + 5, CODE_MAX])), (None, None))))
-    held.add((0, 1), new_boxes([owner for owner, _ in living], [box for _, box in living], IS_TEXT))
+    add(living, held)
     asked = []
     for _ in range(300):
         a = rng.randrange(1000)
         c = rng.randrange(1000)
         asked.append(Box((0, 1), (a, c), (a + rng.randrange(20), c + rng.randrange(1, 30)), (None, None)))
     asked.append(Box((0, 1), (CODE_MIN, CODE_MIN), (CODE_MAX, CODE_MAX), (None, None)))
-    pairs = held.match((0, 1), 0, queries(asked))
+    pairs = held.match(batch_of([[box] for box in asked]))
     for number, box in enumerate(asked):
         assert set(pairs[pairs[:, 0] == number, 1].tolist()) == expected(living, box, False)
 
@@ -119,19 +120,30 @@ def test_dead_entries_are_packed_away():
         box = random_box(rng)
         assert found(held, box) == expected(living, box, False)
     assert len(held) == len(living)
-    assert len(held.entries.at) < 3 * len(living) + 3000
+    assert held.capacity < 3 * len(living) + 3000
     held.remove(np.array([owner for owner, _ in living], np.int64))
     assert len(held) == 0
 
 
-def test_owners_with_equal_hashes_are_told_apart():
-    """Equality codes of texts are hashes: two texts with the same one do not match each other."""
+def test_constraints_of_several_boxes():
+    rng = random.Random(11)
+    held, living = BoxIndex(IS_TEXT), []
+    add(fresh := [(owner, random_box(rng)) for owner in range(300)], held)
+    living += fresh
+    for _ in range(100):
+        boxes = [random_box(rng) for _ in range(3)]
+        assert found(held, *boxes) == set().union(*(expected(living, box, False) for box in boxes))
+
+
+def test_equal_hashes_do_not_mix_up_values_or_kinds():
+    """Equality codes of texts, and kinds of boxes, are found by hashes: what has the same one by chance is told apart."""
     held = BoxIndex(IS_TEXT)
-    box, other = (Box((2,), (0,), (0,), ((text, text + b"\0"),)) for text in (b"x", b"y"))
-    one, two = new_boxes([1], [box], IS_TEXT), new_boxes([2], [other], IS_TEXT)
-    same = one.codes.copy()
-    held.add((2,), one)
-    held.add((2,), two._replace(codes=same))
-    for _ in range(200):
-        asked = queries([box] * 2)
-        assert set(held.match((2,), 1, asked)[:, 1].tolist()) == {1}
+    held.run_min = held.compared_max = 0
+    boxes = [Box((2,), (0,), (0,), ((text, text + b"\0"),)) for text in (b"x", b"y", b"z")]
+    others = [Box((0, 1), (1, 1), (1, 2), (None, None)), Box((1,), (1,), (1,), (None,))]
+    batch = batch_of([[box] for box in (*boxes, *others)])
+    for field in (AXES_HASH, KIND_HASH):
+        batch.boxes[:, field] = 7
+    held.add(np.arange(5), batch)
+    pairs = held.match(batch)[:, :2].tolist()
+    assert sorted(map(tuple, pairs)) == [(0, 0), (1, 1), (2, 2), (3, 3), (4, 3), (4, 4)]

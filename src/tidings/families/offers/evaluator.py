@@ -7,84 +7,75 @@ is decided afterwards. New subscriptions are matched the other way round, with a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from tidings.families.evaluator import Evaluator, Store
-from tidings.families.offers.arrays import boxes_of_points, each_box
-from tidings.families.offers.constraint import (
-    AXIS,
-    AXIS_WORDS,
-    BOX_AXES,
-    BOX_EQUAL,
-    BOX_WORDS,
-    Box,
-    unpack,
-)
-from tidings.families.offers.kernels.box_index import TEXT_FIELDS, BoxIndex, NewBoxes, Queries
-from tidings.families.offers.kernels.publications import (
-    AT,
-    BOX_FIELDS,
-    CONSTRAINT,
-    KIND,
-    OF,
-    count_words,
-    fill_queries,
-    list_versions,
-    read_boxes,
-)
+from tidings.families.offers.difference import Change, Look, difference
+from tidings.families.offers.kernels.box_index import BoxIndex
+from tidings.families.offers.kernels.packed import BoxBatch, find_constraints, list_versions, read_batch
+from tidings.families.offers.kernels.rankings import EVENT as STEP_EVENT
+from tidings.families.offers.kernels.rankings import LIMIT, STEP_FIELDS, rank_matches
+from tidings.families.offers.kernels.rankings import SLOT as STEP_SLOT
 from tidings.families.offers.kernels.tell import (
     CHANGES,
     COUNTS,
+    EVENT,
     MATCH_FIELDS,
     MEMORY_FIELDS,
     NEW,
     OLD,
-    RANKED,
+    RANK,
+    SIDE,
+    SLOT,
+    STEPS,
     TAILS,
     TOLD,
     tell_matches,
 )
-from tidings.families.offers.ranking import Change, Ranking, difference
-from tidings.families.offers.subscription import Space, space_of
+from tidings.families.offers.rankings import Rankings
+from tidings.families.offers.subscription import Space, packed_points, space_of
 from tidings.families.spec import Form
 from tidings.kernels.arrays import I64, grow
 from tidings.kernels.events import CHANGE, CREATE, Events, Projections, Told
 from tidings.kernels.lives import PROJECTION, SINCE, Lives
 from tidings.kernels.rows import NONE
 from tidings.model.catalog import Catalog
+from tidings.model.codes import BoolArray
 from tidings.model.points import PointBatch
-from tidings.model.types import ColumnType
 
-_NO_SOURCES = np.empty((0, 0), np.int64)
 _NONE = np.empty(0, np.int64)
+_NO_SOURCES = np.empty((0, 0), np.int64)
 _NOTHING = Told(_NONE, _NONE, _NONE, np.empty((0, 4), np.int64), np.empty((0, 2), np.int64), _NO_SOURCES)
+_OF, _OWNER = 0, 1
+"""Columns of what `BoxIndex.match` gives: the constraint, and who has the box that it meets."""
 
 
 class _Offers:
-    """The subscriptions on one table. fresh: boxes of those that came since the last micro-batch, by axes."""
+    """The subscriptions on one table."""
 
-    def __init__(self, number: int, is_text: tuple[bool, ...], is_classic: bool) -> None:
+    def __init__(self, number: int, space: Space) -> None:
         self.number = number
-        self.is_text = is_text
-        self.is_classic = is_classic
-        self.index = BoxIndex(is_text, is_classic=is_classic)
-        self.fresh: list[tuple[tuple[int, ...], NewBoxes]] = []
+        self._is_text = [axis.type.is_lossy for axis in space.table.axes]
+        self._is_classic = space.table.constraints.is_classic
+        self.index = self.new_index()
+        self.fresh: list[tuple[I64, BoxBatch]] = []
+        """Slots and boxes of subscriptions that came since the last micro-batch."""
+
+    def new_index(self) -> BoxIndex:
+        return BoxIndex(self._is_text, is_classic=self._is_classic)
 
     def fresh_index(self) -> BoxIndex:
-        index = BoxIndex(self.is_text, is_classic=self.is_classic)
-        for axes, boxes in self.fresh:
-            index.add(axes, boxes)
+        """An index of the subscriptions that came since the last micro-batch."""
+        index = self.new_index()
+        for slots, batch in self.fresh:
+            index.add(slots, batch)
         return index
 
-
-class _Matches(NamedTuple):
-    """Version number `of` (an index into those asked about) matches the subscription in `slot`."""
-
-    of: I64
-    slot: I64
+    def is_fresh(self, slots: I64) -> BoolArray:
+        return np.isin(slots, np.concatenate([_NONE, *(own for own, _ in self.fresh)]))
 
 
 class OffersEvaluator(Evaluator):
@@ -93,111 +84,88 @@ class OffersEvaluator(Evaluator):
     def __init__(self, catalog: Catalog, store: Store) -> None:
         self._catalog, self._store = catalog, store
         self._tables: dict[str, _Offers] = {}
-        self._table_of: dict[int, _Offers] = {}
-        """[slots]: of subscriptions that came since the last micro-batch, where they are."""
-        self._is_ranked = np.zeros(64, np.uint8)
-        self._rankings: dict[int, Ranking] = {}
-        """Slot -> ranking, of subscriptions with an order."""
+        self._rankings = Rankings()
         self._marks = np.zeros(64, np.int64)
+        self._best = np.zeros((64, 2), np.int64)
         self._memory = np.zeros((16, MEMORY_FIELDS), np.int64)
         self._counts = np.zeros(COUNTS, np.int64)
 
-    # Subscriptions
-
     def add(self, points: PointBatch, slots: I64, lives: Lives) -> None:
         space = space_of(Form.from_key(points.form), self._catalog)
-        offers = self._offers(space)
-        boxes = boxes_of_points(points, slots, space)
-        offers.index.add(space.axes, boxes)
-        offers.fresh.append((space.axes, boxes))
+        offers = self._tables.get(space.table.name)
+        if offers is None:
+            offers = _Offers(self._store.number(space.table.name), space)
+            self._tables[space.table.name] = offers
+        slots, batch = slots.astype(np.int64), read_batch(*packed_points(points))
+        offers.index.add(slots, batch)
+        offers.fresh.append((slots, batch))
         top = int(slots.max()) + 1
-        grow(self._is_ranked, top)
         grow(self._marks, top)
-        for slot in set(slots.tolist()):
-            self._table_of[slot] = offers
+        grow(self._best, top)
+        self._rankings.cover(top)
         if space.order is not None:
-            self._is_ranked[slots] = 1
-            for slot, box in zip(slots.tolist(), each_box(points, space), strict=True):
-                self._rank(slot, box, space, offers)
+            axis = space.table.axis_numbers[space.order.column.column]
+            self._rankings.add(slots, space.order.limit, axis, is_highest=space.order.descending)
 
     def remove(self, slots: I64) -> None:
         for offers in self._tables.values():
             offers.index.remove(slots)
-        self._is_ranked[slots] = 0
-        if self._rankings:
-            for slot in slots.tolist():
-                self._rankings.pop(slot, None)
-
-    def _offers(self, space: Space) -> _Offers:
-        table = space.table
-        found = self._tables.get(table.name)
-        if found is None:
-            is_text = tuple(axis.type is ColumnType.TEXT for axis in table.axes)
-            number = self._store.number(table.name)
-            found = self._tables[table.name] = _Offers(number, is_text, table.constraints.is_classic)
-        return found
-
-    def _rank(self, slot: int, box: Box, space: Space, offers: _Offers) -> None:
-        """Adds a box to the ranking of a subscription."""
-        known = self._rankings.get(slot)
-        if known is not None:
-            known.boxes = [*known.boxes, box]
-            return
-        assert space.order is not None
-        axis = space.table.axis_numbers[space.order.column.column]
-        self._rankings[slot] = Ranking([box], axis, space.order.descending, space.order.limit, offers.is_classic)
-
-    # Events
+        self._rankings.remove(slots)
 
     def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
-        parts = [self._apply(offers, events, lives, projections) for offers in self._tables.values()]
-        told = parts[0] if len(parts) == 1 else _joined(parts)
-        for offers in self._tables.values():
-            offers.fresh.clear()
-        self._table_of.clear()
-        return told
-
-    def _apply(self, offers: _Offers, events: Events, lives: Lives, projections: Projections) -> Told:
         parts: list[Told] = []
-        if offers.fresh:
-            # First: what subscriptions with an order hold must be there when later changes alter it.
-            created = np.flatnonzero(events.kind == CREATE)
-            own = [event for event in created.tolist() if self._table_of.get(int(events.slot[event])) is offers]
-            if own:
-                parts.append(self._tell_creations(offers, events, own, lives))
-        changes = np.flatnonzero((events.table == offers.number) & (events.kind == CHANGE))
-        if len(changes) and len(offers.index):
-            parts += self._tell_changes(offers, events, changes, lives, projections)
-        if not parts:
-            return _NOTHING
-        return parts[0] if len(parts) == 1 else _joined(parts)
+        for offers in self._tables.values():
+            if offers.fresh:
+                # First: what ranked subscriptions hold must be there when later changes alter it.
+                parts.append(self._tell_creations(offers, events, lives))
+            changes = np.flatnonzero((events.table == offers.number) & (events.kind == CHANGE))
+            if len(changes) and len(offers.index):
+                parts += self._tell_changes(offers, events, changes, lives, projections)
+            offers.fresh.clear()
+        return _joined(parts)
+
+    def _match(self, index: BoxIndex, table: int, versions: I64) -> tuple[I64, I64]:
+        """(matches, ranks) of versions of a table's rows and the subscriptions of an index.
+
+        matches: as from `BoxIndex.match`, where constraint i is that of versions[i]; a pair may come several times.
+        """
+        starts = np.empty(len(versions), np.int64)
+        find_constraints(self._store.handles, table, versions, starts)
+        batch = read_batch(self._store.rows.text, starts)
+        matches = index.match(batch)
+        ranks = np.zeros(len(matches), np.int64)
+        if len(self._rankings) and len(matches):
+            rank_matches(index.handles, matches, batch.words, batch.boxes, self._rankings.lists, ranks)
+        return matches, ranks
 
     def _tell_changes(
         self, offers: _Offers, events: Events, changes: I64, lives: Lives, projections: Projections
     ) -> Iterator[Told]:
         versions = np.concatenate([events.old[changes], events.new[changes]])
-        event, side = np.concatenate([changes, changes]), np.repeat(np.array([OLD, NEW]), len(changes))
-        there = versions != NONE
-        versions, event, side = versions[there], event[there], side[there]
-        found = self._match(offers.index, offers.number, versions)
-        if not len(found.of):
+        there = np.flatnonzero(versions != NONE)
+        found, ranks = self._match(offers.index, offers.number, versions[there])
+        n = len(found)
+        if not n:
             return
-        matches = np.empty((len(found.of), MATCH_FIELDS), np.int64)
-        matches[:, 0], matches[:, 1], matches[:, 2] = event[found.of], side[found.of], found.slot
+        of = there[found[:, _OF]]
+        matches = np.empty((n, MATCH_FIELDS), np.int64)
+        matches[:, EVENT], matches[:, SIDE] = changes[of % len(changes)], np.where(of < len(changes), OLD, NEW)
+        matches[:, SLOT], matches[:, RANK] = found[:, _OWNER], ranks
         if len(changes) > 1:
-            matches = matches[np.argsort(matches[:, 0], kind="stable")]
+            matches = matches[np.argsort(matches[:, EVENT], kind="stable")]
         if len(projections.starts) > len(self._memory):
             self._memory = np.zeros((2 * len(projections.starts), MEMORY_FIELDS), np.int64)
-        n = len(matches)
         told, tails = np.empty((3, n), np.int64), np.empty((n, 4), np.int64)
-        made, ranked = np.empty((3 * len(changes), 2), np.int64), np.empty((n, MATCH_FIELDS), np.int64)
+        made = np.empty((3 * len(changes), 2), np.int64)
+        steps = np.empty((n if len(self._rankings) else 0, STEP_FIELDS), np.int64)
         tell_matches(
             self._store.handles,
             matches,
             events.old,
             events.new,
             lives,
-            self._is_ranked,
+            self._rankings.lists,
+            self._best,
             projections.starts,
             projections.column,
             self._marks,
@@ -206,189 +174,157 @@ class OffersEvaluator(Evaluator):
             told,
             tails,
             made,
-            ranked,
+            steps,
         )
         counts = self._counts.tolist()
         event, slot, tail = told[:, : counts[TOLD]]
         plain = Told(event, slot, tail, tails[: counts[TAILS]], made[: counts[CHANGES]], _NO_SOURCES)
-        is_grouped = bool((events.seq[changes[1:]] == events.seq[changes[:-1]]).any())
-        yield self._grouped(plain, events, lives, projections) if is_grouped else plain
-        if counts[RANKED]:
-            yield self._tell_ranked(ranked[: counts[RANKED]], events, lives, projections)
+        seqs = events.seq[changes]
+        shared = seqs[1:][seqs[1:] == seqs[:-1]]
+        if len(shared):
+            yield from self._together(plain, steps[: counts[STEPS]], shared, events, lives, projections)
+            return
+        yield plain
+        if counts[STEPS]:
+            yield self._rankings.take(self._store.handles, steps[: counts[STEPS]], events, lives, projections)
 
-    def _match(self, index: BoxIndex, table: int, versions: I64) -> _Matches:
-        """Which subscriptions of an index each of these versions of a table's rows matches; pairs may come several times."""
-        handles, text = self._store.handles, self._store.rows.text
-        word_count, box_count = count_words(handles, table, versions)
-        words, boxes = np.empty(word_count, np.int64), np.empty((box_count, BOX_FIELDS), np.int64)
-        read_boxes(handles, table, versions, words, boxes)
-        parts = []
-        waiting = list(_by_kind(boxes))
-        while waiting:
-            own = waiting.pop()
-            head = int(own[0, AT])
-            axes = int(words[head + BOX_AXES])
-            first = head + BOX_WORDS + AXIS
-            numbers = tuple(words[first : first + AXIS_WORDS * axes : AXIS_WORDS].tolist())
-            q, codes = np.empty((len(own), 2 * axes), np.int64), np.empty((len(own), axes), np.int64)
-            ends = np.empty((len(own), TEXT_FIELDS * axes), np.int64)
-            if not fill_queries(text, words, own, q, codes, ends):
-                waiting += _by_axes(own, words)
-                continue
-            hits = index.match(numbers, int(words[head + BOX_EQUAL]), Queries(q, codes, ends, text))
-            parts.append(_Matches(own[hits[:, 0], OF], hits[:, 1]))
-        if len(parts) == 1:
-            return parts[0]
-        none = np.empty(0, np.int64)
-        return _Matches(
-            np.concatenate([none, *(part.of for part in parts)]), np.concatenate([none, *(part.slot for part in parts)])
-        )
-
-    def _tell_creations(self, offers: _Offers, events: Events, own: list[int], lives: Lives) -> Told:
+    def _tell_creations(self, offers: _Offers, events: Events, lives: Lives) -> Told:
         """The snapshots of new subscriptions."""
+        created = np.flatnonzero(events.kind == CREATE)
+        created = created[offers.is_fresh(events.slot[created])]
+        if not len(created):
+            return _NOTHING
         handles, rows = self._store.handles, self._store.rows
-        room = np.empty(0, np.int64)
-        versions = np.empty(list_versions(handles, offers.number, room), np.int64)
+        versions = np.empty(list_versions(handles, offers.number, _NONE), np.int64)
         list_versions(handles, offers.number, versions)
-        pairs = np.empty((0, 2), np.int64)
+        slot = version = _NONE
         if len(versions):
-            found = self._match(offers.fresh_index(), offers.number, versions)
-            version, event = versions[found.of], lives[found.slot, SINCE]
-            is_there = (event >= 0) & (rows.since[version] <= event) & (event < rows.until[version])
-            pairs = np.unique(np.stack([event[is_there], version[is_there]], axis=1), axis=0)
-        starts = np.searchsorted(pairs[:, 0], own)
-        stops = np.searchsorted(pairs[:, 0], own, "right")
-        slots = events.slot[own]
-        shown = [pairs[start:stop, 1] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
-        if self._rankings:
-            shown = [self._ranked_first(slot, found) for slot, found in zip(slots.tolist(), shown, strict=True)]
+            found, ranks = self._match(offers.fresh_index(), offers.number, versions)
+            slot, version = found[:, _OWNER], versions[found[:, _OF]]
+            event = lives[slot, SINCE]
+            there = np.flatnonzero((event >= 0) & (rows.since[version] <= event) & (event < rows.until[version]))
+            slot, version, ranks = slot[there], version[there], ranks[there]
+            slot, version, ranks = _best_of_pairs(slot, version, ranks)
+            if len(self._rankings):
+                own = self._rankings.lists[slot, LIMIT] > 0
+                self._rankings.fill(handles, slot[own], ranks[own], version[own])
+        slots = events.slot[created]
+        starts, stops = np.searchsorted(slot, slots), np.searchsorted(slot, slots, "right")
+        shown = [
+            self._rankings.shown(each) if self._rankings.lists[each, LIMIT] else version[start:stop]
+            for each, start, stop in zip(slots.tolist(), starts.tolist(), stops.tolist(), strict=True)
+        ]
         counts = np.array([len(found) for found in shown], np.int64)
         ends = np.cumsum(counts)
-        tails = np.stack([np.array(own, np.int64), lives[slots, PROJECTION], ends - counts, ends], axis=1)
+        tails = np.stack([created, lives[slots, PROJECTION], ends - counts, ends], axis=1)
         changes = np.full((int(ends[-1]), 2), NONE, np.int64)
         changes[:, 1] = np.concatenate(shown)
-        return Told(np.array(own, np.int64), slots.copy(), np.arange(len(own)), tails, changes, _NO_SOURCES)
+        return Told(created, slots, np.arange(len(created)), tails, changes, _NO_SOURCES)
 
-    # Subscriptions with an order, and several changes at one seq
+    # Several changes at one seq: rows that expired, and the row of the record itself. Rare, and so done one by one.
 
-    def _ranked_first(self, slot: int, versions: I64) -> I64:
-        """The versions that a new subscription shows; those of a ranking are all entered."""
-        ranking = self._rankings.get(slot)
-        if ranking is None:
-            return versions
-        for version in versions.tolist():
-            ranking.put(version, *self._publication(version))
-        return np.array(list(ranking.first().values()), np.int64)
+    def _together(
+        self, plain: Told, steps: I64, shared: I64, events: Events, lives: Lives, projections: Projections
+    ) -> Iterator[Told]:
+        """What is told at one seq for several changes is told once. shared: the seqs that several changes have."""
+        yield self._grouped(plain, shared, events, lives, projections)
+        handles = self._store.handles
+        is_shared = np.isin(events.seq[steps[:, STEP_EVENT]], shared)
+        cuts = np.flatnonzero(np.diff(is_shared, prepend=False, append=False))
+        start = 0
+        for cut in [*cuts.tolist(), len(steps)]:
+            own = steps[start:cut]
+            if len(own) and not is_shared[start]:
+                yield self._rankings.take(handles, own, events, lives, projections)
+            elif len(own):
+                yield self._stepped(own, events, lives, projections)
+            start = cut
 
-    def _publication(self, version: int) -> tuple[str, tuple[Box, ...]]:
-        """(id, boxes) of a row."""
-        texts = self._store.texts_of(version)
-        return msgspec.json.decode(texts[0], type=str), unpack(texts[CONSTRAINT])
-
-    def _tell_ranked(self, ranked: I64, events: Events, lives: Lives, projections: Projections) -> Told:
-        """Changes of the first offers of ranked subscriptions. Changes at one seq are told together, at the last of them."""
+    def _stepped(self, steps: I64, events: Events, lives: Lives, projections: Projections) -> Told:
+        """Steps of ranked subscriptions, those at one seq as one."""
         told: list[tuple[int, int, list[Change]]] = []
-        by_moment: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for event, sides, slot in ranked.tolist():
-            by_moment.setdefault((int(events.seq[event]), slot), []).append((event, sides))
-        for (_, slot), steps in by_moment.items():
-            ranking = self._rankings[slot]
-            before = ranking.first()
-            for event, sides in steps:
-                if sides & OLD:
-                    ranking.drop(int(events.old[event]))
-                if sides & NEW:
-                    version = int(events.new[event])
-                    ranking.put(version, *self._publication(version))
-            projection = int(lives[slot, PROJECTION])
-            changes = difference(before, ranking.first(), self._look(projection, projections))
+        by_moment: dict[tuple[int, int], list[int]] = {}
+        for i, (event, slot) in enumerate(steps[:, [STEP_EVENT, STEP_SLOT]].tolist()):
+            by_moment.setdefault((int(events.seq[event]), slot), []).append(i)
+        for (_, slot), own in by_moment.items():
+            look = self._look(int(lives[slot, PROJECTION]), projections)
+            changes = self._rankings.take_together(self._store.handles, steps[own], events, self._id, look)
             if changes:
-                told.append((steps[-1][0], slot, changes))
+                told.append((int(steps[own[-1], STEP_EVENT]), slot, changes))
         return _told_of(told, lives)
 
-    def _look(self, projection: int, projections: Projections) -> Any:
-        """A function from versions to the texts that a projection shows of them."""
-        start, stop = projections.starts[projection : projection + 2].tolist()
-        columns = projections.column[start:stop].tolist()
-        known: dict[int, bytes] = {}
-
-        def look(version: int) -> bytes:
-            if version not in known:
-                texts = self._store.texts_of(version)
-                known[version] = b",".join(texts[column] for column in columns)
-            return known[version]
-
-        return look
-
-    def _grouped(self, plain: Told, events: Events, lives: Lives, projections: Projections) -> Told:
-        """What is told at one seq for several changes is told once: rows that expired, and the row of the record itself."""
+    def _grouped(self, plain: Told, shared: I64, events: Events, lives: Lives, projections: Projections) -> Told:
+        """Notifications of one subscription at one seq, joined."""
         by_moment: dict[tuple[int, int], list[int]] = {}
-        for i, (event, slot) in enumerate(zip(plain.event.tolist(), plain.slot.tolist(), strict=True)):
+        several = np.flatnonzero(np.isin(events.seq[plain.event], shared))
+        for i, event, slot in zip(
+            several.tolist(), plain.event[several].tolist(), plain.slot[several].tolist(), strict=True
+        ):
             by_moment.setdefault((int(events.seq[event]), slot), []).append(i)
-        kept, merged = [], []
+        kept = np.ones(len(plain.event), np.bool_)
+        merged = []
         for (_, slot), entries in by_moment.items():
             if len(entries) == 1:
-                kept += entries
                 continue
+            kept[entries] = False
             spans = [plain.tails[plain.tail[i], 2:].tolist() for i in entries]
             pairs = [(old, new) for start, stop in spans for old, new in plain.changes[start:stop].tolist()]
             before = self._by_id(old for old, _ in pairs if old != NONE)
             after = self._by_id(new for _, new in pairs if new != NONE)
-            projection = int(lives[slot, PROJECTION])
-            changes = difference(before, after, self._look(projection, projections))
+            changes = difference(before, after, self._look(int(lives[slot, PROJECTION]), projections))
             if changes:
                 merged.append((int(plain.event[entries[-1]]), slot, changes))
-        if not merged and len(kept) == len(plain.event):
-            return plain
         rest = plain._replace(event=plain.event[kept], slot=plain.slot[kept], tail=plain.tail[kept])
         return _joined([rest, _told_of(merged, lives)])
 
+    def _id(self, version: int) -> str:
+        return msgspec.json.decode(self._store.texts_of(version)[0], type=str)
+
     def _by_id(self, versions: Iterable[int]) -> dict[str, int]:
         """Id -> version, in order of ids."""
-        return dict(sorted((self._publication(version)[0], version) for version in versions))
+        return dict(sorted((self._id(version), version) for version in versions))
+
+    def _look(self, projection: int, projections: Projections) -> Look:
+        """What a projection shows of a version."""
+        start, stop = projections.starts[projection : projection + 2].tolist()
+        columns = projections.column[start:stop].tolist()
+
+        def look(version: int) -> bytes:
+            texts = self._store.texts_of(version)
+            return b",".join(texts[column] for column in columns)
+
+        return look
 
     # State
 
     def dump(self) -> Any:
-        return sorted(self._rankings) or None
+        return len(self._rankings) or None
 
     def load(self, state: Any) -> None:
         """Ranks the offers that are there."""
         for offers in self._tables.values():
             versions = self._store.current(offers.number)
-            if len(versions):
-                found = self._match(offers.fresh_index(), offers.number, versions)
-                for of, slot in set(zip(found.of.tolist(), found.slot.tolist(), strict=True)):
-                    ranking = self._rankings.get(slot)
-                    if ranking is not None:
-                        version = int(versions[of])
-                        ranking.put(version, *self._publication(version))
+            if not len(versions):
+                continue
+            found, ranks = self._match(offers.fresh_index(), offers.number, versions)
+            slot, version = found[:, _OWNER], versions[found[:, _OF]]
+            own = np.flatnonzero(self._rankings.lists[slot, LIMIT] > 0)
+            slot, version, ranks = _best_of_pairs(slot[own], version[own], ranks[own])
+            self._rankings.fill(self._store.handles, slot, ranks, version)
 
     @property
     def nbytes(self) -> int:
-        arrays = self._is_ranked.nbytes + self._marks.nbytes + self._memory.nbytes
+        arrays = self._marks.nbytes + self._best.nbytes + self._memory.nbytes + self._rankings.nbytes
         return arrays + sum(offers.index.nbytes for offers in self._tables.values())
 
 
-def _by_axes(boxes: I64, words: I64) -> list[I64]:
-    """As `_by_kind`, where hashes do not tell the kinds apart."""
-    kinds: dict[tuple[int, ...], list[int]] = {}
-    for i, head in enumerate(boxes[:, AT].tolist()):
-        first = head + BOX_WORDS + AXIS
-        axes = words[first : first + AXIS_WORDS * int(words[head + BOX_AXES]) : AXIS_WORDS].tolist()
-        kinds.setdefault((int(words[head + BOX_EQUAL]), *axes), []).append(i)
-    return [boxes[numbers] for numbers in kinds.values()]
-
-
-def _by_kind(boxes: I64) -> Iterator[I64]:
-    """Boxes that have the same axes, and single values on the same ones of these: by the hash of both."""
-    if len(boxes) == 1 or bool((boxes[:, KIND] == boxes[0, KIND]).all()):
-        yield boxes
-        return
-    order = np.argsort(boxes[:, KIND], kind="stable")
-    ordered = boxes[order]
-    cuts = np.flatnonzero(np.diff(ordered[:, KIND])) + 1
-    yield from np.split(ordered, cuts)
+def _best_of_pairs(slot: I64, version: I64, rank: I64) -> tuple[I64, I64, I64]:
+    """Of several matches of one pair, the best ranked one; sorted by slot, then version."""
+    order = np.lexsort((rank, version, slot))
+    slot, version, rank = slot[order], version[order], rank[order]
+    is_first = np.ones(len(slot), np.bool_)
+    is_first[1:] = (slot[1:] != slot[:-1]) | (version[1:] != version[:-1])
+    return slot[is_first], version[is_first], rank[is_first]
 
 
 def _told_of(told: list[tuple[int, int, list[Change]]], lives: Lives) -> Told:
@@ -405,8 +341,8 @@ def _told_of(told: list[tuple[int, int, list[Change]]], lives: Lives) -> Told:
 
 def _joined(parts: list[Told]) -> Told:
     parts = [part for part in parts if len(part.event)]
-    if not parts:
-        return _NOTHING
+    if len(parts) < 2:
+        return parts[0] if parts else _NOTHING
     tails, changes, numbers = [], [], []
     tail_base = change_base = 0
     for part in parts:

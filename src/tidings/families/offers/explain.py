@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidings.families.offers.constraint import unpack
 from tidings.families.offers.subscription import space_of
 from tidings.families.protocols import Explanation
 from tidings.families.spec import Form
@@ -23,17 +24,16 @@ class OffersExplanation(Explanation):
     summary = "publications that are constraints themselves: SELECT .. FROM market WHERE a = x AND b BETWEEN y AND z"
 
     def lines(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
-        space = space_of(form, catalog)
-        boxes = len(placement.others) + 1
+        space, boxes = space_of(form, catalog), unpack(placement.details)
         intervals = []
-        for axis, lo, hi in zip(space.axes, placement.coords[::2], placement.coords[1::2], strict=True):
+        for axis, lo, hi in zip(*boxes[0][:3], strict=True):
             column = space.table.axes[axis]
             ends = [value_of(column.type, code) for code in (lo, hi)]
             intervals.append(f"{column.name}: {ends[0] if lo == hi else ' .. '.join(ends)}")
-        point = f"({', '.join(intervals)}) in {2 * len(space.axes)} dimensions"
+        point = f"({', '.join(intervals)}) in {2 * len(intervals)} dimensions"
         matched = "subscription" if space.table.constraints.is_classic else "publication"
         lines = [
-            ("point", point if boxes == 1 else f"{point}, and {boxes - 1} more"),
+            ("point", point if len(boxes) == 1 else f"{point}, and {len(boxes) - 1} more"),
             ("matches", f"publications that it meets on every attribute of the {matched}"),
             ("a change costs", _COSTS.get(strategy, _INDEXED)),
         ]

@@ -9,11 +9,11 @@ from tidings.families.offers import subscription
 from tidings.families.offers.constraint import boxes_of, pack
 from tidings.families.offers.explain import OffersExplanation
 from tidings.families.offers.reference import OffersReference
-from tidings.families.optional import Disjunctive, Evaluating, Objecting, Objection, Publishing
+from tidings.families.optional import Disjunctive, Evaluating, Gathering, Objecting, Objection, Publishing
 from tidings.families.protocols import Family, Server, Views
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog, Table
-from tidings.model.points import Placement
+from tidings.model.points import Placement, PointBatch
 from tidings.sql.conditions import ConditionCompiler
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
 
-class OffersFamily(Family, Disjunctive, Evaluating, Objecting, Publishing):
+class OffersFamily(Family, Disjunctive, Evaluating, Gathering, Objecting, Publishing):
     name = "offers"
     strategies = ("region",)
     reference = OffersReference()
@@ -39,6 +39,9 @@ class OffersFamily(Family, Disjunctive, Evaluating, Objecting, Publishing):
 
     def place(self, shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
         return subscription.place(shape, constants, catalog)
+
+    def gathered(self, points: PointBatch, catalog: Catalog) -> list[PointBatch]:
+        return subscription.gathered(points, catalog)
 
     def compiler(self, table: Table, catalog: Catalog) -> Callable[[str], bytes]:
         conditions = ConditionCompiler(catalog, table)

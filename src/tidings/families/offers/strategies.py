@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.families.offers.arrays import boxes_of_points, equal_mask, queries_of
 from tidings.families.offers.constraint import Box, unpack
 from tidings.families.offers.kernels.box_index import BoxIndex
+from tidings.families.offers.kernels.packed import read_batch
 from tidings.families.offers.reformulate import PAYLOAD, Target, regions_of, target_of
-from tidings.families.offers.subscription import Space, space_of
+from tidings.families.offers.subscription import Space, packed_column, packed_points, space_of
 from tidings.families.optional import FamilyServer, Remembering
 from tidings.families.protocols import ColumnarRows, Created, Memory
 from tidings.families.spec import Form
@@ -22,7 +22,6 @@ from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
-from tidings.model.types import ColumnType
 
 
 class RegionServer(FamilyServer, Remembering):
@@ -92,16 +91,9 @@ class RegionServer(FamilyServer, Remembering):
 
     def _pairs(self, points: PointBatch, space: Space, rows: pa.RecordBatch) -> Any:
         """(point, row) of every row that a point matches, [pairs, 2], each once."""
-        is_text = [axis.type is ColumnType.TEXT for axis in space.table.axes]
-        index = BoxIndex(is_text, is_classic=space.table.constraints.is_classic)
-        index.add(space.axes, boxes_of_points(points, np.arange(len(points)), space))
-        kinds: dict[tuple[tuple[int, ...], int], list[tuple[int, Box]]] = {}
-        for row, data in enumerate(rows.column("constraint").to_pylist()):
-            for box in unpack(data):
-                kinds.setdefault((box.axes, equal_mask(box)), []).append((row, box))
-        found = [np.empty((0, 2), np.int64)]
-        for (axes, equal), entries in kinds.items():
-            hits = index.match(axes, equal, queries_of([box for _, box in entries]))
-            number = np.array([row for row, _ in entries], np.int64)
-            found.append(np.stack([hits[:, 1], number[hits[:, 0]]], axis=1))
-        return np.unique(np.concatenate(found), axis=0)
+        index = BoxIndex(
+            [axis.type.is_lossy for axis in space.table.axes], is_classic=space.table.constraints.is_classic
+        )
+        index.add(np.arange(len(points)), read_batch(*packed_points(points)))
+        found = index.match(read_batch(*packed_column(rows.column("constraint"))))
+        return np.unique(found[:, [1, 0]], axis=0)

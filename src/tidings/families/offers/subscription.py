@@ -1,29 +1,36 @@
-"""Offers subscriptions as points: each box of the constraint is a point, with the two ends on each axis as coordinates.
+"""Offers subscriptions as points.
 
-A form is a set of axes: subscriptions that constrain the same attributes lie in one space. Two intervals meet iff neither ends
-before the other begins, so a publication concerns the points with lo <= its hi and hi >= its lo on each of its axes: a box of
-the space, open towards -inf along lo and towards +inf along hi, and along axes that the publication does not have.
+At the door all subscriptions on a table that show the same have one form, of no axes: the boxes of a subscription, packed, are
+the details of its point. Over shared rows that is all that is needed.
+
+For messages, each set of axes makes a form: the ends on each axis are the coordinates of a point. Two intervals meet iff
+neither ends before the other begins, so a publication concerns the points with lo <= its hi and hi >= its lo on each of its
+axes: a box of the space, open towards -inf along lo and towards +inf along hi, and along axes that the publication does not
+have.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from tidings.families.offers.constraint import Box, TextEnds, boxes_of
+import numpy as np
+import pyarrow as pa
+
+from tidings.families.offers.constraint import boxes_of, pack, unpack
 from tidings.families.optional import Objection
 from tidings.families.spec import ByRow, Form, FormSpec
+from tidings.kernels.arrays import I64, U8
 from tidings.model.catalog import Catalog, Table
-from tidings.model.points import Placement
+from tidings.model.points import Placement, PointBatch
 from tidings.model.space import ParameterSpace, range_axes
-from tidings.model.types import ColumnType
 from tidings.sql.constants import Constants
 from tidings.sql.shape import ColumnRef, Order, Shape
 
 SEVERAL = "several"
 """Variant of the forms of subscriptions with several boxes."""
+AXES = "axes"
+"""Variant of the forms of messages, whose axes are the shape's ranges."""
 _ONE_CHANNEL = ((),)
 _new = tuple.__new__  # Takes half the time of calling Placement.
 
@@ -35,9 +42,9 @@ class Space:
     key: str
     table: Table
     axes: tuple[int, ...]
-    """Numbers of `Table.axes`, ascending."""
-    texts: tuple[int, ...]
-    """Places of TEXT axes among `axes`."""
+    """Numbers of `Table.axes`, ascending; none for a form of the door."""
+    is_lossy: bool
+    """Whether codes on some axis are lossy."""
     projection: tuple[str, ...]
     order: Order | None
 
@@ -50,7 +57,7 @@ def space_of(form: Form, catalog: Catalog) -> Space:
         form.key,
         table,
         axes,
-        tuple(place for place, axis in enumerate(axes) if table.axes[axis].type is ColumnType.TEXT),
+        any(table.axes[axis].type.is_lossy for axis in axes),
         tuple(ref.column for ref in _shown(form.shape, table)),
         form.shape.order,
     )
@@ -79,43 +86,44 @@ def objection(shape: Shape, catalog: Catalog) -> Objection | None:
 
 
 def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
-    """The form and point of each box."""
-    table = catalog.table(shape.tables[0])
-    boxes = boxes_of(shape, constants, table)
-    variant = SEVERAL if len(boxes) > 1 else ""
-    places = [_point(box, _form(shape, box.axes, variant, table, catalog)) for box in boxes]
-    return places[0] if len(places) == 1 else places[0]._replace(others=tuple(places[1:]))
+    """The form and the packed boxes of a subscription."""
+    boxes = boxes_of(shape, constants, catalog.table(shape.tables[0]))
+    key = _form_key(shape.tables[0], shape.projection, shape.order, SEVERAL if len(boxes) > 1 else "")
+    return _new(Placement, (key, _ONE_CHANNEL, (), pack(boxes), ()))
 
 
-def _point(box: Box, space: Space) -> Placement:
-    coords = tuple([end for ends in zip(box.lo, box.hi, strict=True) for end in ends])
-    details = encode_texts([box.texts[place] for place in space.texts]) if space.texts else b""
-    return _new(Placement, (space.key, _ONE_CHANNEL, coords, details, ()))
+@lru_cache(maxsize=4096)
+def _form_key(table: str, projection: tuple[ColumnRef, ...] | None, order: Order | None, variant: str) -> str:
+    return Form("offers", Shape((table,), projection=projection, order=order), variant).key
 
 
-@lru_cache(maxsize=16384)
-def _form(shape: Shape, axes: tuple[int, ...], variant: str, table: Table, catalog: Catalog) -> Space:
-    ranges = tuple(ColumnRef(table.name, table.axes[axis].name) for axis in axes)
-    plain = replace(shape, equalities=(), ranges=ranges, nulls=(), disjuncts=())
-    return space_of(Form("offers", plain, variant), catalog)
+def packed_points(points: PointBatch) -> tuple[U8, I64]:
+    """(bytes, where the packed boxes of each point begin there)."""
+    return packed_column(points.details)
 
 
-def encode_texts(texts: Sequence[TextEnds | None]) -> bytes:
-    """Exact ends of text intervals as bytes: for each end its length, -1 for none, and the text itself."""
-    parts = []
-    for ends in texts:
-        for end in ends or (None, None):
-            parts.append(struct.pack("<i", -1) if end is None else struct.pack("<i", len(end)) + end)
-    return b"".join(parts)
+def packed_column(column: pa.Array) -> tuple[U8, I64]:
+    """(bytes, where each value of a column of packed constraints begins there)."""
+    _, offsets, data = column.buffers()
+    starts = np.frombuffer(offsets, np.int32, len(column), 4 * column.offset).astype(np.int64)
+    return np.frombuffer(bytearray(data), np.uint8), starts
 
 
-def decode_texts(data: bytes) -> list[TextEnds]:
-    """What `encode_texts` was given; (None, None) for None."""
-    ends: list[bytes | None] = []
-    at = 0
-    while at < len(data):
-        (length,) = struct.unpack_from("<i", data, at)
-        at += 4
-        ends.append(None if length < 0 else data[at : at + length])
-        at += max(length, 0)
-    return list(zip(ends[::2], ends[1::2], strict=True))
+def gathered(points: PointBatch, catalog: Catalog) -> list[PointBatch]:
+    """Points of the door as points of the forms of messages, each of which has one box."""
+    form = Form.from_key(points.form)
+    if form.variant == AXES:
+        return [points]
+    table = catalog.table(form.shape.tables[0])
+    boxes = [unpack(details)[0] for details in points.details.to_pylist()]
+    by_axes: dict[tuple[int, ...], list[int]] = {}
+    for i, box in enumerate(boxes):
+        by_axes.setdefault(box.axes, []).append(i)
+    batches = []
+    for axes, own in by_axes.items():
+        ranges = tuple(ColumnRef(table.name, table.axes[axis].name) for axis in axes)
+        key = Form("offers", replace(form.shape, ranges=ranges), AXES).key
+        coords = np.array([[end for ends in zip(boxes[i].lo, boxes[i].hi, strict=True) for end in ends] for i in own])
+        taken = points.take(np.array(own, np.int64))
+        batches.append(replace(taken, form=key, coords=coords.astype(np.int64)))
+    return batches

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tidings.families.offers.arrays import each_box
 from tidings.families.offers.constraint import Box, unpack
+from tidings.families.offers.difference import difference
 from tidings.families.offers.matching import matching_disjuncts
-from tidings.families.offers.ranking import difference
 from tidings.families.offers.reformulate import NEW, OLD
 from tidings.families.offers.subscription import Space
 from tidings.families.optional import RememberingViews
@@ -34,8 +33,9 @@ class OffersViews(RememberingViews):
         """Slot -> box, where codes do not say all."""
 
     def create(self, slots: Int64Array, points: PointBatch) -> None:
-        if self._space.texts:
-            self._boxes.update(zip(slots.tolist(), each_box(points, self._space), strict=True))
+        if self._space.is_lossy:
+            boxes = (unpack(details)[0] for details in points.details.to_pylist())
+            self._boxes.update(zip(slots.tolist(), boxes, strict=True))
 
     def drop(self, slots: Int64Array) -> None:
         for slot in slots.tolist():
@@ -74,7 +74,7 @@ class OffersViews(RememberingViews):
 
     def _verified(self, shown: _Shown, message: int, slot: int, tags: int) -> int:
         """Which of the rows before and after the view really matches."""
-        if not self._space.texts:
+        if not self._space.is_lossy:
             return tags
         own, is_classic = (self._boxes[slot],), self._space.table.constraints.is_classic
         sides = 0

@@ -44,9 +44,9 @@ class SelectFamily(Family, Disjunctive, Evaluating, Gathering):
         is_table = form.variant == table_form.TABLE
         return table_form.table_spec(form, catalog) if is_table else subscription.spec_of(form, catalog)
 
-    def gathered(self, points: PointBatch, catalog: Catalog) -> PointBatch:
+    def gathered(self, points: PointBatch, catalog: Catalog) -> list[PointBatch]:
         is_gathered = Form.from_key(points.form).variant == table_form.TABLE
-        return points if is_gathered else table_form.gathered(points, catalog)
+        return [points if is_gathered else table_form.gathered(points, catalog)]
 
     def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
         return _SERVERS[strategy](_space(form, catalog))

@@ -23,7 +23,7 @@ Bound = Callable[[Statement, Catalog, str, Record | None, Record | None], bool]
 
 def _is_exact(shape: Shape, catalog: Catalog) -> bool:
     """Whether regions of the shape are exact: codes of all range columns are, as for every type but text."""
-    return not any(catalog.table(ref.table).column(ref.column).type.is_lossy for ref in shape.ranges)
+    return not any(catalog.table(ref.table).axis(ref.column).type.is_lossy for ref in shape.ranges)
 
 
 @dataclass

@@ -106,7 +106,7 @@ def _says_all(statement: Statement, catalog: Catalog) -> bool:
     All columns are shown, no equality is on text, and no range is open at both ends: to a point, IS NOT NULL is no condition.
     """
     shape = statement.shape
-    equal = (catalog.table(ref.table).column(ref.column).type for ref in shape.equalities)
+    equal = (catalog.table(ref.table).axis(ref.column).type for ref in shape.equalities)
     is_open = any(interval.lo is None and interval.hi is None for interval in statement.constants.intervals)
     return shape.projection is None and not is_open and not any(type.is_lossy for type in equal)
 

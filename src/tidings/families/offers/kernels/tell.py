@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.arrays import I64, U8, Int
+from tidings.families.offers.kernels import rankings
+from tidings.families.offers.kernels.rankings import LIMIT
+from tidings.kernels.arrays import I64, Int
 from tidings.kernels.jit import kernel
 from tidings.kernels.lives import PROJECTION, SINCE, UNTIL, Lives
 from tidings.kernels.rows.read import NONE, Rows, record_of, rows_at, same_value, table_of
@@ -12,11 +14,11 @@ from tidings.kernels.rows.read import NONE, Rows, record_of, rows_at, same_value
 OLD, NEW, SIDES = 1, 2, 3
 """Which of the two rows a subscription matches; the bits of both."""
 
-# Fields of a match: the event, the side, the subscription.
-EVENT, SIDE, SLOT, MATCH_FIELDS = range(4)
+# Fields of a match: the event, the side, the subscription, and the rank if that is ordered.
+EVENT, SIDE, SLOT, RANK, MATCH_FIELDS = range(5)
 
-# Fields of `counts`: entries of told, tails, changes, and of what ranked subscriptions match; stamps given.
-TOLD, TAILS, CHANGES, RANKED, CLOCK, COUNTS = range(6)
+# Fields of `counts`: entries of told, tails, changes, and of steps of ranked subscriptions; stamps given.
+TOLD, TAILS, CHANGES, STEPS, CLOCK, COUNTS = range(6)
 
 # Fields of a projection's memory: when it was used last; whether it shows the change at all; its tail for each kind of change.
 USED_AT, IS_SHOWN, TAIL_OF, MEMORY_FIELDS = 0, 1, 2, 6
@@ -39,7 +41,8 @@ def tell_matches(
     old: I64,
     new: I64,
     lives: Lives,
-    is_ranked: U8,
+    lists: I64,
+    best: I64,
     starts: I64,
     column: I64,
     marks: I64,
@@ -48,12 +51,13 @@ def tell_matches(
     told: I64,
     tails: I64,
     changes: I64,
-    ranked: I64,
+    steps: I64,
 ) -> None:
     """Goes through matches, sorted by event. There is room: told and tails for all matches, three changes for each event.
 
-    old, new: [events], versions. marks: [slots], 4 * clock + sides of the event that last concerned each. memory: [projections,
-    MEMORY_FIELDS]. ranked: [matches, MATCH_FIELDS], gets what ranked subscriptions match.
+    old, new: [events], versions. lists: of ranked subscriptions; best: [slots, 2], scratch for their best ranks. marks:
+    [slots], 4 * clock + sides of the event that last concerned each. memory: [projections, MEMORY_FIELDS]. steps: [matches,
+    STEP_FIELDS], gets what concerns ranked subscriptions.
     """
     rows = rows_at(handles)
     at = tail_count = change_count = ranked_count = first = np.int64(0)
@@ -65,11 +69,18 @@ def tell_matches(
         # Those concerned are noted, once each, where they will be told; there were at least as many matches.
         stop, concerned = first, at
         while stop < len(matches) and matches[stop, EVENT] == event:
-            slot = matches[stop, SLOT]
+            slot, side = matches[stop, SLOT], matches[stop, SIDE]
             if marks[slot] >> 2 == clock:
-                marks[slot] |= matches[stop, SIDE]
+                if lists[slot, LIMIT]:
+                    rank = matches[stop, RANK]
+                    if marks[slot] & side:
+                        rank = min(rank, best[slot, side >> 1])
+                    best[slot, side >> 1] = rank
+                marks[slot] |= side
             elif lives[slot, SINCE] < event < lives[slot, UNTIL]:
-                marks[slot] = clock << 2 | matches[stop, SIDE]
+                marks[slot] = clock << 2 | side
+                if lists[slot, LIMIT]:
+                    best[slot, side >> 1] = matches[stop, RANK]
                 told[1, concerned] = slot
                 concerned += 1
             stop += 1
@@ -78,8 +89,10 @@ def tell_matches(
         for i in range(at, concerned):
             slot = told[1, i]
             sides = marks[slot] & SIDES
-            if is_ranked[slot]:
-                ranked[ranked_count, EVENT], ranked[ranked_count, SIDE], ranked[ranked_count, SLOT] = event, sides, slot
+            if lists[slot, LIMIT]:
+                step = steps[ranked_count]
+                step[rankings.EVENT], step[rankings.SIDE], step[rankings.SLOT] = event, sides, slot
+                step[rankings.OLD_RANK], step[rankings.NEW_RANK] = best[slot, 0], best[slot, 1]
                 ranked_count += 1
                 continue
             projection = lives[slot, PROJECTION]
@@ -104,4 +117,4 @@ def tell_matches(
                 tail_count += 1
             told[0, at], told[1, at], told[2, at] = event, slot, memory[projection, TAIL_OF + sides]
             at += 1
-    counts[TOLD], counts[TAILS], counts[CHANGES], counts[RANKED] = at, tail_count, change_count, ranked_count
+    counts[TOLD], counts[TAILS], counts[CHANGES], counts[STEPS] = at, tail_count, change_count, ranked_count

@@ -16,23 +16,23 @@ from tidings.families.offers.kernels.box_index.layout import (
     ENTRY_EQUAL,
     EQUAL,
     FAN,
+    GROUP_COUNT,
+    GROUP_START,
     LEAF,
     LO,
     LO_START,
     LO_STOP,
     NONE,
     NOT_HI,
-    PLACE,
-    PLACE_FIELDS,
-    SEED,
-    TEXT_PLACE,
     Entries,
     axis_at,
     entries_at,
+    first_from,
     levels_of,
     text_at,
 )
-from tidings.kernels.arrays import I64, U8, Int
+from tidings.families.offers.kernels.packed import SEED
+from tidings.kernels.arrays import I64, Int
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows.read import mix, same_bytes
 
@@ -41,45 +41,57 @@ _STACK = 128
 
 @kernel
 def choose_entries(
-    handles: I64, first: Int, stop: Int, fits: U8, places: I64, wanted: Int, ids: I64, masks: I64
+    handles: I64, fitting: I64, axes: I64, first: Int, stop: Int, wanted: Int, ids: I64, masks: I64
 ) -> Int:
-    """Living entries from `first` to `stop` whose group fits; how many.
+    """Living entries from `first` to `stop` of the fitting groups; how many.
 
-    masks: for each the axes among `wanted` on which it has a single value.
+    masks: for each the axes among `wanted` on which it has a single value, by place in the view.
     """
     entries = entries_at(handles)
-    axes = places.shape[1] // PLACE_FIELDS
     n = np.int64(0)
-    for entry in range(first, stop):
-        group = entries.group[entry]
-        if entries.alive[entry] == 0 or fits[group] == 0:
-            continue
-        equal = entries.words[entries.at[entry] + ENTRY_EQUAL]
-        mask = np.int64(0)
-        for axis in range(axes):
-            place = places[group, PLACE_FIELDS * axis + PLACE]
-            if place != NONE and (wanted >> axis) & 1 and (equal >> place) & 1:
-                mask |= np.int64(1) << axis
-        ids[n], masks[n] = entry, mask
-        n += 1
+    for group in fitting:
+        last = entries.groups[group, GROUP_START] + entries.groups[group, GROUP_COUNT]
+        for at in range(first_from(entries, group, first), last):
+            entry = entries.lists[at]
+            if entry >= stop:
+                break
+            if entries.alive[entry] == 0:
+                continue
+            equal = entries.words[entries.at[entry] + ENTRY_EQUAL]
+            mask = np.int64(0)
+            for axis in range(len(axes)):
+                place = entries.places[group, axes[axis]]
+                if place != NONE and (wanted >> axis) & 1 and (equal >> place) & 1:
+                    mask |= np.int64(1) << axis
+            ids[n], masks[n] = entry, mask
+            n += 1
     return n
 
 
 @kernel
-def read_entries(handles: I64, ids: I64, places: I64, hashed: I64, hashes: I64, columns: I64) -> None:
+def count_waiting(handles: I64, fitting: I64, first: Int) -> Int:
+    """Entries of the fitting groups from `first` on, dead ones included."""
+    entries = entries_at(handles)
+    n = np.int64(0)
+    for group in fitting:
+        last = entries.groups[group, GROUP_START] + entries.groups[group, GROUP_COUNT]
+        n += last - first_from(entries, group, first)
+    return n
+
+
+@kernel
+def read_entries(handles: I64, ids: I64, axes: I64, hashed: I64, hashes: I64, columns: I64) -> None:
     """Hashes of the entries' equality codes, and their coordinates, columns [2 * axes, entries], on all axes of the view."""
     entries = entries_at(handles)
-    axes = places.shape[1] // PLACE_FIELDS
     for i in range(len(ids)):
         entry = ids[i]
         group = entries.group[entry]
         found = np.int64(SEED)
         for axis in hashed:
-            place = places[group, PLACE_FIELDS * axis + PLACE]
-            found = mix(found, entries.words[axis_at(entries, entry, place) + EQUAL])
+            found = mix(found, entries.words[axis_at(entries, entry, entries.places[group, axes[axis]]) + EQUAL])
         hashes[i] = found
-        for axis in range(axes):
-            place = places[group, PLACE_FIELDS * axis + PLACE]
+        for axis in range(len(axes)):
+            place = entries.places[group, axes[axis]]
             if place == NONE:
                 columns[2 * axis, i], columns[2 * axis + 1, i] = CODE_MIN, CODE_MIN
             else:
@@ -88,19 +100,19 @@ def read_entries(handles: I64, ids: I64, places: I64, hashed: I64, hashes: I64, 
 
 
 @kernel
-def _has_same_values(entries: Entries, a: Int, b: Int, places: I64, hashed: I64) -> bool:
+def _has_same_values(entries: Entries, a: Int, b: Int, axes: I64, hashed: I64) -> bool:
     """Whether two entries have the same values on the hashed axes."""
-    for axis in hashed:
-        a_place = places[entries.group[a], PLACE_FIELDS * axis + PLACE]
-        b_place = places[entries.group[b], PLACE_FIELDS * axis + PLACE]
-        a_at, b_at = axis_at(entries, a, a_place), axis_at(entries, b, b_place)
-        if entries.words[a_at + EQUAL] != entries.words[b_at + EQUAL]:
+    words = entries.words
+    for place in hashed:
+        axis = axes[place]
+        a_at = axis_at(entries, a, entries.places[entries.group[a], axis])
+        b_at = axis_at(entries, b, entries.places[entries.group[b], axis])
+        if words[a_at + EQUAL] != words[b_at + EQUAL]:
             return False
-        a_text = places[entries.group[a], PLACE_FIELDS * axis + TEXT_PLACE]
-        b_text = places[entries.group[b], PLACE_FIELDS * axis + TEXT_PLACE]
-        if a_text != NONE and b_text != NONE:
-            x, y = text_at(entries, a, a_text), text_at(entries, b, b_text)
-            words = entries.words
+        a_text = entries.text_places[entries.group[a], axis]
+        if a_text != NONE:
+            x = text_at(entries, a, a_text)
+            y = text_at(entries, b, entries.text_places[entries.group[b], axis])
             if not same_bytes(
                 entries.text,
                 words[x + LO_START],
@@ -114,7 +126,7 @@ def _has_same_values(entries: Entries, a: Int, b: Int, places: I64, hashed: I64)
 
 
 @kernel
-def cut_buckets(handles: I64, ids: I64, order: I64, hashes: I64, places: I64, hashed: I64, bounds: I64) -> Int:
+def cut_buckets(handles: I64, ids: I64, order: I64, hashes: I64, axes: I64, hashed: I64, bounds: I64) -> Int:
     """Cuts `order`, which sorts the entries by hash, into runs of the same values; bounds [n, 2] gets (start, stop) of each.
 
     Entries whose hashes are equal although their values are not are moved apart.
@@ -129,7 +141,7 @@ def cut_buckets(handles: I64, ids: I64, order: I64, hashes: I64, places: I64, ha
             end += 1
         stop = start + 1
         for i in range(start + 1, end):
-            if _has_same_values(entries, ids[first], ids[order[i]], places, hashed):
+            if _has_same_values(entries, ids[first], ids[order[i]], axes, hashed):
                 order[i], order[stop] = order[stop], order[i]
                 stop += 1
         bounds[n, 0], bounds[n, 1] = start, stop

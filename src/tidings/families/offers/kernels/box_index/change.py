@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidings.families.offers.constraint import AXIS, AXIS_WORDS, BOX_AXES, BOX_EQUAL, BOX_WORDS
+from tidings.families.offers.constraint import HI as PACKED_HI
+from tidings.families.offers.constraint import LO as PACKED_LO
+from tidings.families.offers.constraint import LO_START as PACKED_ENDS
 from tidings.families.offers.kernels.box_index.layout import (
     AXIS_FIELDS,
     ENTRY_EQUAL,
     ENTRY_HEAD,
     EQUAL,
     GROUP_AXES,
+    GROUP_COUNT,
+    GROUP_ROOM,
+    GROUP_START,
     GROUP_TEXTS,
     HI_START,
     HI_STOP,
@@ -20,45 +27,109 @@ from tidings.families.offers.kernels.box_index.layout import (
     NOT_HI,
     TEXT_FIELDS,
     Entries,
+    entries_at,
 )
-from tidings.kernels.arrays import I64, U8, Int
+from tidings.families.offers.kernels.packed import AT, OF, TEXT
+from tidings.kernels.arrays import I32, I64, U8, Int
 from tidings.kernels.jit import kernel
+from tidings.kernels.rows.read import hash_bytes
+
+
+@kernel
+def measure_boxes(words: I64, boxes: I64, group: I64, places: I32, is_text: U8) -> tuple[Int, Int]:
+    """(words, bytes of texts) that entries of these boxes need; (NONE, NONE) if a box has other axes than its group."""
+    needed = size = np.int64(0)
+    for i in range(len(boxes)):
+        head = boxes[i, AT]
+        axes = words[head + BOX_AXES]
+        needed += ENTRY_HEAD + AXIS_FIELDS * axes
+        for place in range(axes):
+            entry = head + BOX_WORDS + AXIS_WORDS * place
+            axis = words[entry + AXIS]
+            if places[group[i], axis] != place:
+                return np.int64(NONE), np.int64(NONE)
+            if is_text[axis]:
+                needed += TEXT_FIELDS
+                for end in range(2):
+                    at = entry + PACKED_ENDS + 2 * end
+                    size += words[at + 1] - words[at]
+    return needed, size
 
 
 @kernel
 def add_boxes(
-    entries: Entries,
+    handles: I64,
     first: Int,
-    group: Int,
     words_stop: Int,
     text_stop: Int,
     owner: I64,
-    lo: I64,
-    hi: I64,
-    codes: I64,
-    equal: I64,
-    ends: I64,
+    group: I64,
+    words: I64,
+    boxes: I64,
     text: U8,
+    is_text: U8,
 ) -> None:
-    """Writes boxes as entries from number `first` on; there is room."""
-    axes, texts = entries.groups[group, GROUP_AXES], entries.groups[group, GROUP_TEXTS]
-    at = words_stop
-    words = entries.words
-    for i in range(len(owner)):
-        entry = first + i
-        entries.owner[entry], entries.group[entry], entries.at[entry] = owner[i], group, at
+    """Writes boxes as entries from number `first` on, and into the lists of their groups; there is room.
+
+    owner: of each constraint, group: of each box.
+    """
+    entries = entries_at(handles)
+    out = entries.words
+    at, text_at = words_stop, text_stop
+    for i in range(len(boxes)):
+        entry, head = first + i, boxes[i, AT]
+        axes = words[head + BOX_AXES]
+        equal = words[head + BOX_EQUAL]
+        entries.owner[entry], entries.group[entry], entries.at[entry] = owner[boxes[i, OF]], group[i], at
         entries.alive[entry] = 1
-        words[at + ENTRY_EQUAL] = equal[i]
+        own = entries.groups[group[i]]
+        entries.lists[own[GROUP_START] + own[GROUP_COUNT]] = entry
+        own[GROUP_COUNT] += 1
+        out[at + ENTRY_EQUAL] = equal
         at += ENTRY_HEAD
-        for axis in range(axes):
-            words[at + LO], words[at + NOT_HI], words[at + EQUAL] = lo[i, axis], ~hi[i, axis], codes[i, axis]
+        ends = at + AXIS_FIELDS * axes
+        for place in range(axes):
+            source = head + BOX_WORDS + AXIS_WORDS * place
+            lo = words[source + PACKED_LO]
+            out[at + LO], out[at + NOT_HI], out[at + EQUAL] = lo, ~words[source + PACKED_HI], lo
+            if is_text[words[source + AXIS]]:
+                for end in range(2):
+                    begin, stop = words[source + PACKED_ENDS + 2 * end], words[source + PACKED_ENDS + 2 * end + 1]
+                    out[ends + 2 * end], out[ends + 2 * end + 1] = NONE, NONE
+                    if begin >= 0:
+                        out[ends + 2 * end] = text_at
+                        for j in range(begin, stop):
+                            entries.text[text_at] = text[boxes[i, TEXT] + j]
+                            text_at += 1
+                        out[ends + 2 * end + 1] = text_at
+                if (equal >> place) & 1:
+                    out[at + EQUAL] = hash_bytes(entries.text, out[ends + LO_START], out[ends + LO_STOP])
+                ends += TEXT_FIELDS
             at += AXIS_FIELDS
-        for field in range(TEXT_FIELDS * texts):
-            end = ends[i, field]
-            words[at] = end if end < 0 else end + text_stop
-            at += 1
-    for i in range(len(text)):
-        entries.text[text_stop + i] = text[i]
+        at = ends
+
+
+@kernel
+def make_lists(groups: I64, numbers: I64, counts: I64, lists: I64, stop: Int) -> Int:
+    """Moves the lists of groups that lack room for `counts` more entries to the end; where that is then, or how long `lists`
+    has to be, negated, if there is no room for that.
+    """
+    needed = np.int64(0)
+    for i in range(len(numbers)):
+        own = groups[numbers[i]]
+        if own[GROUP_COUNT] + counts[i] > own[GROUP_ROOM]:
+            needed += max(np.int64(4), 2 * own[GROUP_COUNT] + counts[i])
+    if stop + needed > len(lists):
+        return -(stop + needed)
+    for i in range(len(numbers)):
+        own = groups[numbers[i]]
+        if own[GROUP_COUNT] + counts[i] > own[GROUP_ROOM]:
+            room = max(np.int64(4), 2 * own[GROUP_COUNT] + counts[i])
+            for j in range(own[GROUP_COUNT]):
+                lists[stop + j] = lists[own[GROUP_START] + j]
+            own[GROUP_START], own[GROUP_ROOM] = stop, room
+            stop += room
+    return stop
 
 
 @kernel
@@ -109,3 +180,12 @@ def pack_entries(entries: Entries, living: I64, at: I64, words: I64, text: U8) -
             words_stop += TEXT_FIELDS
             source += TEXT_FIELDS
     return words_stop, text_stop
+
+
+@kernel
+def list_entries(group: I64, groups: I64, lists: I64) -> None:
+    """Writes the entries into the lists of their groups, which are empty and have room."""
+    for entry in range(len(group)):
+        own = groups[group[entry]]
+        lists[own[GROUP_START] + own[GROUP_COUNT]] = entry
+        own[GROUP_COUNT] += 1

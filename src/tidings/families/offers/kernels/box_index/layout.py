@@ -5,7 +5,8 @@ the query's axes, that is c <= q in every coordinate (~x is -x - 1: it turns the
 reporting*: find the points c that a point q dominates. One-sided intervals have a coordinate that is always dominated, which is
 left out.
 
-    entry     mask of equality axes | lo, ~hi, equality code of each axis | ends of texts on each TEXT axis
+    group     boxes with the same axes; entries of a group in the order they came
+    entry     mask of axes with a single value | lo, ~hi, equality code of each axis | ends of texts on each TEXT axis
     segment   hash of equality codes -> bucket -> members in leaves of 64, column by column
               a bucket of several leaves has a tree: least coordinates of each leaf, of 16 leaves, of 16 * 16 ..
 """
@@ -16,8 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.kernels.arrays import I64, U8, Int
-from tidings.kernels.handles import array_at, table_at, text_array_at
+from tidings.families.offers.kernels.packed import SEED
+from tidings.kernels.arrays import I32, I64, U8, Int
+from tidings.kernels.handles import array_at, half_table_at, table_at, text_array_at
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows.read import mix
 
@@ -32,17 +34,13 @@ ENTRY_EQUAL, ENTRY_HEAD = range(2)
 LO, NOT_HI, EQUAL, AXIS_FIELDS = range(4)
 LO_START, LO_STOP, HI_START, HI_STOP, TEXT_FIELDS = range(5)
 
-# Fields of a group: how many axes its entries have, and how many of them are TEXT.
-GROUP_AXES, GROUP_TEXTS, GROUP_FIELDS = range(3)
-
-# Of a group in a view, for each of the view's axes: its place among the group's axes and among its TEXT axes, or NONE.
-PLACE, TEXT_PLACE, PLACE_FIELDS = range(3)
+# Fields of a group: how many axes its entries have, how many of them are TEXT; where its list of entries begins, how many it
+# has, and room for how many.
+GROUP_AXES, GROUP_TEXTS, GROUP_START, GROUP_COUNT, GROUP_ROOM, GROUP_FIELDS = range(6)
 
 # Fields of a bucket: its members, and where its tree is, NONE if it has one leaf.
 BUCKET_START, BUCKET_COUNT, BUCKET_TREE, BUCKET_FIELDS = range(4)
 
-SEED = 0x51ED270B35A3C4F1
-"""Of hashes: `mix` wants no small numbers to begin with."""
 OWNER_BITS = (1 << 32) - 1
 
 
@@ -52,7 +50,7 @@ class Entries(NamedTuple):
     owner: I64
     """[entries]"""
     group: I64
-    """[entries]: boxes of one group have the same axes."""
+    """[entries]"""
     at: I64
     """[entries]: where the record is in `words`."""
     words: I64
@@ -62,17 +60,23 @@ class Entries(NamedTuple):
     """[entries]"""
     groups: I64
     """[groups, GROUP_FIELDS]"""
+    places: I32
+    """[groups, axes]: place of an axis among those of the group, NONE if it has it not."""
+    text_places: I32
+    """[groups, axes]: place of a TEXT axis among those of the group."""
+    lists: I64
+    """Entries of groups, ascending; where each list is, `groups` says."""
 
 
 class Segment(NamedTuple):
     """Some entries, searchable along the axes of one view."""
 
     hashed: I64
-    """Axes of the view that buckets are found by: queries and members have a single value there."""
+    """Axes of the view, by place, that buckets are found by: queries and members have a single value there."""
     columns: I64
     """[columns]: coordinate of the query that each column is compared with."""
     texts: I64
-    """TEXT axes among the others: where codes tie, texts decide."""
+    """TEXT axes among the others, by place: where codes tie, texts decide."""
     table: I64
     """[2 * slots]: hash, and bucket + 1; 0 if the slot is free."""
     buckets: I64
@@ -85,15 +89,6 @@ class Segment(NamedTuple):
     """Trees: levels, then where each begins from the leaves up, then blocks of FAN nodes, column by column."""
 
 
-class View(NamedTuple):
-    """How the groups of an index look along the axes of a view."""
-
-    fits: U8
-    """[groups]: whether boxes of the group can match."""
-    places: I64
-    """[groups, PLACE_FIELDS * axes]"""
-
-
 class Queries(NamedTuple):
     """Boxes to search with, all of the same axes, which have a single value on the same ones of these."""
 
@@ -102,7 +97,7 @@ class Queries(NamedTuple):
     equal: I64
     """[queries, axes]: equality codes, where there is a single value."""
     ends: I64
-    """[queries, TEXT_FIELDS * axes]: ends of texts in `text`."""
+    """[queries, TEXT_FIELDS * axes]: ends of texts in `text`, -1 for none."""
     text: U8
 
 
@@ -116,6 +111,9 @@ def entries_at(handles: I64) -> Entries:
         text_array_at(handles, 4),
         text_array_at(handles, 5),
         table_at(handles, 6),
+        half_table_at(handles, 7),
+        half_table_at(handles, 8),
+        array_at(handles, 9),
     )
 
 
@@ -144,6 +142,20 @@ def text_at(entries: Entries, entry: Int, text_place: Int) -> Int:
     """Where the ends of one of the entry's TEXT axes are."""
     axes = entries.groups[entries.group[entry], GROUP_AXES]
     return entries.at[entry] + ENTRY_HEAD + AXIS_FIELDS * axes + TEXT_FIELDS * text_place
+
+
+@kernel
+def first_from(entries: Entries, group: Int, entry: Int) -> Int:
+    """Where in a group's list the entries from this number on begin."""
+    start = entries.groups[group, GROUP_START]
+    stop = start + entries.groups[group, GROUP_COUNT]
+    while start < stop:
+        middle = (start + stop) >> 1
+        if entries.lists[middle] < entry:
+            start = middle + 1
+        else:
+            stop = middle
+    return start
 
 
 @kernel

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidings.families.offers.constraint import AXIS, AXIS_WORDS, BOX_AXES, BOX_EQUAL, BOX_WORDS
+from tidings.families.offers.constraint import HI as PACKED_HI
+from tidings.families.offers.constraint import LO as PACKED_LO
+from tidings.families.offers.constraint import LO_START as PACKED_ENDS
 from tidings.families.offers.kernels.box_index.layout import (
     BUCKET_COUNT,
     BUCKET_START,
@@ -11,6 +15,8 @@ from tidings.families.offers.kernels.box_index.layout import (
     EQUAL,
     FAN,
     FAN_BITS,
+    GROUP_COUNT,
+    GROUP_START,
     HI_START,
     HI_STOP,
     LEAF,
@@ -20,24 +26,22 @@ from tidings.families.offers.kernels.box_index.layout import (
     NONE,
     NOT_HI,
     OWNER_BITS,
-    PLACE,
-    PLACE_FIELDS,
     TEXT_FIELDS,
-    TEXT_PLACE,
     Entries,
     Queries,
     Segment,
-    View,
     axis_at,
     entries_at,
+    first_from,
     hash_of,
     segment_at,
     text_at,
 )
+from tidings.families.offers.kernels.packed import AT, TEXT
 from tidings.kernels.arrays import I64, U8, Int
 from tidings.kernels.intrinsics import lowest_bit, pointer, prefetch
 from tidings.kernels.jit import kernel, uncounted
-from tidings.kernels.rows.read import same_bytes
+from tidings.kernels.rows.read import hash_bytes, same_bytes
 
 _STACK = 16 * FAN
 _AHEAD = 8
@@ -57,10 +61,10 @@ def _is_below(a: U8, a_start: Int, a_stop: Int, b: U8, b_start: Int, b_stop: Int
 
 
 @uncounted
-def _texts_meet(entries: Entries, view: View, queries: Queries, i: Int, entry: Int, axis: Int) -> bool:
+def _texts_meet(entries: Entries, axes: I64, queries: Queries, i: Int, entry: Int, axis: Int) -> bool:
     """Whether a query and an entry meet on a TEXT axis, where their codes do."""
     group = entries.group[entry]
-    place = view.places[group, PLACE_FIELDS * axis + PLACE]
+    place = entries.places[group, axes[axis]]
     if place == NONE:
         return True
     at = axis_at(entries, entry, place)
@@ -68,7 +72,7 @@ def _texts_meet(entries: Entries, view: View, queries: Queries, i: Int, entry: I
     is_tied = words[at + LO] == queries.q[i, 2 * axis] or words[at + NOT_HI] == queries.q[i, 2 * axis + 1]
     if not is_tied:
         return True
-    ends = text_at(entries, entry, view.places[group, PLACE_FIELDS * axis + TEXT_PLACE])
+    ends = text_at(entries, entry, entries.text_places[group, axes[axis]])
     return bool(
         _is_below(
             entries.text,
@@ -90,14 +94,14 @@ def _texts_meet(entries: Entries, view: View, queries: Queries, i: Int, entry: I
 
 
 @uncounted
-def _has_values(entries: Entries, view: View, hashed: I64, queries: Queries, i: Int, entry: Int) -> bool:
+def _has_values(entries: Entries, axes: I64, hashed: I64, queries: Queries, i: Int, entry: Int) -> bool:
     """Whether an entry has the values of a query on the hashed axes."""
     group = entries.group[entry]
     for axis in hashed:
-        at = axis_at(entries, entry, view.places[group, PLACE_FIELDS * axis + PLACE])
+        at = axis_at(entries, entry, entries.places[group, axes[axis]])
         if entries.words[at + EQUAL] != queries.equal[i, axis]:
             return False
-        text_place = view.places[group, PLACE_FIELDS * axis + TEXT_PLACE]
+        text_place = entries.text_places[group, axes[axis]]
         if text_place != NONE:
             ends, own = text_at(entries, entry, text_place), TEXT_FIELDS * axis
             if not same_bytes(
@@ -113,7 +117,7 @@ def _has_values(entries: Entries, view: View, hashed: I64, queries: Queries, i: 
 
 
 @uncounted
-def _find_bucket(entries: Entries, view: View, segment: Segment, queries: Queries, i: Int, hashed: Int) -> Int:
+def _find_bucket(entries: Entries, axes: I64, segment: Segment, queries: Queries, i: Int, hashed: Int) -> Int:
     """The bucket of a query's equality codes, or NONE."""
     last_slot = (len(segment.table) >> 1) - 1
     slot = hashed & last_slot
@@ -123,7 +127,7 @@ def _find_bucket(entries: Entries, view: View, segment: Segment, queries: Querie
             return np.int64(NONE)
         if segment.table[2 * slot] == hashed:
             entry = segment.members[segment.buckets[bucket, BUCKET_START]] >> 32
-            if _has_values(entries, view, segment.hashed, queries, i, entry):
+            if _has_values(entries, axes, segment.hashed, queries, i, entry):
                 return bucket
         slot = (slot + 1) & last_slot
 
@@ -148,7 +152,7 @@ def _scan(cells: I64, at: Int, stride: Int, n: Int, columns: I64, q: I64, i: Int
 @uncounted
 def _report(
     entries: Entries,
-    view: View,
+    axes: I64,
     segment: Segment,
     queries: Queries,
     i: Int,
@@ -167,13 +171,13 @@ def _report(
             continue
         is_met = True
         for axis in segment.texts:
-            if not _texts_meet(entries, view, queries, i, entry, axis):
+            if not _texts_meet(entries, axes, queries, i, entry, axis):
                 is_met = False
                 break
         if is_met:
             if n >= hits.shape[0]:
                 return np.int64(NONE)
-            hits[n, 0], hits[n, 1] = i, word & OWNER_BITS
+            hits[n, 0], hits[n, 1], hits[n, 2] = i, word & OWNER_BITS, entry
             n += 1
     return n
 
@@ -181,7 +185,7 @@ def _report(
 @uncounted
 def _visit(
     entries: Entries,
-    view: View,
+    axes: I64,
     segment: Segment,
     queries: Queries,
     i: Int,
@@ -198,7 +202,7 @@ def _visit(
         for first in range(start, start + count, LEAF):
             size = min(LEAF, start + count - first)
             found = _scan(segment.cells, first * width, size, size, segment.columns, queries.q, i)
-            n = _report(entries, view, segment, queries, i, first, found, has_dead, hits, n)
+            n = _report(entries, axes, segment, queries, i, first, found, has_dead, hits, n)
             if n == NONE:
                 return n
         return n
@@ -221,7 +225,7 @@ def _visit(
             first = start + LEAF * node
             size = min(LEAF, start + count - first)
             found = _scan(segment.cells, first * width, size, size, segment.columns, queries.q, i)
-            n = _report(entries, view, segment, queries, i, first, found, has_dead, hits, n)
+            n = _report(entries, axes, segment, queries, i, first, found, has_dead, hits, n)
             if n == NONE:
                 return n
     return n
@@ -230,8 +234,7 @@ def _visit(
 @kernel
 def search_segment(
     handles: I64,
-    fits: U8,
-    places: I64,
+    axes: I64,
     segment_handles: I64,
     q: I64,
     equal: I64,
@@ -242,11 +245,11 @@ def search_segment(
     hits: I64,
     n: Int,
 ) -> tuple[Int, Int]:
-    """Writes (query, owner) of every living member that a query meets, from query `first` on.
+    """Writes (query, owner, entry) of every living member that a query meets, from query `first` on. axes: of the queries.
 
     (the query to go on from, hits so far); the former is the number of queries unless `hits` is full.
     """
-    entries, view = entries_at(handles), View(fits, places)
+    entries = entries_at(handles)
     segment, queries = segment_at(segment_handles), Queries(q, equal, ends, text)
     stack = np.empty(2 * _STACK, np.int64)
     last_slot = (len(segment.table) >> 1) - 1
@@ -261,9 +264,9 @@ def search_segment(
         if i + _AHEAD < count:
             ahead[i % _AHEAD] = hash_of(equal[i + _AHEAD], segment.hashed)
             prefetch(table, 2 * (ahead[i % _AHEAD] & last_slot))
-        bucket = _find_bucket(entries, view, segment, queries, i, hashed)
+        bucket = _find_bucket(entries, axes, segment, queries, i, hashed)
         if bucket != NONE:
-            found = _visit(entries, view, segment, queries, i, bucket, has_dead, stack, hits, n)
+            found = _visit(entries, axes, segment, queries, i, bucket, has_dead, stack, hits, n)
             if found == NONE:
                 return i, n
             n = found
@@ -273,11 +276,10 @@ def search_segment(
 @kernel
 def search_entries(
     handles: I64,
-    fits: U8,
-    places: I64,
+    axes: I64,
+    fitting: I64,
     is_text: U8,
     start: Int,
-    stop: Int,
     q: I64,
     ends: I64,
     text: U8,
@@ -285,32 +287,57 @@ def search_entries(
     hits: I64,
     n: Int,
 ) -> tuple[Int, Int]:
-    """As `search_segment`, among entries from `start` to `stop`, each of which is compared. is_text: [axes]."""
-    entries, view = entries_at(handles), View(fits, places)
-    queries = Queries(q, q, ends, text)
-    axes = len(is_text)
+    """As `search_segment`, among the entries of the fitting groups from `start` on, each of which is compared."""
+    entries, queries = entries_at(handles), Queries(q, q, ends, text)
     for i in range(first, len(q)):
         kept = n
-        for entry in range(start, stop):
-            group = entries.group[entry]
-            if entries.alive[entry] == 0 or fits[group] == 0:
-                continue
-            is_met = True
-            for axis in range(axes):
-                place = places[group, PLACE_FIELDS * axis + PLACE]
-                if place == NONE:
+        for group in fitting:
+            last = entries.groups[group, GROUP_START] + entries.groups[group, GROUP_COUNT]
+            for at in range(first_from(entries, group, start), last):
+                entry = entries.lists[at]
+                if entries.alive[entry] == 0 or not _is_met(entries, axes, is_text, queries, i, group, entry):
                     continue
-                at = axis_at(entries, entry, place)
-                is_met = (
-                    entries.words[at + LO] <= q[i, 2 * axis]
-                    and entries.words[at + NOT_HI] <= q[i, 2 * axis + 1]
-                    and (is_text[axis] == 0 or _texts_meet(entries, view, queries, i, entry, axis))
-                )
-                if not is_met:
-                    break
-            if is_met:
                 if n >= len(hits):
                     return i, kept
-                hits[n, 0], hits[n, 1] = i, entries.owner[entry]
+                hits[n, 0], hits[n, 1], hits[n, 2] = i, entries.owner[entry], entry
                 n += 1
     return len(q), n
+
+
+@uncounted
+def _is_met(entries: Entries, axes: I64, is_text: U8, queries: Queries, i: Int, group: Int, entry: Int) -> bool:
+    """Whether a query meets an entry on all axes that both have."""
+    for axis in range(len(axes)):
+        place = entries.places[group, axes[axis]]
+        if place == NONE:
+            continue
+        at = axis_at(entries, entry, place)
+        if entries.words[at + LO] > queries.q[i, 2 * axis] or entries.words[at + NOT_HI] > queries.q[i, 2 * axis + 1]:
+            return False
+        if is_text[axes[axis]] and not _texts_meet(entries, axes, queries, i, entry, axis):
+            return False
+    return True
+
+
+@kernel
+def fill_queries(text: U8, words: I64, boxes: I64, q: I64, codes: I64, ends: I64) -> bool:
+    """Writes packed boxes of one kind as `Queries`; False if they are not all of one kind: two kinds have the same hash."""
+    axes = codes.shape[1]
+    head = boxes[0, AT]
+    equal = words[head + BOX_EQUAL]
+    for i in range(len(boxes)):
+        box = boxes[i, AT]
+        if words[box + BOX_AXES] != axes or words[box + BOX_EQUAL] != equal:
+            return False
+        for axis in range(axes):
+            entry = box + BOX_WORDS + AXIS_WORDS * axis
+            if words[entry + AXIS] != words[head + BOX_WORDS + AXIS_WORDS * axis + AXIS]:
+                return False
+            q[i, 2 * axis], q[i, 2 * axis + 1] = words[entry + PACKED_HI], ~words[entry + PACKED_LO]
+            codes[i, axis] = words[entry + PACKED_LO]
+            for field in range(TEXT_FIELDS):
+                end = words[entry + PACKED_ENDS + field]
+                ends[i, TEXT_FIELDS * axis + field] = end if end < 0 else end + boxes[i, TEXT]
+            if (equal >> axis) & 1 and ends[i, TEXT_FIELDS * axis] >= 0:
+                codes[i, axis] = hash_bytes(text, ends[i, TEXT_FIELDS * axis], ends[i, TEXT_FIELDS * axis + 1])
+    return True
