@@ -329,6 +329,18 @@ def write_version(rows: Rows, keys: Keys, version: Int, table: Int, data: U8, ce
     keys.counts[TEXT_END] = end
 
 
+@kernel
+def write_versions(rows: Rows, keys: Keys, tables: I64, data: U8, cells: I64, versions: I64, first: Int) -> Int:
+    """Writes records of these tables, cells [records, columns, 4], from number `first` on; the first that found no page."""
+    for i in range(first, len(tables)):
+        taken = take_version(rows, keys, tables[i])
+        if taken == NONE:
+            return i
+        write_version(rows, keys, taken, tables[i], data, cells[i])
+        versions[i] = taken
+    return len(tables)
+
+
 @uncounted
 def _scan_row(data: U8, at: Int, end: Int, names: Names, table: Int, columns: Int, is_delete: bool, cells: I64) -> Int:
     """The place behind a row, whose values are put into `cells`; NONE if it is odd in any way."""

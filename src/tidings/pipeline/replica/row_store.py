@@ -69,7 +69,7 @@ from tidings.kernels.rows.scan import (
     VERSION,
     Names,
     run_lines,
-    write_version,
+    write_versions,
 )
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.change import Op
@@ -386,19 +386,29 @@ class RowStore:
 
     def put(self, table: int, texts: Sequence[bytes | None], codes: Sequence[int]) -> int:
         """Makes a version from values and returns it. texts: as in the output, None for null; codes: as from `code_of`."""
-        data = b"".join(text or b"" for text in texts)
-        cells = np.zeros((self._kinds.shape[1], 4), np.int64)
+        return int(self._put_all([(table, texts, codes)])[0])
+
+    def _put_all(self, records: Sequence[tuple[int, Sequence[bytes | None], Sequence[int]]]) -> I64:
+        """Makes versions from (table, texts, codes) of each, as `put` does."""
+        parts: list[bytes] = []
+        cells = np.zeros((len(records), self._kinds.shape[1], 4), np.int64)
         end = 0
-        for column, (text, code) in enumerate(zip(texts, codes, strict=True)):
-            start, end = end, end + len(text or b"")
-            cells[column] = (start, end, code, text is not None)
-        self._reserve_text(len(data) + 4 * len(texts))
-        version = take_version(self.rows, self.keys, table)
-        if version == NONE:
+        for number, (_, texts, codes) in enumerate(records):
+            row = []
+            for text, code in zip(texts, codes, strict=True):
+                start, end = end, end + len(text or b"")
+                row.append((start, end, code, text is not None))
+            parts += [text for text in texts if text]
+            cells[number, : len(row)] = row
+        self._reserve_text(end + 4 * self._kinds.shape[1] * len(records))
+        tables = np.array([table for table, _, _ in records], np.int64)
+        versions = np.empty(len(records), np.int64)
+        data, done = _bytes_of(b"".join(parts)), 0
+        while True:
+            done = write_versions(self.rows, self.keys, tables, data, cells, versions, done)
+            if done == len(records):
+                return versions
             self._grow_pages(1)
-            version = take_version(self.rows, self.keys, table)
-        write_version(self.rows, self.keys, version, table, _bytes_of(data), cells)
-        return int(version)
 
     def pack(self, versions: I64) -> Any:
         """The values of these versions, for `unpack`, as something `tidings.model.blob.pack` takes."""
@@ -546,15 +556,20 @@ class RowStore:
         """
         constraints: dict[int, _Constraint] = {}
         status, seq, op, version, *_ = batch.numbers
+        lines: list[int] = []
+        records = []
         for at in np.flatnonzero(status != READ).tolist():
             partition, position = batch.place(at)
             record = self._ingest.read(batch.lines[at], position, batch.refused, partition)
             if record is not None:
                 name, seq[at], op[at], values = record
                 table = self.number(name)
-                version[at] = self.put(table, *_cells(self.catalog.tables[table], values))
+                lines.append(at)
+                records.append((table, *_cells(self.catalog.tables[table], values)))
                 if self.catalog.tables[table].has_constraints:
                     constraints[at] = (name, values)
+        if records:
+            version[lines] = self._put_all(records)
         batch.at = np.flatnonzero(version != NONE)
         batch.numbers = np.ascontiguousarray(batch.numbers[:, batch.at])
         return constraints
