@@ -11,7 +11,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.families.offers.constraint import boxes_of, pack, unpack
+from tidings.families.offers.constraint import boxes_of, pack, packed, unpack
 from tidings.families.offers.matching import attained, matching_disjuncts
 from tidings.model.codes import code_of
 from tidings.model.errors import SqlError
@@ -160,6 +160,8 @@ def test_constraints_match_iff_values_can_be_found(publication, subscription):
     is_classic_match = any(meets(b, a) for a in left for b in right)
     assert any(True for _ in matching_disjuncts(ours, theirs, is_classic=True)) == is_classic_match
     assert unpack(pack(ours)) == ours
+    statement = compile_condition(CATALOG, TABLE, publication[0])
+    assert packed(statement.shape, statement.constants, TABLE) == (pack(ours), len(ours))
 
 
 @settings(max_examples=200, deadline=None)

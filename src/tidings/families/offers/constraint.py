@@ -99,6 +99,31 @@ def _range(type: ColumnType, interval: Interval) -> tuple[int, int, TextEnds | N
 WORDS, BOXES, HEADER_WORDS = range(3)
 BOX_AXES, BOX_EQUAL, BOX_WORDS = range(3)
 AXIS, LO, HI, LO_START, LO_STOP, HI_START, HI_STOP, AXIS_WORDS = range(8)
+_NO_TEXTS = (-1, -1, -1, -1)
+
+
+def packed(shape: Shape, constants: Constants, table: Table) -> tuple[bytes, int]:
+    """(a compiled constraint as bytes, number of its boxes). SqlError as from `boxes_of`."""
+    if shape.disjuncts or not constants.is_single:
+        boxes = boxes_of(shape, constants, table)
+        return pack(boxes), len(boxes)
+    # As `pack(boxes_of(..))`, for the one box that most constraints have: this runs for every publication and subscription.
+    axes, places, types = _layout(shape, table)
+    equalities = constants.equalities
+    ends = [_single(types[i], value) for i, (value,) in enumerate(equalities)]
+    ends += [_range(types[len(equalities) + i], interval) for i, interval in enumerate(constants.intervals)]
+    words, texts = [0, 1, len(axes), 0], bytearray()
+    for place, source in enumerate(places):
+        lo, hi, text = ends[source]
+        words += (axes[place], lo, hi)
+        if text is None:
+            words += _NO_TEXTS
+            words[3] |= (lo == hi) << place
+        else:
+            _put_texts(words, texts, text)
+            words[3] |= (text[1] is not None and text[0] is not None and text[1] == text[0] + b"\0") << place
+    words[WORDS] = len(words)
+    return struct.pack(f"<{len(words)}q", *words) + texts, 1
 
 
 def pack(boxes: Sequence[Box]) -> bytes:
@@ -110,14 +135,18 @@ def pack(boxes: Sequence[Box]) -> bytes:
         words += (len(box.axes), equal)
         for axis, lo, hi, text in zip(*box, strict=True):
             words += (axis, lo, hi)
-            for end in text or (None, None):
-                if end is None:
-                    words += (-1, -1)
-                else:
-                    words += (len(texts), len(texts) + len(end))
-                    texts += end
+            _put_texts(words, texts, text)
     words[WORDS] = len(words)
     return struct.pack(f"<{len(words)}q", *words) + texts
+
+
+def _put_texts(words: list[int], texts: bytearray, ends: TextEnds | None) -> None:
+    for end in ends or (None, None):
+        if end is None:
+            words += (-1, -1)
+        else:
+            words += (len(texts), len(texts) + len(end))
+            texts += end
 
 
 def unpack(data: bytes) -> tuple[Box, ...]:

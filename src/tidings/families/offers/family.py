@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tidings.families.offers import subscription
-from tidings.families.offers.constraint import boxes_of, pack
+from tidings.families.offers.constraint import packed
 from tidings.families.offers.explain import OffersExplanation
 from tidings.families.offers.reference import OffersReference
 from tidings.families.optional import Disjunctive, Evaluating, Gathering, Objecting, Objection, Publishing
@@ -48,7 +48,7 @@ class OffersFamily(Family, Disjunctive, Evaluating, Gathering, Objecting, Publis
 
         def compiled(text: str) -> bytes:
             statement = conditions.compile(text)
-            return pack(boxes_of(statement.shape, statement.constants, table))
+            return packed(statement.shape, statement.constants, table)[0]
 
         return compiled
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.offers.constraint import boxes_of, pack, unpack
+from tidings.families.offers.constraint import packed, unpack
 from tidings.families.optional import Objection
 from tidings.families.spec import ByRow, Form, FormSpec
 from tidings.kernels.arrays import I64, U8
@@ -87,9 +87,9 @@ def objection(shape: Shape, catalog: Catalog) -> Objection | None:
 
 def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
     """The form and the packed boxes of a subscription."""
-    boxes = boxes_of(shape, constants, catalog.table(shape.tables[0]))
-    key = _form_key(shape.tables[0], shape.projection, shape.order, SEVERAL if len(boxes) > 1 else "")
-    return _new(Placement, (key, _ONE_CHANNEL, (), pack(boxes), ()))
+    data, boxes = packed(shape, constants, catalog.table(shape.tables[0]))
+    key = _form_key(shape.tables[0], shape.projection, shape.order, SEVERAL if boxes > 1 else "")
+    return _new(Placement, (key, _ONE_CHANNEL, (), data, ()))
 
 
 @lru_cache(maxsize=4096)
