@@ -1,4 +1,7 @@
-"""0.0 and -0.0 are one number: no interval of doubles ends between them, where there is nothing."""
+"""Neighbouring values with nothing between them: no interval ends there, and one that would lie there is empty.
+
+0.0 and -0.0 are one number. The least text above another is that with a NUL behind it.
+"""
 
 import pytest
 
@@ -9,7 +12,7 @@ from tidings.sql.conditions import compile_condition
 
 CATALOG = parse_catalog(
     "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, per DOUBLE);"
-    "CREATE TABLE market (price DOUBLE) WITH (rows = 'constraints')"
+    "CREATE TABLE market (topic TEXT, price DOUBLE) WITH (rows = 'constraints')"
 )
 LEAST = "5e-324"
 
@@ -36,6 +39,14 @@ def test_ends_beside_zero(condition, ends):
     ]
 
 
-def test_nothing_lies_between_the_greatest_negative_number_and_zero():
+@pytest.mark.parametrize(
+    "condition", [f"price > -{LEAST} AND price < 0", "topic > 'a' AND topic < 'a\0'", "topic > 'a' AND topic <= 'a'"]
+)
+def test_nothing_lies_between_neighbours(condition):
     with pytest.raises(SqlError, match="no value"):
-        compile_condition(CATALOG, CATALOG.table("market"), f"price > -{LEAST} AND price < 0")
+        compile_condition(CATALOG, CATALOG.table("market"), condition)
+
+
+@pytest.mark.parametrize("condition", ["topic > 'a' AND topic <= 'a\0'", "topic >= 'a' AND topic < 'a\0'"])
+def test_a_text_between_its_neighbours_is_found(condition):
+    assert compile_condition(CATALOG, CATALOG.table("market"), condition).constants.intervals
