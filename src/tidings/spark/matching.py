@@ -73,8 +73,7 @@ class RelationalMatches(AbstractContextManager["RelationalMatches"]):
 
     def close(self) -> None:
         """Frees the rows that constraints were compiled to. Frames that are used afterwards compile them again."""
-        for frame in self._kept:
-            frame.unpersist()
+        _forget(self._kept)
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -98,8 +97,12 @@ def match_relational(
         .persist()
         for side, frame in ((PUBLICATIONS, publications), (SUBSCRIPTIONS, subscriptions))
     }
-    _check_ids(rows)
-    used = [_used_operators(rows[side]) for side in (PUBLICATIONS, SUBSCRIPTIONS)]
+    try:
+        _check_ids(rows)
+        used = [_used_operators(rows[side]) for side in (PUBLICATIONS, SUBSCRIPTIONS)]
+    except BaseException:
+        _forget(rows.values())
+        raise
     prefix = f"tidings_{uuid.uuid4().hex}_"
     query = match_query(pairs_in_use(*used), SPARK, is_classic=parsed.constraints.is_classic, prefix=prefix)
     pairs = _with_views(spark, query, prefix, rows)
@@ -108,6 +111,11 @@ def match_relational(
         for side, frame in rows.items()
     ]
     return RelationalMatches(pairs, refused[0].unionAll(refused[1]), tuple(rows.values()))
+
+
+def _forget(frames: Iterable[DataFrame]) -> None:
+    for frame in frames:
+        frame.unpersist()
 
 
 def _check_ids(rows: Mapping[Side, DataFrame]) -> None:
