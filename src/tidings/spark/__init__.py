@@ -2,7 +2,7 @@
 
 `notifications` and `outputs` take and give DataFrames, `files` makes one of a folder,
 `rows` one of columns: see `tidings.spark.stream` and
-`tidings.spark.sources`.
+`tidings.spark.sources`. `match_relational` matches constraints in one batch: see `tidings.spark.matching`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tidings.spark.matching import match_relational
     from tidings.spark.sources.files import files
     from tidings.spark.stream import notifications, outputs, rows
 
-__all__ = ["files", "notifications", "outputs", "rows"]
+__all__ = ["files", "match_relational", "notifications", "outputs", "rows"]
+_MODULES = {"files": "tidings.spark.sources.files", "match_relational": "tidings.spark.matching"}
 
 
 def __getattr__(name: str) -> Any:
@@ -21,7 +23,5 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         from importlib import import_module
 
-        return getattr(
-            import_module("tidings.spark.sources.files" if name == "files" else "tidings.spark.stream"), name
-        )
+        return getattr(import_module(_MODULES.get(name, "tidings.spark.stream")), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

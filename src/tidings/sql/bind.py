@@ -248,6 +248,9 @@ def interval_between(low: Bound, high: Bound, lossy: bool) -> Interval:
     hi_code, hi, hi_closed = high
     if lo_code > hi_code:
         return EMPTY_INTERVAL
-    if lossy and lo is not None and hi is not None and (lo > hi or (lo == hi and not (lo_closed and hi_closed))):
-        return EMPTY_INTERVAL
+    if lossy and lo is not None and hi is not None:
+        # The least text above another is that with a NUL behind it.
+        least, above = (lo if lo_closed else lo + "\0"), (hi + "\0" if hi_closed else hi)
+        if least >= above:
+            return EMPTY_INTERVAL
     return Interval(lo_code, hi_code, lo, hi, lo_closed, hi_closed)

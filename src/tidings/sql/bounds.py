@@ -31,6 +31,8 @@ _DAY = dt.timedelta(days=1)
 _pack = struct.Struct("<d").pack
 _unpack = struct.Struct("<q").unpack
 _MIRROR = 2**63 - 1
+_MINUS_ZERO, BELOW_ZERO = -1, -2
+"""Codes of -0.0, which no value has (it is the same number as 0.0) and so no interval may end with, and of the double below."""
 _INFINITE, _MINUS_INFINITE = (code_of(ColumnType.DOUBLE, value) for value in (math.inf, -math.inf))
 _CODE_POINT_MAX, _FIRST_SURROGATE, _AFTER_SURROGATES = 0x10FFFF, 0xD800, 0xE000
 
@@ -193,6 +195,8 @@ def _double_lower(read: Reader, closed: bool) -> BoundReader:
             return NOTHING_ABOVE if value > 0 else NO_LOWER
         bits = _unpack(_pack(value + 0.0))[0]
         code = (bits if bits >= 0 else bits ^ _MIRROR) + step
+        if code == _MINUS_ZERO:
+            code = 0
         return (code, value, closed) if code < _INFINITE else NOTHING_ABOVE
 
     return bound
@@ -207,6 +211,8 @@ def _double_upper(read: Reader, closed: bool) -> BoundReader:
             return NO_UPPER if value > 0 else NOTHING_BELOW
         bits = _unpack(_pack(value + 0.0))[0]
         code = (bits if bits >= 0 else bits ^ _MIRROR) - step
+        if code == _MINUS_ZERO:
+            code = BELOW_ZERO
         return (code, value, closed) if code > _MINUS_INFINITE else NOTHING_BELOW
 
     return bound

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tidings.model.codes import DAY_US, code_of
 from tidings.model.types import ColumnType
 from tidings.sql.bind import interval_between, satisfies
+from tidings.sql.bounds import BELOW_ZERO
 from tidings.sql.constants import FULL_INTERVAL, Interval
 
 
@@ -120,6 +121,8 @@ def _upper_key(interval: Interval) -> tuple[Any, ...]:
 
 def _touches(type: ColumnType, a: Interval, b: Interval) -> bool:
     """Whether there is no value between two intervals of which the second begins no earlier."""
+    if type is ColumnType.DOUBLE and a.hi_code == BELOW_ZERO:
+        return b.lo_code <= 0
     if not type.is_lossy:
         return b.lo_code <= a.hi_code + (DAY_US if type is ColumnType.DATE else 1)
     if a.hi is None or b.lo is None:
