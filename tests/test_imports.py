@@ -18,6 +18,7 @@ ALLOWED = {
     "families": {"families", "model", "kernels", "sql.shape", "sql.constants", "sql.compiler"},
     "network": {"network", "model", "kernels"},
     "pipeline": {"pipeline", "model", "families", "network", "sql", "kernels"},
+    "exchange": {"exchange", "model", "families", "sql"},
     "engine": {"pipeline", "model", "families", "network", "sql", "kernels"},
     "plain": {"pipeline", "model", "families", "sql"},
     "workloads": {"workloads", "model", "sql"},
