@@ -109,6 +109,11 @@ def test_only_spark_imports_pyspark():
     assert wrong == []
 
 
+def test_only_the_rim_of_the_exchange_knows_the_database():
+    rim = {"exchange", *(f"exchange.{name}" for name in ("auctions", "inbox", "outbox", "schema", "store"))}
+    assert {name_of(path) for path in MODULES if imports_any_of(path, {"sqlalchemy"})} == rim
+
+
 COMMANDS = [path for path in (SOURCE / "cli").glob("*.py") if path.stem == "main" or "def add_to(" in path.read_text()]
 
 

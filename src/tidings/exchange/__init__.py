@@ -4,6 +4,13 @@
 receiver act on each notice once. docs/auctions.md is the walk-through.
 """
 
+from tidings.model.errors import UsageError
+
+try:
+    import sqlalchemy as _  # noqa: F401 - all below need it
+except ModuleNotFoundError:
+    raise UsageError("auctions need the package SQLAlchemy: pip install 'tidings[exchange]'") from None
+
 from tidings.exchange.amounts import Amount
 from tidings.exchange.auctions import Auctions
 from tidings.exchange.errors import (

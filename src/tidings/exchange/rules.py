@@ -18,9 +18,12 @@ from tidings.families.offers.matching import attained, meet
 from tidings.model.catalog import Catalog
 from tidings.model.codes import CODE_MAX, CODE_MIN
 from tidings.model.errors import CatalogError, SqlError
+from tidings.model.types import ColumnType
 from tidings.sql.conditions import ConditionCompiler
 
 _CONSTRAINTS_KEPT = 4096
+_MINUS_ZERO = -1
+"""The code between the doubles below zero and zero, where open ends may lie but no value does: -0.0 has the code of 0.0."""
 
 
 class AuctionRules:
@@ -63,6 +66,8 @@ class AuctionRules:
         code = attained(lot, bid, self._axis, is_highest=self.is_highest, is_classic=is_classic)
         if code is None:
             raise NoMatchError("; ".join(("the bid does not match the lot", *self._objections(lot, bid))))
+        if self._type is ColumnType.DOUBLE and code == _MINUS_ZERO:
+            code = _MINUS_ZERO - 1 if self.is_highest else _MINUS_ZERO + 1
         # The extreme codes stand for "no end"; the BIGINTs that have them cannot be told apart from it.
         if code == (CODE_MAX if self.is_highest else CODE_MIN):
             side, sign = ("above", "<=") if self.is_highest else ("below", ">=")

@@ -13,24 +13,20 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from sqlalchemy import Connection, Engine, create_engine, event, func, make_url, select
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    NoSuchModuleError,
+    OperationalError,
+)
+
 from tidings.exchange.errors import StoreError
-from tidings.model.errors import UsageError
-
-try:
-    from sqlalchemy import Connection, Engine, create_engine, event, func, make_url, select
-    from sqlalchemy.exc import (
-        ArgumentError,
-        DatabaseError,
-        DBAPIError,
-        IntegrityError,
-        InterfaceError,
-        NoSuchModuleError,
-        OperationalError,
-    )
-except ModuleNotFoundError:
-    raise UsageError("auctions need the package SQLAlchemy: pip install 'tidings[exchange]'") from None
-
 from tidings.exchange.schema import metadata
+from tidings.model.errors import UsageError
 
 T = TypeVar("T")
 
