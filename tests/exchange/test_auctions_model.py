@@ -30,6 +30,12 @@ lots = st.tuples(st.sampled_from(sorted(IS_HIGHEST)), st.sampled_from("xy"))
 crashes = st.one_of(
     st.none(), st.none(), st.tuples(st.sampled_from(["statement", "commit", "answer"]), st.integers(1, 9))
 )
+crashes_of_delivery = st.one_of(
+    st.none(),
+    st.tuples(st.just("statement"), st.integers(1, 25)),
+    st.tuples(st.just("commit"), st.integers(1, 10)),
+    st.tuples(st.just("send"), st.integers(1, 4)),
+)
 Crash = tuple[str, int] | None
 LOST = "lost"
 
@@ -99,6 +105,8 @@ class Machine(RuleBasedStateMachine):
         self.touched = ("sales", "x")
         self._open()
         self.store.write(effects.create)
+        for table in IS_HIGHEST:
+            self.publish((table, "x"), "ann", Wish("a", 1, 6), None)
 
     def _open(self) -> None:
         self.store = Store(f"sqlite:///{self.folder / 'exchange.db'}")
@@ -109,13 +117,14 @@ class Machine(RuleBasedStateMachine):
         )
         event.listen(self.store.engine, "commit", lambda connection: self._count("commit", connection))
 
-    def _count(self, moment: str, connection: Connection) -> None:
+    def _count(self, moment: str, connection: Connection | None) -> None:
         if self.crash is None or self.crash[0] != moment:
             return
         self.crash = moment, self.crash[1] - 1
         if self.crash[1] == 0:
             self.crashed_at.add(moment)
-            connection.invalidate()
+            if connection is not None:
+                connection.invalidate()
             raise ConnectionDropped
 
     def _attempt(self, call: Callable[[], Any], crash: Crash) -> tuple[bool, Any]:
@@ -194,12 +203,13 @@ class Machine(RuleBasedStateMachine):
 
         self._compare(lambda plain: plain.close(table, lot), call, crash)
 
-    @rule(batch=st.integers(1, 5), crash=crashes)
+    @rule(batch=st.integers(1, 5), crash=crashes_of_delivery)
     def deliver(self, batch: int, crash: Crash) -> None:
         self._attempt(lambda: Outbox(self.store).deliver(self._receive, batch=batch), crash)
 
     def _receive(self, notice: Notice) -> None:
         self.inbox.receive(notice, lambda connection, _: connection.execute(insert(effects).values(id=notice.id)))
+        self._count("send", None)
 
     @rule()
     def restart(self) -> None:
@@ -238,4 +248,4 @@ def _receipt(receipt: Any) -> Any:
 
 def test_auctions_do_what_plain_ones_do() -> None:
     run_state_machine_as_test(Machine, settings=settings(max_examples=50, stateful_step_count=30))  # type: ignore[no-untyped-call]
-    assert Machine.crashed_at == {"statement", "commit", "answer"}, "no crash of a kind was tried"
+    assert Machine.crashed_at == {"statement", "commit", "answer", "send"}, "no crash of a kind was tried"

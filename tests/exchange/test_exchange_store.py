@@ -112,6 +112,21 @@ def test_a_lock_that_is_not_given_back(sqlite_url: str, tmp_path: Path) -> None:
         Auctions(store, CATALOG, "lots")
 
 
+def test_a_writer_has_the_lock_before_it_reads(sqlite_url: str, tmp_path: Path) -> None:
+    with Store(sqlite_url) as store:
+        other = sqlite3.connect(tmp_path / "exchange.db", isolation_level=None, timeout=0)
+
+        def try_to_lock(_: Any) -> str:
+            with pytest.raises(sqlite3.OperationalError) as caught:
+                other.execute("BEGIN IMMEDIATE")
+            return str(caught.value)
+
+        assert store.write(try_to_lock) == "database is locked"
+        other.execute("BEGIN IMMEDIATE")
+        assert store.read(lambda connection: connection.execute(select(schema.outbox)).all()) == []
+        other.close()
+
+
 def test_a_row_lock_that_is_not_given_back(postgres_url: str) -> None:
     with Store(postgres_url, patience_s=0.1) as store, Store(postgres_url) as other:
         auctions = Auctions(store, CATALOG, "lots")
