@@ -18,6 +18,7 @@ ALLOWED = {
     "families": {"families", "model", "kernels", "sql.shape", "sql.constants", "sql.compiler"},
     "network": {"network", "model", "kernels"},
     "pipeline": {"pipeline", "model", "families", "network", "sql", "kernels"},
+    "exchange": {"exchange", "model", "families", "sql"},
     "engine": {"pipeline", "model", "families", "network", "sql", "kernels"},
     "plain": {"pipeline", "model", "families", "sql"},
     "workloads": {"workloads", "model", "sql"},
@@ -106,6 +107,11 @@ def test_only_spark_imports_pyspark():
         if package != "spark" and used & {"pyspark", "py4j"}:
             wrong.append(name_of(path))
     assert wrong == []
+
+
+def test_only_the_rim_of_the_exchange_knows_the_database():
+    rim = {"exchange", *(f"exchange.{name}" for name in ("auctions", "inbox", "outbox", "schema", "store"))}
+    assert {name_of(path) for path in MODULES if imports_any_of(path, {"sqlalchemy"})} == rim
 
 
 COMMANDS = [path for path in (SOURCE / "cli").glob("*.py") if path.stem == "main" or "def add_to(" in path.read_text()]
