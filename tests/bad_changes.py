@@ -7,7 +7,7 @@ CREATE TABLE items (
     id BIGINT PRIMARY KEY, n INT, price DOUBLE, name TEXT, is_open BOOLEAN, day DATE, moment TIMESTAMP, data BINARY
 );
 CREATE TABLE pairs (a TEXT, n INT, v DOUBLE, PRIMARY KEY (a, n));
-CREATE TABLE market (topic TEXT, lot BIGINT) WITH (rows = 'constraints');
+CREATE TABLE market (topic TEXT, lot BIGINT, price DOUBLE, area BOX) WITH (rows = 'constraints');
 """
 ROW = {
     "id": 5,
@@ -19,6 +19,35 @@ ROW = {
     "moment": "2024-01-31T12:00:00",
     "data": "AAE=",
 }
+
+BAD_CONSTRAINTS = {
+    "": "the constraint is empty",
+    "  \n": "the constraint is empty",
+    "lot > 1 AND lot < 2": "no value of column 'lot' satisfies this near 'lot < 2' at line 1, column 13",
+    "topic = 'a' AND topic = 'b'": "no value of column 'topic' satisfies this near \"topic = 'b'\" at line 1, column 17",
+    "(lot = 1 AND lot = 2) OR (price < 1 AND price > 2)": "nothing satisfies this constraint",
+    "lot = 'x'": "column 'lot' is BIGINT and cannot be compared with a string near \"lot = 'x'\" at line 1, column 1",
+    "topic = 'a' AND lot = 1.5": "column 'lot' is BIGINT: the literal does not fit near '1.5' at line 1, column 23",
+    "price = NaN": "a number must be finite near 'price = NaN' at line 1, column 1",
+    "price = 1e999": "no value of column 'price' satisfies this",
+    "colour = 'red'": "unknown column 'colour' near 'colour' at line 1, column 1",
+    "lot IS NULL": "constraints know no NULL near 'lot IS NULL' at line 1, column 1",
+    "area = box(0, 0, 0, 1)": "this is no box near 'area = box(0, 0, 0, 1)' at line 1, column 1",
+    "overlaps(area, box(3, 0, 1, 1))": "this is no box",
+    "within(area, box(0, 0, 1e999, 1))": "this is no box",
+    "lot = 1 AND overlaps(area, box(0, 0, 1))": "a box of 4 numbers is expected near",
+    "NOT contains(area, box(0, 0, 1, 1))": "NOT is not supported on geometric conditions",
+    "area = 5": "column 'area' is BOX and cannot be compared near 'area = 5' at line 1, column 1",
+    "overlaps(lot, box(0, 0, 1, 1))": "column 'lot' is BIGINT and has no place in the plane",
+    "lot = 1 ORDER BY lot LIMIT 2": "a constraint has no order near 'ORDER BY lot LIMIT 2' at line 1, column 9",
+    "lot = 1; DROP TABLE market": "there is more than one statement",
+    "lot = 1) OR (lot = 2": "this is not valid SQL",
+    "lot = 1 UNION SELECT 1": "UNION is not supported",
+    "moved(price) >= 1": "constraints do not move",
+    " OR ".join(f"(lot = {i} AND price = {i})" for i in range(100)): "the condition comes to more than 64 disjuncts",
+    f"topic = '{'x' * 70_000}'": "the text has 70,037 characters; the limit is 65,536",
+}
+"""Constraints that make no sense, with what the reason says."""
 
 WRONG_VALUES = {
     "id": ['"1"', "1.5", "true", "null", "[]", "{}", "9223372036854775808", "-9223372036854775809", "1e300", "1" * 400],
@@ -177,7 +206,24 @@ def bad_fields():
         "null table": _change(table=None),
         "list of tables": _change(table=["items"]),
         "constraint table": _change(table="market"),
-        "constraint with where": _line(seq=5, table="market", op="insert", id="p3", where="topic = 'pencils'"),
+        "row with where": _change(where="n = 1"),
+        "row with id": _change(id="p"),
+        "row that expires": _change(expires=7),
+        "constraint without id": _line(seq=5, table="market", op="insert", where="lot = 1"),
+        "constraint with empty id": _line(seq=5, table="market", op="insert", id="", where="lot = 1"),
+        "constraint with a number as id": _line(seq=5, table="market", op="insert", id=3, where="lot = 1"),
+        "constraint without where": _line(seq=5, table="market", op="insert", id="p"),
+        "constraint with row": _line(seq=5, table="market", op="insert", id="p", where="lot = 1", row={"lot": 1}),
+        "constraint expired before time": _line(seq=5, table="market", op="insert", id="p", where="lot = 1", expires=0),
+        "constraint expiring at a date": _line(
+            seq=5, table="market", op="insert", id="p", where="lot = 1", expires="2024-13-01T00:00:00"
+        ),
+        "update of an unknown constraint": _line(seq=5, table="market", op="update", id="p", where="lot = 1"),
+        "delete of an unknown constraint": _line(seq=5, table="market", op="delete", id="p"),
+        **{
+            f"constraint {where[:40]!r}": _line(seq=5, table="market", op="insert", id="p", where=where)
+            for where in BAD_CONSTRAINTS
+        },
         "unknown op": _change(op="merge"),
         "op in capitals": _change(op="INSERT"),
         "empty op": _change(op=""),

@@ -15,7 +15,7 @@ ALLOWED = {
     "model": {"model"},
     "kernels": {"kernels"},
     "sql": {"sql", "model"},
-    "families": {"families", "model", "kernels", "sql.shape", "sql.constants", "sql.compiler"},
+    "families": {"families", "model", "kernels", "sql.shape", "sql.constants", "sql.compiler", "sql.conditions"},
     "network": {"network", "model", "kernels"},
     "pipeline": {"pipeline", "model", "families", "network", "sql", "kernels"},
     "exchange": {"exchange", "model", "families", "sql"},

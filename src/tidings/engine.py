@@ -21,6 +21,7 @@ from tidings.model.points import PointBatch, last_lives
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.door import Door
 from tidings.pipeline.replica.replica import Replica
+from tidings.pipeline.replica.row_texts import insert_lines
 from tidings.pipeline.staged import StagedEngine
 from tidings.pipeline.stats import Stats
 
@@ -124,7 +125,7 @@ class Engine:
     def _catch_up(self) -> None:
         """The stages learn the rows there are: as inserts, with numbers that have all passed."""
         self._has_staged = True
-        self._staged.feed(self._replica.store.insert_lines())
+        self._staged.feed(insert_lines(self._replica.store))
 
 
 class _Head(msgspec.Struct):

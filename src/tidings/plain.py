@@ -34,7 +34,7 @@ from tidings.model.notification import (
 )
 from tidings.model.points import Event
 from tidings.model.quarantine import Quarantined, contradiction, out_of_order, raw_text
-from tidings.model.render import value_text
+from tidings.model.render import kept_text, value_text
 from tidings.model.types import ColumnType
 from tidings.pipeline.door import Door
 from tidings.pipeline.expiry import TIME, Expiry
@@ -191,6 +191,8 @@ class PlainEngine:
         gone = self._expiry.due(seq, values[TIME] if table.has_constraints else None)
         for other, id in gone:
             del self._tables[other][(id,)]
+            expired = self.catalog.table(other)
+            self._count_change(expired, (id, *([None] * (len(expired.columns) - 1))))
         reason = self._apply(table, seq, op, values)
         changed = {other for other, _ in gone} | (set() if reason is not None else {name})
         if changed:
@@ -213,11 +215,14 @@ class PlainEngine:
                 self._expiry.leave(name, values[0])
             else:
                 self._expiry.enter(name, values)
-        self._counts.changes += 1
-        self._changes[name] += 1
-        texts = (value_text(column.type, value) for column, value in zip(table.columns, values, strict=True))
-        self._bytes[name] += sum(len(text.encode()) for text in texts)
+        self._count_change(table, values)
         return None
+
+    def _count_change(self, table: Table, values: tuple[Any, ...]) -> None:
+        self._counts.changes += 1
+        self._changes[table.name] += 1
+        texts = (kept_text(column, value) for column, value in zip(table.columns, values, strict=True))
+        self._bytes[table.name] += sum(map(len, texts))
 
     def _tell(self, changed: set[str], name: str, seq: int, values: tuple[Any, ...]) -> None:
         """Tells subscriptions on tables that have changed. name, values: of the record, the only one with a row that counts."""
@@ -281,11 +286,15 @@ def _difference(subscription: _Subscription, old: dict[Any, Row]) -> str:
             gone[_look(old[place])] -= 1
             come[_look(new[place])] -= 1
             changes.append(update_change(_text(subscription, old[place]), _text(subscription, new[place])))
-    for rows, left, change in ((old, gone, delete_change), (new, come, insert_change)):
-        for row in rows.values():
-            if left[_look(row)] > 0:
-                left[_look(row)] -= 1
-                changes.append(change(_text(subscription, row)))
+    for rows, others, left, change in ((old, new, gone, delete_change), (new, old, come, insert_change)):
+        # Of rows that look alike, those that are in one of the answers alone: they may still differ in the sign of a zero.
+        told: dict[Any, Row] = {}
+        for is_alone in (True, False):
+            for place, row in rows.items():
+                if left[_look(row)] > 0 and (place not in others) == is_alone:
+                    left[_look(row)] -= 1
+                    told[place] = row
+        changes += [change(_text(subscription, row)) for place, row in rows.items() if place in told]
     return ", ".join(changes)
 
 

@@ -14,6 +14,7 @@ from tidings.model.codes import code_of
 from tidings.pipeline import ingest
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.replica.row_store import RowStore
+from tidings.pipeline.replica.row_texts import insert_lines
 from tidings.pipeline.staged import StagedEngine
 from tidings.sql import parse_catalog
 from tidings.testing.select_inputs import VALUES
@@ -34,7 +35,7 @@ def feed(store, lines, position=0):
 
 def rows_of(store):
     """Rows as text, from the store's own lines."""
-    return sorted(line.split(b'"table"')[1] for line in store.insert_lines())
+    return sorted(line.split(b'"table"')[1] for line in insert_lines(store))
 
 
 def styles(record):
@@ -103,8 +104,8 @@ def test_values_have_their_codes_and_texts(column):
         record = int(store.rows.page_base[0]) + int(events.new[0]) * int(store.rows.layout[0, 1])
         if type.is_comparable:
             assert store.rows.words[record + int(store.rows.layout[0, 3]) + at] == code_of(type, values[at])
-        shown = json.loads(store.insert_lines()[0])["row"][column]
-        assert shown == value or decoder.decode(store.insert_lines()[0])[3] == values
+        shown = json.loads(insert_lines(store)[0])["row"][column]
+        assert shown == value or decoder.decode(insert_lines(store)[0])[3] == values
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def test_numbers_that_are_not_the_shortest_text_are_made_so():
         line = f'{{"seq": {seq}, "table": "pairs", "op": "insert", "row": {{"a": "x", "n": {seq}, "v": {text}}}}}'
         assert not feed(store, [line.encode()])[1]
     found = sorted(
-        (json.loads(line)["row"]["n"], line.split(b'"v": ')[1][:-2].decode()) for line in store.insert_lines()
+        (json.loads(line)["row"]["n"], line.split(b'"v": ')[1][:-2].decode()) for line in insert_lines(store)
     )
     assert [shown for _, shown in found] == [repr(float(text)) for text in texts]
 

@@ -27,7 +27,18 @@ def test_types_keys_and_options() -> None:
     assert [column.type for column in a.columns] == [ColumnType(name) for name in types.split()]
     assert (a.name, a.key, a.rows) == ("a", ("i",), "values")
     assert (b.name, b.column_names, b.key) == ("B b", ("date", "Key", "rows", "default_"), ("Key", "date"))
-    assert (c.key, c.rows) == ((), "constraints")
+    assert (c.key, c.rows) == (("id",), "constraints")
+    assert [column.name for column in c.attributes] == ["p", "b", "t"]
+    assert [axis.name for axis in c.axes] == ["p.x", "p.y", "b.x1", "b.x2", "b.x", "b.y1", "b.y2", "b.y", "t"]
+    assert [column.name for column in c.shown] == ["id", "where"]
+
+
+def test_options_of_constraints() -> None:
+    (lots,) = parse_catalog(
+        "CREATE TABLE lots (item TEXT, Price DOUBLE)"
+        " WITH (rows = 'constraints', matching = 'classic', auction = 'price desc')"
+    ).tables
+    assert (lots.constraints.is_classic, lots.constraints.auction) == (True, ("Price", True))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +85,13 @@ def test_types_keys_and_options() -> None:
         ("CREATE TABLE t (a INT PRIMARY KEY, p POINT)", "is POINT", "line 1, column 36"),
         ("CREATE TABLE t (a INT PRIMARY KEY) WITH (rows = 'constraints')", "no primary key", "line 1, column 23"),
         ("CREATE TABLE t (a INT) WITH (rows = 'x')", "unknown kind of rows", "line 1, column 37"),
-        ("CREATE TABLE t (a INT) WITH (cols = 'x')", "ROWS is expected", "line 1, column 30"),
+        ("CREATE TABLE t (a INT) WITH (cols = 'x')", "an option is expected", "line 1, column 30"),
+        ("CREATE TABLE t (a INT) WITH (matching = 'classic')", "for tables of constraints", "line 1, column 24"),
+        ("CREATE TABLE t (a INT) WITH (rows = 'constraints', rows = 'constraints')", "given twice", "column 52"),
+        ("CREATE TABLE t (a INT) WITH (rows = 'constraints', matching = 'x')", "unknown matching", "column 63"),
+        ("CREATE TABLE t (a INT) WITH (rows = 'constraints', auction = 'a')", "no attribute with a", "column 62"),
+        ("CREATE TABLE t (a INT) WITH (rows = 'constraints', auction = 'b ASC')", "no attribute with a", "column 62"),
+        ("CREATE TABLE t (a TEXT) WITH (rows = 'constraints', auction = 'a ASC')", "compared by TEXT", "column 63"),
         ("CREATE TABLE t (a 'x", "cannot be split", "line 1, column 19"),
         ("CREATE TABLE t (\ud800 INT PRIMARY KEY)", "not valid Unicode", "line 1, column 17"),
     ],

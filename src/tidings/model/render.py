@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.model.catalog import Column
 from tidings.model.types import ColumnType
 
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -31,6 +32,13 @@ def value_text(type: ColumnType, value: Any) -> str:
     if type is ColumnType.BINARY:
         return f'"{base64.b64encode(value).decode()}"'
     return repr(value)
+
+
+def kept_text(column: Column, value: Any) -> bytes:
+    """A value as rows keep it: as JSON text, but for what is never shown."""
+    if column.is_internal and column.type is ColumnType.BINARY and value is not None:
+        return bytes(value)
+    return value_text(column.type, value).encode()
 
 
 def render_rows(names: Sequence[str], columns: Sequence[pa.Array], length: int) -> list[str]:

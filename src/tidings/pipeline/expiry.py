@@ -7,14 +7,16 @@ a time which a record of a table of constraints has said (`time`) it is. They go
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from tidings.model.change import SEQ_MAX
+from tidings.model.change import SEQ_MAX, Op
 
 Key = tuple[str, str]
 """(table, id) of a row."""
+Publication = tuple[str, tuple[Any, ...]]
+"""(table, values) of a record of a table of constraints."""
 EXPIRES, UNTIL, TIME = 3, 4, 5
 """Places of these columns in a row of constraints."""
 
@@ -75,6 +77,33 @@ class Expiry:
             if self._moments.get(key) == (by_time, at):
                 del self._moments[key]
                 yield key
+
+    def walk(
+        self, records: Iterable[tuple[int, int, Publication | None]], is_there: Callable[[int, Key], bool]
+    ) -> Iterator[tuple[int, Key]]:
+        """Goes through admitted records in order: (place of the record, row) of every row that expires with one of them.
+
+        records: (seq, op, table and values if it is of a table of constraints). is_there: whether there was a row with the key
+        of the record at a place before all of these.
+        """
+        touched: dict[Key, bool] = {}
+        for place, (seq, op, publication) in enumerate(records):
+            table, values = publication or ("", ())
+            for gone in self.due(seq, values[TIME] if values else None):
+                touched[gone] = False
+                yield place, gone
+            if not values:
+                continue
+            key = (table, values[0])
+            known = touched[key] if key in touched else is_there(place, key)
+            if known == (op == Op.INSERT) and op != Op.UPSERT:
+                # In contradiction to the rows: it will be refused.
+                continue
+            touched[key] = op != Op.DELETE
+            if op == Op.DELETE:
+                self.leave(*key)
+            else:
+                self.enter(table, values)
 
     def dump(self) -> Any:
         rows = [[*key, by_time, moment] for key, (by_time, moment) in self._moments.items()]

@@ -25,7 +25,7 @@ from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.points import PointBatch, last_lives
 from tidings.model.quarantine import Quarantined, out_of_order, raw_text
 from tidings.model.render import render_rows
-from tidings.pipeline.expiry import TIME, Expiry
+from tidings.pipeline.expiry import Expiry
 from tidings.pipeline.forms import GroupKey, Groups
 from tidings.pipeline.host import Host, Sent
 from tidings.pipeline.partition import shard_of_key
@@ -155,31 +155,18 @@ class TableShard:
         self._expiry = expiry
         if not own and not len(expiry):
             return changes
-        records = {
-            seq: (table, op, values)
+        known = {
+            seq: (op, (table, values))
             for table, batch in own.items()
             for seq, op, values in zip(batch.seq.tolist(), batch.op.tolist(), _values(batch.rows), strict=True)
         }
         order = np.argsort(work.positions, kind="stable")
         admitted, seqs = admit(work.seqs[order], self.passed)
-        is_there: dict[tuple[str, str], bool] = {}
+        numbers = seqs[admitted].tolist()
+        records = ((seq, *known.get(seq, (0, None))) for seq in numbers)
         gone: dict[str, list[tuple[int, str]]] = {}
-        for seq in seqs[admitted].tolist():
-            name, op, values = records.get(seq, ("", 0, ()))
-            for table, id in expiry.due(seq, values[TIME] if values else None):
-                gone.setdefault(table, []).append((seq, id))
-                is_there[table, id] = False
-            if not values:
-                continue
-            key = (name, values[0])
-            known = is_there.get(key, bool(self._stores[name].find([(values[0],)])[0] >= 0))
-            if known == (op == Op.INSERT) and op != Op.UPSERT:
-                continue
-            is_there[key] = op != Op.DELETE
-            if op == Op.DELETE:
-                expiry.leave(*key)
-            else:
-                expiry.enter(name, values)
+        for place, (table, id) in expiry.walk(records, lambda _, key: self._stores[key[0]].find([(key[1],)])[0] >= 0):
+            gone.setdefault(table, []).append((numbers[place], id))
         self._now = expiry.now
         for table, entries in gone.items():
             deletes = _deletes(self._catalog.table(table), entries)

@@ -66,6 +66,8 @@ def _not_constant(node: exp.Expr, scope: Scope) -> Exception:
     if isinstance(node, exp.Column):
         if isinstance(node.this, exp.Identifier) and node.this.args.get("quoted"):
             return scope.source.error("double quotes name a column", node.this, "write text in single quotes")
+        if node.name.lower() in ("nan", "inf", "infinity"):
+            return scope.source.error("a number must be finite", node, "compare with numbers, or leave the end open")
         hint = "compare columns with each other in JOIN .. ON only"
         return scope.source.error("a column is compared with a column", node, hint)
     if isinstance(node, exp.Func):

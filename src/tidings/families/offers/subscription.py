@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.families.offers.constraint import packed, unpack
 from tidings.families.optional import Objection
 from tidings.families.spec import ByRow, Form, FormSpec
-from tidings.kernels.arrays import I64, U8
 from tidings.model.catalog import Catalog, Table
+from tidings.model.codes import Int64Array
 from tidings.model.points import Placement, PointBatch
 from tidings.model.space import ParameterSpace, range_axes
 from tidings.sql.constants import Constants
@@ -97,12 +98,12 @@ def _form_key(table: str, projection: tuple[ColumnRef, ...] | None, order: Order
     return Form("offers", Shape((table,), projection=projection, order=order), variant).key
 
 
-def packed_points(points: PointBatch) -> tuple[U8, I64]:
+def packed_points(points: PointBatch) -> tuple[npt.NDArray[np.uint8], Int64Array]:
     """(bytes, where the packed boxes of each point begin there)."""
     return packed_column(points.details)
 
 
-def packed_column(column: pa.Array) -> tuple[U8, I64]:
+def packed_column(column: pa.Array) -> tuple[npt.NDArray[np.uint8], Int64Array]:
     """(bytes, where each value of a column of packed constraints begins there)."""
     _, offsets, data = column.buffers()
     starts = np.frombuffer(offsets, np.int32, len(column), 4 * column.offset).astype(np.int64)

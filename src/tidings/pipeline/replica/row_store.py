@@ -19,7 +19,7 @@ from tidings.kernels.events import Events
 from tidings.kernels.handles import handles_of
 from tidings.kernels.lives import Lives
 from tidings.kernels.rows import BINARY as BINARY_KIND
-from tidings.kernels.rows import CODES, ENDS, EXACT, I64, LIVE, NONE, PAGE, PAGE_BITS, U8, VALID, WIDTH, Rows
+from tidings.kernels.rows import CODES, ENDS, EXACT, I64, LIVE, NONE, PAGE, PAGE_BITS, VALID, WIDTH, Rows
 from tidings.kernels.rows import TEXT as TEXT_KIND
 from tidings.kernels.rows.change import (
     ACCEPTED,
@@ -71,16 +71,16 @@ from tidings.kernels.rows.scan import (
     run_lines,
     write_versions,
 )
-from tidings.model.catalog import Catalog, Column, Table
+from tidings.model.catalog import Catalog, Table
 from tidings.model.change import Op
-from tidings.model.codes import code_of, plain_key
+from tidings.model.codes import plain_key
 from tidings.model.quarantine import Quarantined, contradiction, out_of_order, raw_text, repeated
-from tidings.model.render import value_text
 from tidings.model.types import ColumnType
-from tidings.pipeline.expiry import EXPIRES, TIME, Expiry
+from tidings.pipeline.expiry import EXPIRES, Expiry, Key, Publication
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.replica.batch import Batch, Origin
 from tidings.pipeline.replica.row_dump import described, former_tables, widened
+from tidings.pipeline.replica.row_texts import bytes_of, cells_of, key_cells
 
 _TYPES = {
     ColumnType.BIGINT: BIGINT,
@@ -92,8 +92,8 @@ _TYPES = {
     ColumnType.TIMESTAMP: TIMESTAMP,
 }
 _KINDS = {ColumnType.TEXT: TEXT_KIND, ColumnType.BINARY: BINARY_KIND}
-_Constraint = tuple[str, tuple[Any, ...]]
-"""(table, values) of a record of a table of constraints."""
+_Record = tuple[int, Sequence[bytes | None], Sequence[int]]
+"""Table, texts and codes of a row that is to be written."""
 _NO_PARTITIONS = np.empty(0, np.int64)
 _DEAD_TEXT_MIN = 1 << 20
 _RETAINED_MIN = 1024
@@ -173,7 +173,7 @@ class RowStore:
         batch = Batch(lines, origin)
         partition = _NO_PARTITIONS if isinstance(origin, int) else self._enter(origin.names)[origin.partition]
         count, numbers = len(lines), batch.numbers
-        data = _bytes_of(bytearray().join(lines))
+        data = bytes_of(bytearray().join(lines))
         bounds = np.empty((count, 2), np.int64)
         if count == 1:
             bounds[0, 0], bounds[0, 1] = 0, len(data)
@@ -202,55 +202,44 @@ class RowStore:
             if found != NO_ROOM:
                 break
             self._grow_pages(1)
-        constraints: dict[int, _Constraint] = {}
+        publications: dict[int, Publication] = {}
         if found == HAS_ODD:
-            constraints = self._read_odd(batch)
+            publications = self._read_odd(batch)
         batch.partition = partition if batch.at is None or not len(partition) else partition[batch.at]
         if found == HAS_ODD:
             admit(self.keys, batch.numbers[SEQ], batch.numbers[OUTCOME], batch.partition, self._latest)
         if found >= 0:
             self._finish(batch, out, found)
-        elif len(self._expiry) or any(any(values[EXPIRES:]) for _, values in constraints.values()):
-            self._expire(batch, constraints)
+        elif len(self._expiry) or any(any(values[EXPIRES:]) for _, values in publications.values()):
+            self._expire(batch, publications)
         return batch
 
-    def _expire(self, batch: Batch, constraints: dict[int, _Constraint]) -> None:
+    def _expire(self, batch: Batch, publications: dict[int, Publication]) -> None:
         """Puts deletes of rows that expire into an admitted batch, each before the record with which it expires.
 
-        constraints: by line, the (table, values) of records of tables of constraints, which may expire themselves.
+        publications: records of tables of constraints, which may expire themselves, by line.
         """
-        expiry, numbers = self._expiry, batch.numbers
+        numbers = batch.numbers
         lines = np.arange(numbers.shape[1]) if batch.at is None else batch.at
-        is_there: dict[tuple[str, str], bool] = {}
-        """Rows that records of this batch have put or taken away so far."""
-        places: list[int] = []
-        versions: list[int] = []
-        for record in np.flatnonzero(numbers[OUTCOME] != OUT_OF_ORDER).tolist():
-            table, values = constraints.get(int(lines[record]), ("", ()))
-            for other, id in expiry.due(int(numbers[SEQ, record]), values[TIME] if values else None):
-                number = self.number(other)
-                row = (id, *([None] * (len(self.catalog.tables[number].columns) - 1)))
-                versions.append(self.put(number, *_cells(self.catalog.tables[number], row)))
-                places.append(record)
-                is_there[other, id] = False
-            if not values:
-                continue
-            key, op = (table, values[0]), int(numbers[OP, record])
-            known = is_there.get(key)
-            if known is None:
-                known = current_with_key(self.rows, self.keys, numbers[VERSION, record]) != NONE
-            if known == (op == Op.INSERT) and op != Op.UPSERT:
-                continue
-            is_there[key] = op != Op.DELETE
-            if op == Op.DELETE:
-                expiry.leave(*key)
-            else:
-                expiry.enter(table, values)
-        if not places:
+        admitted = np.flatnonzero(numbers[OUTCOME] != OUT_OF_ORDER)
+
+        def has_row(place: int, _: Key) -> bool:
+            return bool(current_with_key(self.rows, self.keys, numbers[VERSION, admitted[place]]) != NONE)
+
+        records = zip(
+            numbers[SEQ, admitted].tolist(),
+            numbers[OP, admitted].tolist(),
+            (publications.get(line) for line in lines[admitted].tolist()),
+            strict=True,
+        )
+        gone = list(self._expiry.walk(records, has_row))
+        if not gone:
             return
+        places = admitted[[place for place, _ in gone]]
+        deleted = [(self.number(name), *key_cells(self.catalog.table(name), id)) for _, (name, id) in gone]
         added = np.zeros((len(numbers), len(places)), np.int64)
         added[STATUS], added[SEQ], added[OP] = READ, numbers[SEQ, places], Op.DELETE
-        added[VERSION], added[OUTCOME] = versions, ACCEPTED
+        added[VERSION], added[OUTCOME] = self._put_all(deleted), ACCEPTED
         batch.numbers = np.ascontiguousarray(np.insert(numbers, places, added, axis=1))
         batch.at = np.insert(lines, places, lines[places])
         batch.is_expired = np.insert(np.zeros(numbers.shape[1], np.bool_), places, True)
@@ -333,23 +322,6 @@ class RowStore:
             self._text = fresh
             self._renew()
 
-    def insert_lines(self) -> list[bytes]:
-        """All current rows as insert records with seqs from 1 on; their number is never above `passed`."""
-        lines: list[bytes] = []
-        for table in self.catalog.tables:
-            if table.has_constraints:
-                head = f', "table": {encode_basestring(table.name)}, "op": "insert", "id": '.encode()
-                for id, where, _, expires, until, _ in self.texts(table.name):
-                    life = b', "expires": ' + (until if expires == b"null" else expires)
-                    lines.append(b'{"seq": %d' % (len(lines) + 1) + head + id + b', "where": ' + where + life + b"}")
-                continue
-            headers = [encode_basestring(name).encode() + b": " for name in table.column_names]
-            head = f', "table": {encode_basestring(table.name)}, "op": "insert", "row": {{'.encode()
-            for texts in self.texts(table.name):
-                cells = b", ".join(header + text for header, text in zip(headers, texts, strict=True))
-                lines.append(b'{"seq": %d' % (len(lines) + 1) + head + cells + b"}}")
-        return lines
-
     def texts(self, table: str) -> Iterator[list[bytes]]:
         """The values of the table's current rows as in the output, `null` for null."""
         number = self.number(table)
@@ -367,7 +339,7 @@ class RowStore:
         """
         name, _, _, values = self._ingest.decode(line)
         number = self.number(name)
-        probe = self.put(number, *_cells(self.catalog.tables[number], values))
+        probe = self.put(number, *cells_of(self.catalog.tables[number], values))
         found = int(look_up(self.rows, self.keys, probe))
         return None if found == NONE else self._texts(number, found)
 
@@ -388,7 +360,7 @@ class RowStore:
         """Makes a version from values and returns it. texts: as in the output, None for null; codes: as from `code_of`."""
         return int(self._put_all([(table, texts, codes)])[0])
 
-    def _put_all(self, records: Sequence[tuple[int, Sequence[bytes | None], Sequence[int]]]) -> I64:
+    def _put_all(self, records: Sequence[_Record]) -> I64:
         """Makes versions from (table, texts, codes) of each, as `put` does."""
         parts: list[bytes] = []
         cells = np.zeros((len(records), self._kinds.shape[1], 4), np.int64)
@@ -403,7 +375,7 @@ class RowStore:
         self._reserve_text(end + 4 * self._kinds.shape[1] * len(records))
         tables = np.array([table for table, _, _ in records], np.int64)
         versions = np.empty(len(records), np.int64)
-        data, done = _bytes_of(b"".join(parts)), 0
+        data, done = bytes_of(b"".join(parts)), 0
         while True:
             done = write_versions(self.rows, self.keys, tables, data, cells, versions, done)
             if done == len(records):
@@ -503,7 +475,7 @@ class RowStore:
                 types[number, at] = _TYPES.get(column.type, OTHER)
                 is_key[number, at] = column.name in table.key
         is_read = np.array([not table.has_constraints for table in tables], np.int32)
-        return Names(_bytes_of(b"".join(texts)), names, columns, types, is_key, is_read)
+        return Names(bytes_of(b"".join(texts)), names, columns, types, is_key, is_read)
 
     def _renew(self) -> None:
         """Gathers the arrays again, after some were replaced."""
@@ -549,15 +521,15 @@ class RowStore:
         old, self.keys = self.keys.places, Keys(np.full(size, EMPTY, np.int64), counts)
         reindex(self.rows, old, self.keys)
 
-    def _read_odd(self, batch: Batch) -> dict[int, _Constraint]:
+    def _read_odd(self, batch: Batch) -> dict[int, Publication]:
         """Parses the lines that the kernel could not read, or refuses them. Lines without a record then leave the batch.
 
-        Returns (table, values) of the records of tables of constraints, by line.
+        Returns the records of tables of constraints, by line.
         """
-        constraints: dict[int, _Constraint] = {}
+        publications: dict[int, Publication] = {}
         status, seq, op, version, *_ = batch.numbers
         lines: list[int] = []
-        records = []
+        records: list[_Record] = []
         for at in np.flatnonzero(status != READ).tolist():
             partition, position = batch.place(at)
             record = self._ingest.read(batch.lines[at], position, batch.refused, partition)
@@ -565,14 +537,14 @@ class RowStore:
                 name, seq[at], op[at], values = record
                 table = self.number(name)
                 lines.append(at)
-                records.append((table, *_cells(self.catalog.tables[table], values)))
+                records.append((table, *cells_of(self.catalog.tables[table], values)))
                 if self.catalog.tables[table].has_constraints:
-                    constraints[at] = (name, values)
+                    publications[at] = (name, values)
         if records:
             version[lines] = self._put_all(records)
         batch.at = np.flatnonzero(version != NONE)
         batch.numbers = np.ascontiguousarray(batch.numbers[:, batch.at])
-        return constraints
+        return publications
 
     def _refusals(self, batch: Batch) -> Iterator[Quarantined]:
         """Quarantine entries of the records whose outcome is not ACCEPTED: out of order, or in contradiction to the rows."""
@@ -621,31 +593,7 @@ class RowStore:
         return versions
 
 
-def _text(column: Column, value: Any) -> bytes:
-    return value_text(column.type, value).encode()
-
-
-def _cells(table: Table, values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
-    """(texts, codes) of a row's values, as `RowStore.put` takes them."""
-    texts: list[bytes | None] = []
-    codes = []
-    for column, value in zip(table.columns, values, strict=True):
-        if value is None:
-            texts.append(None)
-            codes.append(0)
-        else:
-            texts.append(value if column.is_internal and column.type is ColumnType.BINARY else _text(column, value))
-            codes.append(code_of(column.type, value) if column.type.is_comparable else 0)
-    return texts, codes
-
-
 def _longer(array: Any, size: int) -> Any:
     longer = np.full(size, NONE, array.dtype) if array.dtype == np.int32 else np.zeros(size, array.dtype)
     longer[: len(array)] = array
     return longer
-
-
-def _bytes_of(data: bytes | bytearray) -> U8:
-    """The bytes as an array for kernels, which want it writable and not empty."""
-    writable = data if isinstance(data, bytearray) else bytearray(data)
-    return np.frombuffer(writable or bytearray(1), np.uint8)
