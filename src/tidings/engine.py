@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from tidings.families.optional import SHARED
-from tidings.families.registry import shares_rows
+from tidings.families.registry import message_strategies, shares_rows
 from tidings.model.catalog import Catalog
 from tidings.model.notification import NO_LINES, BatchResult, Lines, NotificationBatch
 from tidings.model.points import PointBatch, last_lives
@@ -45,8 +44,8 @@ class Engine:
         self.strategies = dict(strategies or {})
         self.door = Door(catalog) if door is None else door
         self.started = time.monotonic()
-        self._replica = Replica(catalog)
-        chosen = {family: name for family, name in self.strategies.items() if name != SHARED}
+        self._replica = Replica(catalog, self.strategies)
+        chosen = message_strategies(self.strategies)
         self._staged = StagedEngine(catalog, chosen, counts_bytes=counts_bytes)
         self._has_staged = False
         self._is_shared: dict[str, bool] = {}

@@ -68,15 +68,16 @@ def _show(lines: Lines) -> None:
 
 def _of_query(sql: str, tables: Catalog, strategies: dict[str, str]) -> Lines:
     from tidings.families.optional import SHARED
-    from tidings.families.registry import classify, family_of, needs_shared_rows, shares_rows
+    from tidings.families.registry import classify, family_of, needs_shared_rows, shares_rows, strategies_of
     from tidings.sql import Compiler
 
     statement = Compiler(tables).compile(sql)
     family = classify(statement, tables)
     placement = family.place(statement.shape, statement.constants, tables)
     is_shared = shares_rows(placement.form, strategies)
-    chosen = SHARED if is_shared else strategies.get(family.name, family.strategies[0])
-    others = "others: " + ", ".join(name for name in (SHARED, *family.strategies) if name != chosen)
+    asked = strategies.get(family.name, SHARED)
+    chosen = asked if not is_shared or asked in strategies_of(family) else SHARED
+    others = "others: " + ", ".join(name for name in strategies_of(family) if name != chosen)
     if needs_shared_rows(placement.form):
         others = "the only one for several disjuncts and IS NULL, whatever is asked for"
     lines: Lines = [

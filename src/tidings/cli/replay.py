@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from importlib.abc import MetaPathFinder
 from pathlib import Path
@@ -52,7 +53,8 @@ def replay(
     """Replay changes through an engine and write every notification.
 
     Refused records never stop the run: they go to the quarantine file, each with the reason. A run on Spark that was
-    interrupted goes on where it stopped when the same command is given again.
+    interrupted goes on where it stopped when the same command is given again. With --strategy offers=relational, offers are
+    matched by Spark SQL, a query a micro-batch, in place of the index.
 
     Example: tidings replay --catalog catalog.sql --subscriptions subscriptions.jsonl --changes changes.jsonl --out out.jsonl
     """
@@ -65,7 +67,8 @@ def replay(
     tables = read_catalog(catalog)
     strategies = parse_strategies(strategy)
     size = batch or DEFAULT_BATCH[engine.value]
-    if engine is EngineName.spark:
+    is_relational = strategies.get("offers") == "relational"
+    if engine is EngineName.spark and not is_relational:
         from tidings.pipeline.warm import STEPS
         from tidings.spark.replay import replay_on_spark
 
@@ -73,9 +76,10 @@ def replay(
         run = replay_on_spark(catalog, subscriptions, changes, out, quarantine_path, [size], strategies, master, shards)
     else:
         announce_compiling()
-        run = _replay_inline(
-            tables, subscriptions, changes, out, quarantine_path, size, strategies, counts_bytes=stats is not None
-        )
+        with _relational_session(master) if is_relational else nullcontext():
+            run = _replay_inline(
+                tables, subscriptions, changes, out, quarantine_path, size, strategies, counts_bytes=stats is not None
+            )
     if quarantine is None and run["quarantined"] == 0:
         quarantine_path.unlink(missing_ok=True)
     if stats is not None:
@@ -85,6 +89,17 @@ def replay(
     summary = f"{run['changes']:,} changes, {run['messages']:,} messages, {run['notifications']:,} notifications"
     refused = f"; {run['quarantined']:,} records refused, see {quarantine_path}" if run["quarantined"] else ""
     typer.echo(f"{summary} in {run['seconds']:.1f} s{refused}", err=True)
+
+
+@contextmanager
+def _relational_session(master: str) -> Iterator[None]:
+    """A Spark session on which offers are matched; the rest of the replay runs in this process, whatever the engine."""
+    from tidings.spark.relational import bring_relational
+    from tidings.spark.session import spark_session
+
+    with spark_session("tidings replay", master) as spark:
+        bring_relational(spark)
+        yield
 
 
 def _replay_inline(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
@@ -30,6 +30,10 @@ SHARED = "shared"
 
 class Evaluating(ABC):
     """A family with the strategy `shared`."""
+
+    evaluations: ClassVar[tuple[str, ...]] = (SHARED,)
+    """Names of its strategies over shared rows. Each but the first two has an evaluator that somebody else brings
+    (`registry.bring_evaluator`); the second, if there is one, is another name of the first."""
 
     @abstractmethod
     def evaluates(self, form: Form) -> bool:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from tidings.families.optional import (
     SHARED,
@@ -31,7 +32,12 @@ from tidings.model.space import ParameterSpace
 from tidings.sql.compiler import Statement
 from tidings.sql.shape import Shape
 
+if TYPE_CHECKING:
+    from tidings.families.evaluator import Evaluator, Store
+
 _extra: list[Family] = []
+_brought: dict[tuple[str, str], Callable[[Catalog, Store], Evaluator]] = {}
+"""(family, strategy) -> how its evaluator is made."""
 
 
 @cache
@@ -166,6 +172,23 @@ def row_compiler(table: Table, catalog: Catalog) -> Callable[[str], bytes]:
     raise UsageError(f"no installed family serves table {table.name!r}, which holds constraints")
 
 
+def bring_evaluator(family_name: str, strategy: str, make: Callable[[Catalog, Store], Evaluator]) -> None:
+    """Says how the evaluator of a strategy is made that needs more than families have, as a Spark session."""
+    _brought[family_name, strategy] = make
+
+
+def evaluator(known: Family, catalog: Catalog, store: Store, strategies: Mapping[str, str]) -> Evaluator:
+    """Makes the evaluator of a family's subscriptions in one replica."""
+    assert isinstance(known, Evaluating), f"{known.name} cannot evaluate subscriptions over shared rows"
+    strategy = strategies.get(known.name, SHARED)
+    if strategy not in known.evaluations[2:]:
+        return known.evaluator(catalog, store)
+    make = _brought.get((known.name, strategy))
+    if make is None:
+        raise UsageError(f"strategy {strategy!r} of family {known.name!r} runs in `tidings replay` only")
+    return make(catalog, store)
+
+
 def needs_shared_rows(form_key: str) -> bool:
     """Whether a form can be served by the strategy `shared` only."""
     known, form = family_of(form_key)
@@ -175,8 +198,9 @@ def needs_shared_rows(form_key: str) -> bool:
 def shares_rows(form_key: str, strategies: Mapping[str, str]) -> bool:
     """Whether a form is served by the strategy `shared`: if it can be, unless `strategies` names another that can serve it."""
     known, form = family_of(form_key)
-    is_asked_for = strategies.get(known.name, SHARED) == SHARED or needs_shared_rows(form_key)
-    return is_asked_for and isinstance(known, Evaluating) and known.evaluates(form)
+    if not isinstance(known, Evaluating) or not known.evaluates(form):
+        return False
+    return strategies.get(known.name, SHARED) in known.evaluations or needs_shared_rows(form_key)
 
 
 def shared_by_all(form_keys: Iterable[str], strategies: Mapping[str, str]) -> bool:
@@ -194,6 +218,20 @@ def shared_by_all(form_keys: Iterable[str], strategies: Mapping[str, str]) -> bo
     return True
 
 
+def message_strategies(strategies: Mapping[str, str]) -> dict[str, str]:
+    """The choices that name a message strategy."""
+    return {name: strategy for name, strategy in strategies.items() if strategy not in _evaluations(family(name))}
+
+
+def _evaluations(known: Family) -> tuple[str, ...]:
+    return known.evaluations if isinstance(known, Evaluating) else (SHARED,)
+
+
+def strategies_of(known: Family) -> tuple[str, ...]:
+    """Names of all strategies of a family, those over shared rows first."""
+    return (*_evaluations(known), *known.strategies)
+
+
 def parse_strategies(choices: list[str]) -> dict[str, str]:
     """`FAMILY=NAME` options as family -> strategy. UsageError if a name is unknown."""
     chosen: dict[str, str] = {}
@@ -203,8 +241,8 @@ def parse_strategies(choices: list[str]) -> dict[str, str]:
             raise UsageError(f"--strategy takes FAMILY=NAME, not {choice!r}")
         known = family(name)
         has_more = isinstance(known, Parametric) and known.has_strategy(strategy)
-        if strategy not in (SHARED, *known.strategies) and not has_more:
-            names = ", ".join((SHARED, *known.strategies))
+        if strategy not in strategies_of(known) and not has_more:
+            names = ", ".join(strategies_of(known))
             raise UsageError(f"family {name!r} has no strategy {strategy!r}; it has {names}")
         chosen[name] = strategy
     return chosen

@@ -12,7 +12,7 @@ when they are used.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, lit
 
-from tidings.families.offers.constraint import Box, boxes_of
+from tidings.families.offers.constraint import Box, boxes_of, unpack
 from tidings.families.offers.relational import (
     KINDS,
     PUBLICATIONS,
@@ -97,6 +97,22 @@ def match_relational(
         .persist()
         for side, frame in ((PUBLICATIONS, publications), (SUBSCRIPTIONS, subscriptions))
     }
+    return _matches(spark, parsed, rows)
+
+
+def reified_packed(spark: SparkSession, table: Table, constraints: Sequence[tuple[str, bytes]]) -> DataFrame:
+    """Rows of constraints, given by (id, packed boxes)."""
+    rows = reify(((id, unpack(data)) for id, data in constraints), table)
+    batches = list(_batches(rows))
+    return spark.createDataFrame(pa.Table.from_batches(batches, _SCHEMA))
+
+
+def match_reified(spark: SparkSession, table: Table, publications: DataFrame, subscriptions: DataFrame) -> DataFrame:
+    """(p_id, s_id) of the pairs that match, of constraints that `reified_packed` gave."""
+    return _matches(spark, table, {PUBLICATIONS: publications, SUBSCRIPTIONS: subscriptions}).pairs
+
+
+def _matches(spark: SparkSession, table: Table, rows: Mapping[Side, DataFrame]) -> RelationalMatches:
     try:
         _check_ids(rows)
         used = [_used_operators(rows[side]) for side in (PUBLICATIONS, SUBSCRIPTIONS)]
@@ -104,7 +120,7 @@ def match_relational(
         _forget(rows.values())
         raise
     prefix = f"tidings_{uuid.uuid4().hex}_"
-    query = match_query(pairs_in_use(*used), SPARK, is_classic=parsed.constraints.is_classic, prefix=prefix)
+    query = match_query(pairs_in_use(*used), SPARK, is_classic=table.constraints.is_classic, prefix=prefix)
     pairs = _with_views(spark, query, prefix, rows)
     refused = [
         frame.where(col("kind") == _REFUSED).select(lit(_SIDES[side]).alias("side"), "id", "reason")

@@ -21,8 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from tidings import __version__
-from tidings.families.optional import SHARED
-from tidings.families.registry import gathered, shared_by_all, spaces_of
+from tidings.families.registry import gathered, message_strategies, shared_by_all, spaces_of
 from tidings.files import only_one, open_input, peak_rss_mb, read_lines, replacing, write_json, write_lines
 from tidings.model.blob import pack
 from tidings.model.errors import UsageError
@@ -183,7 +182,7 @@ def _plan(
     plan = Plan(
         job=hashlib.sha256(str(work.resolve()).encode() + (work / MARK).read_bytes()).hexdigest(),
         catalog_sql=catalog_sql,
-        strategies={family: name for family, name in strategies.items() if name != SHARED},
+        strategies=message_strategies(strategies),
         shards=known["partitions"],
         partitions=known["partitions"],
         zone_state=b"" if known["is_shared"] else (work / "zones").read_bytes(),

@@ -53,11 +53,12 @@ _OF, _OWNER = 0, 1
 """Columns of what `BoxIndex.match` gives: the constraint, and who has the box that it meets."""
 
 
-class _Offers:
+class Offers:
     """The subscriptions on one table."""
 
     def __init__(self, number: int, space: Space) -> None:
         self.number = number
+        self.table = space.table
         self._is_text = [axis.type.is_lossy for axis in space.table.axes]
         self._is_classic = space.table.constraints.is_classic
         self.index = self.new_index()
@@ -83,7 +84,7 @@ class OffersEvaluator(Evaluator):
 
     def __init__(self, catalog: Catalog, store: Store) -> None:
         self._catalog, self._store = catalog, store
-        self._tables: dict[str, _Offers] = {}
+        self._tables: dict[str, Offers] = {}
         self._rankings = Rankings()
         self._marks = np.zeros(64, np.int64)
         self._best = np.zeros((64, 2), np.int64)
@@ -94,7 +95,7 @@ class OffersEvaluator(Evaluator):
         space = space_of(Form.from_key(points.form), self._catalog)
         offers = self._tables.get(space.table.name)
         if offers is None:
-            offers = _Offers(self._store.number(space.table.name), space)
+            offers = Offers(self._store.number(space.table.name), space)
             self._tables[space.table.name] = offers
         slots, batch = slots.astype(np.int64), read_batch(*packed_points(points))
         offers.index.add(slots, batch)
@@ -124,13 +125,14 @@ class OffersEvaluator(Evaluator):
             offers.fresh.clear()
         return _joined(parts)
 
-    def _match(self, index: BoxIndex, table: int, versions: I64) -> tuple[I64, I64]:
-        """(matches, ranks) of versions of a table's rows and the subscriptions of an index.
+    def _match(self, offers: Offers, versions: I64, *, is_fresh: bool) -> tuple[I64, I64]:
+        """(matches, ranks) of versions of a table's rows and its subscriptions, or only those that are fresh.
 
-        matches: as from `BoxIndex.match`, where constraint i is that of versions[i]; a pair may come several times.
+        matches: [.., _OF, _OWNER, ..], where _OF is the place among the versions; a pair may come several times.
         """
+        index = offers.fresh_index() if is_fresh else offers.index
         starts = np.empty(len(versions), np.int64)
-        find_constraints(self._store.handles, table, versions, starts)
+        find_constraints(self._store.handles, offers.number, versions, starts)
         batch = read_batch(self._store.rows.text, starts)
         matches = index.match(batch)
         ranks = np.zeros(len(matches), np.int64)
@@ -139,11 +141,11 @@ class OffersEvaluator(Evaluator):
         return matches, ranks
 
     def _tell_changes(
-        self, offers: _Offers, events: Events, changes: I64, lives: Lives, projections: Projections
+        self, offers: Offers, events: Events, changes: I64, lives: Lives, projections: Projections
     ) -> Iterator[Told]:
         versions = np.concatenate([events.old[changes], events.new[changes]])
         there = np.flatnonzero(versions != NONE)
-        found, ranks = self._match(offers.index, offers.number, versions[there])
+        found, ranks = self._match(offers, versions[there], is_fresh=False)
         n = len(found)
         if not n:
             return
@@ -188,7 +190,7 @@ class OffersEvaluator(Evaluator):
         if counts[STEPS]:
             yield self._rankings.take(self._store.handles, steps[: counts[STEPS]], events, lives, projections)
 
-    def _tell_creations(self, offers: _Offers, events: Events, lives: Lives) -> Told:
+    def _tell_creations(self, offers: Offers, events: Events, lives: Lives) -> Told:
         """The snapshots of new subscriptions."""
         created = np.flatnonzero(events.kind == CREATE)
         created = created[offers.is_fresh(events.slot[created])]
@@ -199,7 +201,7 @@ class OffersEvaluator(Evaluator):
         list_versions(handles, offers.number, versions)
         slot = version = _NONE
         if len(versions):
-            found, ranks = self._match(offers.fresh_index(), offers.number, versions)
+            found, ranks = self._match(offers, versions, is_fresh=True)
             slot, version = found[:, _OWNER], versions[found[:, _OF]]
             event = lives[slot, SINCE]
             there = np.flatnonzero((event >= 0) & (rows.since[version] <= event) & (event < rows.until[version]))
@@ -306,7 +308,7 @@ class OffersEvaluator(Evaluator):
             versions = self._store.current(offers.number)
             if not len(versions):
                 continue
-            found, ranks = self._match(offers.fresh_index(), offers.number, versions)
+            found, ranks = self._match(offers, versions, is_fresh=True)
             slot, version = found[:, _OWNER], versions[found[:, _OF]]
             own = np.flatnonzero(self._rankings.lists[slot, LIMIT] > 0)
             slot, version, ranks = _best_of_pairs(slot[own], version[own], ranks[own])

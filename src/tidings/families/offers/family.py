@@ -9,7 +9,7 @@ from tidings.families.offers import subscription
 from tidings.families.offers.constraint import packed
 from tidings.families.offers.explain import OffersExplanation
 from tidings.families.offers.reference import OffersReference
-from tidings.families.optional import Disjunctive, Evaluating, Gathering, Objecting, Objection, Publishing
+from tidings.families.optional import SHARED, Disjunctive, Evaluating, Gathering, Objecting, Objection, Publishing
 from tidings.families.protocols import Family, Server, Views
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog, Table
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 class OffersFamily(Family, Disjunctive, Evaluating, Gathering, Objecting, Publishing):
     name = "offers"
+    evaluations = (SHARED, "boxes", "relational")
     strategies = ("region",)
     reference = OffersReference()
     explanation = OffersExplanation()

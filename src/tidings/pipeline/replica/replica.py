@@ -8,15 +8,15 @@ all changes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from tidings.families import registry
 from tidings.families.evaluator import Evaluator
-from tidings.families.optional import Evaluating
 from tidings.families.registry import family_of
 from tidings.families.shown import render
 from tidings.kernels.events import CREATE, DROP, Events, Told
@@ -69,9 +69,17 @@ class Replica:
     length that the largest number of subscriptions needed.
     """
 
-    def __init__(self, catalog: Catalog, *, keeps_points: bool = False, is_stream: bool = False) -> None:
-        """keeps_points: required for `dump`. is_stream: as in `RowStore`."""
+    def __init__(
+        self,
+        catalog: Catalog,
+        strategies: Mapping[str, str] | None = None,
+        *,
+        keeps_points: bool = False,
+        is_stream: bool = False,
+    ) -> None:
+        """strategies: family -> strategy. keeps_points: required for `dump`. is_stream: as in `RowStore`."""
         self.catalog = catalog
+        self._strategies = strategies or {}
         self._keeps_points = keeps_points
         self.store = RowStore(catalog, is_stream=is_stream)
         self.subscriptions = Subscriptions()
@@ -328,8 +336,8 @@ class Replica:
         family, _ = family_of(form_key)
         evaluator = self._evaluators.get(family.name)
         if evaluator is None:
-            assert isinstance(family, Evaluating), f"{family.name} cannot evaluate subscriptions over shared rows"
-            evaluator = self._evaluators[family.name] = family.evaluator(self.catalog, self.store)
+            made = registry.evaluator(family, self.catalog, self.store, self._strategies)
+            evaluator = self._evaluators[family.name] = made
         return evaluator
 
     def _evaluate(self, events: Events, *, is_told: bool) -> list[Told]:

@@ -141,6 +141,10 @@ class BoxIndex:
     def __len__(self) -> int:
         return self._count - self._dead
 
+    def owners(self) -> I64:
+        """All that have a box, ascending."""
+        return np.flatnonzero(self._first != NONE)
+
     @property
     def handles(self) -> I64:
         """Of the entries, for kernels; others after every `add` and `remove`."""
