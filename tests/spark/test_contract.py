@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tidings.spark.testing import run_spark
-from tidings.testing import check_family, drift_workloads, join_workloads, topk_workloads
+from tidings.testing import check_family, drift_workloads, join_workloads, offers_workloads, topk_workloads
 from tidings.testing.checks import check_exact
 from tidings.testing.select_inputs import select_workloads
 
@@ -27,3 +27,7 @@ def test_topk_is_exact_on_spark(spark: SparkSession) -> None:
 
 def test_join_is_exact_on_spark(spark: SparkSession) -> None:
     check_family("join", join_workloads(), engine=run_spark, checks=[check_exact], examples=2, may_hear_twice=True)
+
+
+def test_offers_are_exact_on_spark(spark: SparkSession) -> None:
+    check_family("offers", offers_workloads(), engine=run_spark, checks=[check_exact], examples=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from random import Random
 
 import pyarrow as pa
@@ -11,7 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from random_constraints import CATALOG_SQL, catalog, constraints
 from tidings.bench.offers.agreement import WAYS, compare
 from tidings.model.errors import UsageError
-from tidings.spark import match_relational
+from tidings.spark import match_boxes, match_relational
+from tidings.spark.relational import bring_relational
+from tidings.testing import run_inline
 
 pytestmark = pytest.mark.spark
 
@@ -68,3 +71,51 @@ def test_a_table_without_constraints_is_an_error(spark: SparkSession) -> None:
     frame = _frame(spark, [("p", "lot = 5")])
     with pytest.raises(UsageError, match="are no constraints"):
         match_relational(spark, "CREATE TABLE t (lot BIGINT PRIMARY KEY)", "t", frame, frame)
+
+
+@pytest.mark.parametrize(("table", "attribute"), [("market", None), ("market", "lot"), ("classic", "topic")])
+def test_rows_of_the_grid_report_each_pair_once(spark: SparkSession, table: str, attribute: str | None) -> None:
+    random = Random(3)
+    sides = [constraints(random, count, CATALOG.table(table), CATALOG, None) for count in (60, 90)]
+    frames = [_frame(spark, list(side.items())) for side in sides]
+    with match_boxes(spark, CATALOG_SQL, table, *frames, attribute=attribute, rows=3) as found:
+        pairs = [tuple(row) for row in found.pairs.collect()]
+        assert found.partition.rows == 3
+        assert found.refused.collect() == []
+    right = compare(*sides, catalog_sql=CATALOG_SQL, table=table, ways={"definition": WAYS["definition"]})
+    assert len(pairs) > 300
+    assert sorted(pairs) == sorted(right.pairs)
+
+
+def test_the_grid_refuses_what_is_bad(spark: SparkSession) -> None:
+    publications = _frame(spark, [("p1", "lot = 5"), ("p2", "lot = 'many'"), ("p3", None)])
+    subscriptions = _frame(spark, [("s1", "lot > 1"), ("s2", "size = 5")])
+    with match_boxes(spark, CATALOG_SQL, "market", publications, subscriptions, attribute="lot") as found:
+        assert [tuple(row) for row in found.pairs.collect()] == [("p1", "s1")]
+        assert {(row["side"], row["id"]) for row in found.refused.collect()} == {
+            ("publication", "p2"),
+            ("publication", "p3"),
+            ("subscription", "s2"),
+        }
+    with pytest.raises(UsageError, match="has no attribute 'size'"):
+        match_boxes(spark, CATALOG_SQL, "market", publications, subscriptions, attribute="size")
+
+
+def test_replays_by_spark_sql_are_as_by_the_index(spark: SparkSession) -> None:
+    """The strategy `relational`: offers with an order, several boxes, expiry, and subscriptions that come and go."""
+    random = Random(5)
+    asked, offered = (list(constraints(random, n, CATALOG.table("market"), CATALOG).values()) for n in (25, 60))
+    orders = ["", "", " ORDER BY lot LIMIT 2"]
+    subscriptions = [
+        {"id": f"s{i}", "sql": f"SELECT * FROM market WHERE {where}{orders[i % 3]}", "after": 40 * (i % 2)}
+        for i, where in enumerate(asked)
+    ]
+    changes = [{"op": "insert", "id": f"p{i}", "where": where} for i, where in enumerate(offered[:40])]
+    changes += [{"op": "update", "id": f"p{i}", "where": where, "expires": 75} for i, where in enumerate(offered[40:])]
+    changes += [{"op": "delete", "id": f"p{i}"} for i in range(20, 40)]
+    changes = [{"seq": seq, "table": "market", **change} for seq, change in enumerate(changes, 1)]
+    lines = [[json.dumps(record).encode() for record in records] for records in (subscriptions, changes)]
+    bring_relational(spark)
+    told = [run_inline(CATALOG_SQL, *lines, [50, 30], {"offers": name}) for name in ("boxes", "relational")]
+    assert len(told[0]) > 200
+    assert told[0] == told[1]

@@ -87,9 +87,7 @@ def match_relational(
     catalog: CREATE TABLE statements. Both frames have columns `id`, unique in its frame, and `where`, a condition on the
     table's attributes. UsageError if ids repeat.
     """
-    parsed = parse_catalog(catalog).table(table)
-    if not parsed.has_constraints:
-        raise UsageError(f"the rows of table {table!r} are no constraints: create it WITH (rows = 'constraints')")
+    parsed = constraints_table(catalog, table)
     compiled = partial(_compiled, catalog, table)
     rows = {
         side: frame.select(col("id").cast("string"), col("where").cast("string"))
@@ -127,6 +125,14 @@ def _matches(spark: SparkSession, table: Table, rows: Mapping[Side, DataFrame]) 
         for side, frame in rows.items()
     ]
     return RelationalMatches(pairs, refused[0].unionAll(refused[1]), tuple(rows.values()))
+
+
+def constraints_table(catalog: str, table: str) -> Table:
+    """A table of constraints; UsageError if its rows are something else."""
+    parsed = parse_catalog(catalog).table(table)
+    if not parsed.has_constraints:
+        raise UsageError(f"the rows of table {table!r} are no constraints: create it WITH (rows = 'constraints')")
+    return parsed
 
 
 def _forget(frames: Iterable[DataFrame]) -> None:
@@ -179,14 +185,14 @@ def _stored_columns(kind: Kind) -> list[str]:
 
 
 @lru_cache(maxsize=8)
-def _compiler(catalog: str, table: str) -> tuple[ConditionCompiler, Table]:
+def compiler_of(catalog: str, table: str) -> tuple[ConditionCompiler, Table]:
     parsed = parse_catalog(catalog)
     return ConditionCompiler(parsed, parsed.table(table)), parsed.table(table)
 
 
 def _compiled(catalog: str, table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows of constraints, and for those that cannot be used the reason."""
-    compiler, parsed = _compiler(catalog, table)
+    compiler, parsed = compiler_of(catalog, table)
     for batch in batches:
         good: list[tuple[str, tuple[Box, ...]]] = []
         refused: list[tuple[str | None, str]] = []
