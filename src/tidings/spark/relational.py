@@ -5,6 +5,7 @@ The paper's architecture in place of the index, for comparison: everything else 
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 import numpy as np
@@ -31,6 +32,8 @@ def bring_relational(spark: SparkSession) -> None:
 
 class RelationalEvaluator(OffersEvaluator):
     """Matches by Spark SQL over tables of predicates."""
+
+    publications_min = sys.maxsize
 
     def __init__(self, spark: SparkSession, catalog: Catalog, store: Store) -> None:
         super().__init__(catalog, store)

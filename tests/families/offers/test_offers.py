@@ -2,6 +2,7 @@
 
 import pytest
 
+from tidings.families.offers.evaluator import OffersEvaluator
 from tidings.testing import CHECKS, check_family, offers_workloads
 from tidings.testing.checks import check_exact, check_only_affected_are_told, check_replicas
 
@@ -19,7 +20,7 @@ def test_contract(check):
         "offers",
         offers_workloads(),
         checks=[check],
-        examples=50,
+        examples=25,
         has_exact_regions=_is_exact,
         may_hear_twice=True,
     )
@@ -27,4 +28,13 @@ def test_contract(check):
 
 @pytest.mark.parametrize("check", [check_exact, check_only_affected_are_told, check_replicas])
 def test_offers_that_expire_at_a_time(check):
-    check_family("offers", offers_workloads(has_times=True), checks=[check], examples=40)
+    check_family("offers", offers_workloads(has_times=True), checks=[check], examples=15)
+
+
+@pytest.mark.parametrize("check", [check_exact, check_replicas])
+def test_many_publications_and_many_matches(check, monkeypatch):
+    """What is done only where there are many: an index of publications, and portions of micro-batches."""
+    monkeypatch.setattr(OffersEvaluator, "publications_min", 1)
+    monkeypatch.setattr(OffersEvaluator, "portion_min", 1)
+    monkeypatch.setattr(OffersEvaluator, "matches_max", 2)
+    check_family("offers", offers_workloads(), checks=[check], examples=25)

@@ -7,7 +7,7 @@ is decided afterwards. New subscriptions are matched the other way round, with a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -49,7 +49,7 @@ from tidings.model.points import PointBatch
 _NONE = np.empty(0, np.int64)
 _NO_SOURCES = np.empty((0, 0), np.int64)
 _NOTHING = Told(_NONE, _NONE, _NONE, np.empty((0, 4), np.int64), np.empty((0, 2), np.int64), _NO_SOURCES)
-_OF, _OWNER = 0, 1
+_CONSTRAINT, _OWNER = 0, 1
 """Columns of what `BoxIndex.match` gives: the constraint, and who has the box that it meets."""
 
 
@@ -65,8 +65,17 @@ class Offers:
         self.fresh: list[tuple[I64, BoxBatch]] = []
         """Slots and boxes of subscriptions that came since the last micro-batch."""
 
+        self.publications: BoxIndex | None = None
+        """Boxes of publications by version, for subscriptions that come; None while there are few, or nobody comes."""
+        self.unused = 0
+        """Changes of publications since somebody came."""
+
     def new_index(self) -> BoxIndex:
         return BoxIndex(self._is_text, is_classic=self._is_classic)
+
+    def new_publications(self) -> BoxIndex:
+        """An index of publications: who asks is the other side, and so is who needs all attributes of the other."""
+        return BoxIndex(self._is_text, is_classic=not self._is_classic)
 
     def fresh_index(self) -> BoxIndex:
         """An index of the subscriptions that came since the last micro-batch."""
@@ -81,6 +90,12 @@ class Offers:
 
 class OffersEvaluator(Evaluator):
     name = "offers"
+    publications_min: ClassVar[int] = 2048
+    """With fewer publications, new subscriptions are compared with each."""
+    matches_max: ClassVar[int] = 1 << 20
+    """Matches that are held at once, about."""
+    portion_min: ClassVar[int] = 64
+    """Publications that are matched at once at least."""
 
     def __init__(self, catalog: Catalog, store: Store) -> None:
         self._catalog, self._store = catalog, store
@@ -90,6 +105,7 @@ class OffersEvaluator(Evaluator):
         self._best = np.zeros((64, 2), np.int64)
         self._memory = np.zeros((16, MEMORY_FIELDS), np.int64)
         self._counts = np.zeros(COUNTS, np.int64)
+        self._matches_per_change = 0.0
 
     def add(self, points: PointBatch, slots: I64, lives: Lives) -> None:
         space = space_of(Form.from_key(points.form), self._catalog)
@@ -116,43 +132,105 @@ class OffersEvaluator(Evaluator):
     def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
         parts: list[Told] = []
         for offers in self._tables.values():
+            changes = np.flatnonzero((events.table == offers.number) & (events.kind == CHANGE))
+            if offers.publications is not None:
+                self._enter_publications(offers, events.new[changes])
             if offers.fresh:
                 # First: what ranked subscriptions hold must be there when later changes alter it.
                 parts.append(self._tell_creations(offers, events, lives))
-            changes = np.flatnonzero((events.table == offers.number) & (events.kind == CHANGE))
             if len(changes) and len(offers.index):
-                parts += self._tell_changes(offers, events, changes, lives, projections)
+                for some in self._portions(changes, events.seq):
+                    parts += self._tell_changes(offers, events, some, lives, projections)
+            if offers.publications is not None:
+                self._leave_publications(offers, events.old[changes])
             offers.fresh.clear()
         return _joined(parts)
 
-    def _match(self, offers: Offers, versions: I64, *, is_fresh: bool) -> tuple[I64, I64]:
-        """(matches, ranks) of versions of a table's rows and its subscriptions, or only those that are fresh.
+    def _portions(self, changes: I64, seq: I64) -> Iterator[I64]:
+        """The changes in portions that are matched at once: so many that about `matches_max` matches are expected.
 
-        matches: [.., _OF, _OWNER, ..], where _OF is the place among the versions; a pair may come several times.
+        How many matches a change has is measured as they go. Changes of one seq stay together.
         """
-        index = offers.fresh_index() if is_fresh else offers.index
+        start = 0
+        while start < len(changes):
+            size = max(self.portion_min, int(self.matches_max / max(self._matches_per_change, 1e-9)))
+            stop = min(start + size, len(changes))
+            while stop < len(changes) and seq[changes[stop]] == seq[changes[stop - 1]]:
+                stop += 1
+            yield changes[start:stop]
+            start = stop
+
+    # Publications, by version
+
+    def _read(self, offers: Offers, versions: I64) -> BoxBatch:
         starts = np.empty(len(versions), np.int64)
         find_constraints(self._store.handles, offers.number, versions, starts)
-        batch = read_batch(self._store.rows.text, starts)
-        matches = index.match(batch)
-        ranks = np.zeros(len(matches), np.int64)
-        if len(self._rankings) and len(matches):
-            rank_matches(index.handles, matches, batch.words, batch.boxes, self._rankings.lists, ranks)
-        return matches, ranks
+        return read_batch(self._store.rows.text, starts)
+
+    def _enter_publications(self, offers: Offers, versions: I64) -> None:
+        versions = versions[versions != NONE]
+        if len(versions) and offers.publications is not None:
+            offers.publications.add(versions, self._read(offers, versions))
+
+    def _leave_publications(self, offers: Offers, versions: I64) -> None:
+        assert offers.publications is not None
+        offers.publications.remove(versions[versions != NONE])
+        offers.unused = 0 if offers.fresh else offers.unused + len(versions)
+        if offers.unused > len(offers.publications):
+            offers.publications = None
+
+    def _match(self, offers: Offers, versions: I64, *, is_fresh: bool) -> tuple[I64, I64]:
+        """(pairs, ranks) of versions of a table's rows and its subscriptions, or only those that are fresh.
+
+        pairs: [.., 2], place among the versions and slot; a pair may come several times.
+        """
+        index = offers.fresh_index() if is_fresh else offers.index
+        batch = self._read(offers, versions)
+        found = index.match(batch)
+        return found[:, [_CONSTRAINT, _OWNER]], self._ranks(index, found, found[:, _OWNER], batch)
+
+    def _ranks(self, index: BoxIndex, found: I64, slots: I64, batch: BoxBatch) -> I64:
+        ranks = np.zeros(len(found), np.int64)
+        if len(self._rankings) and len(found):
+            slots = np.ascontiguousarray(slots)
+            rank_matches(index.handles, found, slots, batch.words, batch.boxes, self._rankings.lists, ranks)
+        return ranks
+
+    def _first_matches(self, offers: Offers) -> tuple[I64, I64, I64]:
+        """(slots, versions, ranks) of fresh subscriptions and publications that are there at any time of the micro-batch."""
+        handles = self._store.handles
+        if offers.publications is None:
+            versions = np.empty(list_versions(handles, offers.number, _NONE), np.int64)
+            list_versions(handles, offers.number, versions)
+            if len(versions) < self.publications_min:
+                if not len(versions):
+                    return _NONE, _NONE, _NONE
+                pairs, ranks = self._match(offers, versions, is_fresh=True)
+                return pairs[:, 1], versions[pairs[:, 0]], ranks
+            offers.publications = offers.new_publications()
+            self._enter_publications(offers, versions)
+        parts = []
+        for slots, batch in offers.fresh:
+            found = offers.publications.match(batch)
+            slot = slots[found[:, _CONSTRAINT]]
+            parts.append((slot, found[:, _OWNER], self._ranks(offers.publications, found, slot, batch)))
+        slot, version, ranks = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        return slot, version, ranks
 
     def _tell_changes(
         self, offers: Offers, events: Events, changes: I64, lives: Lives, projections: Projections
     ) -> Iterator[Told]:
         versions = np.concatenate([events.old[changes], events.new[changes]])
         there = np.flatnonzero(versions != NONE)
-        found, ranks = self._match(offers, versions[there], is_fresh=False)
-        n = len(found)
+        pairs, ranks = self._match(offers, versions[there], is_fresh=False)
+        n = len(pairs)
+        self._matches_per_change += (n / len(changes) - self._matches_per_change) / 2
         if not n:
             return
-        of = there[found[:, _OF]]
+        of = there[pairs[:, 0]]
         matches = np.empty((n, MATCH_FIELDS), np.int64)
         matches[:, EVENT], matches[:, SIDE] = changes[of % len(changes)], np.where(of < len(changes), OLD, NEW)
-        matches[:, SLOT], matches[:, RANK] = found[:, _OWNER], ranks
+        matches[:, SLOT], matches[:, RANK] = pairs[:, 1], ranks
         if len(changes) > 1:
             matches = matches[np.argsort(matches[:, EVENT], kind="stable")]
         if len(projections.starts) > len(self._memory):
@@ -197,19 +275,13 @@ class OffersEvaluator(Evaluator):
         if not len(created):
             return _NOTHING
         handles, rows = self._store.handles, self._store.rows
-        versions = np.empty(list_versions(handles, offers.number, _NONE), np.int64)
-        list_versions(handles, offers.number, versions)
-        slot = version = _NONE
-        if len(versions):
-            found, ranks = self._match(offers, versions, is_fresh=True)
-            slot, version = found[:, _OWNER], versions[found[:, _OF]]
-            event = lives[slot, SINCE]
-            there = np.flatnonzero((event >= 0) & (rows.since[version] <= event) & (event < rows.until[version]))
-            slot, version, ranks = slot[there], version[there], ranks[there]
-            slot, version, ranks = _best_of_pairs(slot, version, ranks)
-            if len(self._rankings):
-                own = self._rankings.lists[slot, LIMIT] > 0
-                self._rankings.fill(handles, slot[own], ranks[own], version[own])
+        slot, version, ranks = self._first_matches(offers)
+        event = lives[slot, SINCE]
+        there = np.flatnonzero((event >= 0) & (rows.since[version] <= event) & (event < rows.until[version]))
+        slot, version, ranks = _best_of_pairs(slot[there], version[there], ranks[there])
+        if len(self._rankings):
+            own = self._rankings.lists[slot, LIMIT] > 0
+            self._rankings.fill(handles, slot[own], ranks[own], version[own])
         slots = events.slot[created]
         starts, stops = np.searchsorted(slot, slots), np.searchsorted(slot, slots, "right")
         shown = [
@@ -308,8 +380,8 @@ class OffersEvaluator(Evaluator):
             versions = self._store.current(offers.number)
             if not len(versions):
                 continue
-            found, ranks = self._match(offers, versions, is_fresh=True)
-            slot, version = found[:, _OWNER], versions[found[:, _OF]]
+            pairs, ranks = self._match(offers, versions, is_fresh=True)
+            slot, version = pairs[:, 1], versions[pairs[:, 0]]
             own = np.flatnonzero(self._rankings.lists[slot, LIMIT] > 0)
             slot, version, ranks = _best_of_pairs(slot[own], version[own], ranks[own])
             self._rankings.fill(self._store.handles, slot, ranks, version)

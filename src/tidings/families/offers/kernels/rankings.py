@@ -33,14 +33,15 @@ CODE_MIN, CODE_MAX = -(2**63), 2**63 - 1
 
 
 @kernel
-def rank_matches(handles: I64, matches: I64, words: I64, boxes: I64, lists: I64, ranks: I64) -> None:
+def rank_matches(handles: I64, matches: I64, slots: I64, words: I64, boxes: I64, lists: I64, ranks: I64) -> None:
     """The rank by which each match of a ranked subscription is ordered: least is best.
 
-    matches: [n, 4] (constraint, owner, box, entry), as `BoxIndex.match` gives them.
+    matches: [n, 4] (constraint, owner, box, entry), as `BoxIndex.match` gives them; slots: [n], the subscriptions, which may
+    be on either side.
     """
     entries = entries_at(handles)
     for i in range(len(matches)):
-        own = lists[matches[i, 1]]
+        own = lists[slots[i]]
         if own[LIMIT] == 0:
             continue
         lo, hi = np.int64(CODE_MIN), np.int64(CODE_MAX)
