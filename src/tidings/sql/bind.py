@@ -36,8 +36,8 @@ EqualityBinder = Callable[[Literals], tuple[Any, ...]]
 IntervalBinder = Callable[[Literals], Interval]
 MovementBinder = Callable[[Literals], tuple[float, ...]]
 _T = TypeVar("_T")
-Slots = dict[int, int]
-"""Start offset of a literal in the text to its index among the literals."""
+Slots = dict[int, int] | range
+"""Start offset of a literal in the text to its index among the literals; a range where operands have that index itself."""
 
 
 def equality_binder(type: ColumnType, predicates: list[Predicate], slots: Slots) -> EqualityBinder:

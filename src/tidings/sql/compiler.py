@@ -8,11 +8,13 @@ from tidings.model.catalog import Catalog
 from tidings.model.errors import SqlError
 from tidings.sql.constants import Constants
 from tidings.sql.fingerprint import Cut, careful_cut, fast_cut, fast_spans, is_cacheable, needs_care
+from tidings.sql.generations import Generations
 from tidings.sql.length import check_length, check_literals
 from tidings.sql.literals import LiteralError
 from tidings.sql.shape import Shape
 
 if TYPE_CHECKING:
+    from tidings.sql.compose import Composer
     from tidings.sql.disjuncts.conjunctions import DisjunctTemplate
     from tidings.sql.template import Draft, Template
 
@@ -22,9 +24,7 @@ Clause = Literal["from", "join", "order", "movement", "alternative"]
 Spans = list[tuple[int, int]]
 
 _SKELETON_CHARACTERS_MAX = 1_000_000
-"""Templates of one generation have at most so many characters of skeletons: their memory grows with these."""
-_CHARACTER_BYTES, _TEMPLATE_BYTES = 100, 1_000
-"""Approximate bytes of a template for each character of its skeleton, and beyond."""
+"""Templates of one generation have at most so many characters of skeletons: their memory grows with these. Parts a quarter."""
 
 
 class Statement:
@@ -59,32 +59,33 @@ class Statement:
 class Compiler:
     """Compiles subscriptions over one catalog; keeps templates it has seen: `templates_max` of them, or fewer large ones.
 
-    The cache has two generations: templates found in the old one move to the young one, and when the young one is full
-    it becomes the old. So the least used are dropped, hits write nothing, and threads may share a compiler (at worst
-    two of them parse the same template).
+    The template of a new skeleton is put together from parts of earlier ones if these suffice (`tidings.sql.compose`), of
+    which as many are kept; else the text is parsed. Threads may share a compiler: at worst two of them make the same template.
     """
 
     def __init__(self, catalog: Catalog, templates_max: int = 10_000) -> None:
         self.catalog = catalog
-        self._generation_max = templates_max // 2
-        self._young: dict[str | tuple[str], AnyTemplate] = {}
-        self._old: dict[str | tuple[str], AnyTemplate] = {}
-        self._young_characters = self._old_characters = 0
+        self._templates_max = templates_max
+        self._templates: Generations[str | tuple[str, ...], AnyTemplate] = Generations(
+            templates_max, _SKELETON_CHARACTERS_MAX
+        )
+        """By skeleton, in a tuple if it is of a careful cut."""
+        self._composer: Composer | None = None
         self._shapes: dict[Shape, Shape] = {}
         """Shapes of templates by themselves, so that equal ones are one object. Forgotten when there are too many."""
         self._shapes_max = max(1, templates_max)
 
     @property
     def nbytes(self) -> int:
-        """Approximate bytes of the templates kept."""
-        templates = len(self._young) + len(self._old)
-        return _TEMPLATE_BYTES * templates + _CHARACTER_BYTES * (self._young_characters + self._old_characters)
+        """Approximate bytes of the templates and parts kept."""
+        return self._templates.nbytes + (self._composer.nbytes if self._composer is not None else 0)
 
     def compile(self, sql: str) -> Statement:
         """Compiles a subscription. Raises SqlError, and no other exception, if the text is not supported."""
         check_length(sql)
         skeleton, literals = fast_cut(sql)
-        template = self._young.get(skeleton) or self._from_old(skeleton)
+        templates = self._templates
+        template = templates.young.get(skeleton) or templates.from_old(skeleton)
         if template is not None and template.literal_count == len(literals):
             try:
                 shape, constants = template.bind(literals)
@@ -94,11 +95,7 @@ class Compiler:
         check_literals(len(literals))
         if needs_care(skeleton):
             return self._compile_carefully(sql)
-        draft, statement = self._parse(sql)
-        cut = Cut(skeleton, literals)
-        if is_cacheable(cut) and draft.spans == fast_spans(cut):
-            self._store(skeleton, draft.template)
-        return statement
+        return self._compile_new(sql, skeleton, Cut(skeleton, literals), None)
 
     def _compile_carefully(self, sql: str) -> Statement:
         """As `compile`, for text with comments, quoted identifiers or silent_for."""
@@ -107,17 +104,38 @@ class Compiler:
             return self._parse(sql)[1]
         cut, spans = found
         key = (cut.skeleton,)
-        template = self._young.get(key) or self._from_old(key)
+        template = self._templates.get(key)
         if template is not None and template.literal_count == len(cut.literals):
             try:
                 shape, constants = template.bind(cut.literals)
                 return Statement(shape, constants, sql, self.catalog)
             except LiteralError:
                 return self._parse(sql)[1]
+        return self._compile_new(sql, key, cut, spans)
+
+    def _compile_new(self, sql: str, key: str | tuple[str, ...], cut: Cut, spans: Spans | None) -> Statement:
+        """As `compile`, where no template fits; makes one, of parts if possible. spans: None for those of a fast cut."""
+        is_kept = is_cacheable(cut) and self._templates_max > 0
+        template = self._composed(cut) if is_kept else None
+        if template is not None:
+            self._share_shape(template)
+            try:
+                shape, constants = template.bind(cut.literals)
+            except LiteralError:
+                return self._parse(sql)[1]
+            self._templates.store(key, template)
+            return Statement(shape, constants, sql, self.catalog)
         draft, statement = self._parse(sql)
-        if is_cacheable(cut) and draft.spans == spans:
-            self._store(key, draft.template)
+        if is_kept and draft.spans == (fast_spans(cut) if spans is None else spans):
+            self._templates.store(key, draft.template)
         return statement
+
+    def _composed(self, cut: Cut) -> AnyTemplate | None:
+        if self._composer is None:
+            from tidings.sql.compose import Composer  # imports sqlglot
+
+            self._composer = Composer(self.catalog, self._templates_max, _SKELETON_CHARACTERS_MAX // 4)
+        return self._composer.template(cut)
 
     def _parse(self, sql: str) -> tuple[Draft, Statement]:
         """Compile without the cache."""
@@ -125,26 +143,13 @@ class Compiler:
 
         try:
             draft = Draft(sql, self.catalog)
-            if len(self._shapes) >= self._shapes_max:
-                self._shapes.clear()
-            draft.template.shape = self._shapes.setdefault(draft.template.shape, draft.template.shape)
+            self._share_shape(draft.template)
             shape, constants = draft.bind()
         except RecursionError:
             raise SqlError("the statement is nested too deep", hint="use fewer parentheses and operators") from None
         return draft, Statement(shape, constants, sql, self.catalog)
 
-    def _from_old(self, key: str | tuple[str]) -> AnyTemplate | None:
-        template = self._old.get(key)
-        if template is not None:
-            self._store(key, template)
-        return template
-
-    def _store(self, key: str | tuple[str], template: AnyTemplate) -> None:
-        characters = len(key if isinstance(key, str) else key[0])
-        is_full = self._young_characters + characters > _SKELETON_CHARACTERS_MAX
-        if is_full or len(self._young) >= self._generation_max:
-            self._old, self._young = self._young, {}
-            self._old_characters, self._young_characters = self._young_characters, 0
-        if self._generation_max > 0:
-            self._young[key] = template
-            self._young_characters += characters
+    def _share_shape(self, template: AnyTemplate) -> None:
+        if len(self._shapes) >= self._shapes_max:
+            self._shapes.clear()
+        template.shape = self._shapes.setdefault(template.shape, template.shape)

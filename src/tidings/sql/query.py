@@ -34,6 +34,8 @@ class Query:
     order: Order | None
     limit_start: int
     """Offset of LIMIT's number; -1 without one."""
+    has_on_conditions: bool
+    """Whether a part of the condition comes from JOIN .. ON instead of WHERE."""
 
     @cached_property
     def predicates(self) -> list[Predicate]:
@@ -68,6 +70,7 @@ def read_query(sql: str, catalog: Catalog) -> Query:
         edges, rest = read_join(join, scope)
         joins += edges
         conditions += rest
+    has_on_conditions = bool(conditions)
     where = tree.args.get("where")
     if where is not None:
         conditions += normalize(where.this, scope)
@@ -76,7 +79,7 @@ def read_query(sql: str, catalog: Catalog) -> Query:
         _check_constraint(tree, scope, condition, movement)
     projection = _read_projection(tree, scope)
     order, limit_start = _read_order(tree, scope)
-    return Query(scope, tree, tuple(joins), condition, movement, projection, order, limit_start)
+    return Query(scope, tree, tuple(joins), condition, movement, projection, order, limit_start, has_on_conditions)
 
 
 def _check_constraint(tree: exp.Select, scope: Scope, condition: AllOf, movement: MovementPredicate | None) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import NamedTuple
 
-from tidings.model.catalog import Catalog, Column
+from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.errors import SqlError
 from tidings.sql.bind import (
     EqualityBinder,
@@ -24,9 +24,8 @@ from tidings.sql.disjuncts.terms import DISJUNCTS_MAX, PREDICATES_MAX, TooMany, 
 from tidings.sql.disjuncts.value_sets import NOTHING
 from tidings.sql.fingerprint import is_number
 from tidings.sql.literals import LiteralError
-from tidings.sql.predicate import AllOf, MovementPredicate, Predicate
+from tidings.sql.predicate import AllOf, MovementPredicate, Predicate, predicates_of
 from tidings.sql.query import Query, read_query
-from tidings.sql.scope import Scope
 from tidings.sql.shape import ColumnRef, Movement, Shape
 from tidings.sql.source import Source
 
@@ -36,7 +35,9 @@ _NONE = ("",)
 _new = tuple.__new__  # half the time of calling Constants
 
 
-_ColumnPredicates = tuple[ColumnRef, Column, list[Predicate]]
+_Place = tuple[int, int]
+"""Of a column in a statement: the number of its table in FROM, and its own in the table."""
+_ColumnPredicates = tuple[_Place, ColumnRef, Column, list[Predicate]]
 
 
 class Template:
@@ -79,6 +80,128 @@ class ConstraintTemplate(Template):
         return shape, constants
 
 
+class TooManyPredicates(TooMany):
+    """The condition is no plain conjunction and has more than PREDICATES_MAX comparisons."""
+
+
+class Outline(NamedTuple):
+    """What a statement says besides its conditions. shape: without columns. tables: in the order of FROM."""
+
+    shape: Shape
+    tables: tuple[Table, ...]
+    is_constraint: bool
+
+
+def outline_of(query: Query) -> Outline:
+    tables = tuple(query.scope.tables.values())
+    shape = Shape(
+        tables=tuple(table.name for table in tables),
+        joins=query.joins,
+        projection=query.projection,
+        order=query.order,
+        movement=_movement(query.movement) if query.movement is not None else None,
+    )
+    return Outline(shape, tables, query.scope.has_constraints)
+
+
+class BoundColumn(NamedTuple):
+    """A column of a plain conjunction, with the one binder of all its predicates: of values, or of an interval.
+
+    Without a binder the column must be null. The order of these is that of columns in a shape.
+    """
+
+    place: _Place
+    ref: ColumnRef
+    column: Column
+    predicates: list[Predicate]
+    equality: EqualityBinder | None
+    interval: IntervalBinder | None
+
+
+def make_template(
+    outline: Outline, condition: AllOf, literal_count: int, slots: Slots, movement: MovementBinder | None = None
+) -> Template | DisjunctTemplate:
+    """The template of a statement with this condition. Raises TooMany if there is more in it than is allowed."""
+    columns = bound_columns(condition, outline.tables, slots)
+    if columns is None:
+        return _disjunct_template(outline, condition, literal_count, slots, movement)
+    return plain_template(outline, columns, literal_count, movement)
+
+
+def bound_columns(condition: AllOf, tables: tuple[Table, ...], slots: Slots) -> list[BoundColumn] | None:
+    """The columns of a condition in order; None if it is no plain conjunction.
+
+    In a plain one every column has one set of values, one interval, or must be null.
+    """
+    for part in condition.parts:
+        if not isinstance(part, Predicate) or part.comparison in ("<>", "not like"):
+            return None
+    columns = [bound_column(*entry, slots) for entry in _by_column(condition, tables)]
+    found = [column for column in columns if column is not None]
+    return found if len(found) == len(columns) else None
+
+
+def bound_column(
+    place: _Place, ref: ColumnRef, column: Column, predicates: list[Predicate], slots: Slots
+) -> BoundColumn | None:
+    """The column with its predicates, which are none of `<>` and NOT LIKE; None if it must be null, and something else."""
+    comparisons = {predicate.comparison for predicate in predicates}
+    equality, interval = None, None
+    if "is null" in comparisons:
+        if len(comparisons) > 1:
+            return None
+    elif "=" in comparisons:
+        equality = equality_binder(column.type, predicates, slots)
+    else:
+        interval = interval_binder(column.type, predicates, slots)
+    return BoundColumn(place, ref, column, predicates, equality, interval)
+
+
+def plain_template(
+    outline: Outline, columns: list[BoundColumn], literal_count: int, movement: MovementBinder | None = None
+) -> Template:
+    """The template of a plain conjunction. columns: in order."""
+    shape = outline.shape
+    pinned = [(each.ref, each.equality) for each in columns if each.equality is not None]
+    ranged = [(each.ref, each.interval) for each in columns if each.interval is not None]
+    nulls = [each.ref for each in columns if each.equality is None and each.interval is None]
+    return (ConstraintTemplate if outline.is_constraint else Template)(
+        Shape(
+            shape.tables,
+            shape.joins,
+            tuple([ref for ref, _ in pinned]),
+            tuple([ref for ref, _ in ranged]),
+            shape.projection,
+            shape.order,
+            shape.movement,
+            tuple(nulls),
+        ),
+        literal_count,
+        [equality for _, equality in pinned],
+        [interval for _, interval in ranged],
+        movement,
+    )
+
+
+def _disjunct_template(
+    outline: Outline,
+    condition: AllOf,
+    literal_count: int,
+    slots: Slots,
+    movement: MovementBinder | None,
+) -> DisjunctTemplate:
+    by_column = _by_column(condition, outline.tables)
+    if sum([len(predicates) for _, _, _, predicates in by_column]) > PREDICATES_MAX:
+        raise TooManyPredicates
+    columns = {ref: column.type for _, ref, column, _ in by_column}
+    binders = [
+        [(ref, set_binder(columns[ref], part, slots)) for ref, part in term.items()]
+        for term in multiplied_out(condition)
+    ]
+    is_constraint = outline.is_constraint
+    return DisjunctTemplate(outline.shape, literal_count, columns, binders, movement, is_constraint=is_constraint)
+
+
 class Draft:
     """A template in the making, with the source it came from: still knows where everything stands."""
 
@@ -117,53 +240,16 @@ class Draft:
                 raise self.source.error_at("the number is malformed", start, end, "write 12, 1.5 or 1e6")
 
     def _template(self) -> Template | DisjunctTemplate:
-        query = self.query
-        by_column = _by_column(query.predicates, query.scope)
-        movement = query.movement
-        shape = Shape(
-            tables=tuple(table.name for table in query.scope.tables.values()),
-            joins=query.joins,
-            projection=query.projection,
-            order=query.order,
-            movement=_movement(movement) if movement is not None else None,
-        )
+        query, movement = self.query, self.query.movement
         bind_movement = movement_binder(movement, self.slots) if movement is not None else None
-        if not _is_plain(query.condition, by_column):
-            return self._disjunct_template(shape, by_column, bind_movement)
-        nulls = [entry for entry in by_column if any(each.comparison == "is null" for each in entry[2])]
-        pinned = [entry for entry in by_column if any(each.comparison == "=" for each in entry[2])]
-        ranged = [entry for entry in by_column if entry not in pinned and entry not in nulls]
-        kind = ConstraintTemplate if query.scope.has_constraints else Template
-        return kind(
-            replace(
-                shape,
-                equalities=tuple(ref for ref, _, _ in pinned),
-                ranges=tuple(ref for ref, _, _ in ranged),
-                nulls=tuple(ref for ref, _, _ in nulls),
-            ),
-            len(self.spans),
-            [equality_binder(column.type, predicates, self.slots) for _, column, predicates in pinned],
-            [interval_binder(column.type, predicates, self.slots) for _, column, predicates in ranged],
-            bind_movement,
-        )
-
-    def _disjunct_template(
-        self, shape: Shape, by_column: list[_ColumnPredicates], movement: MovementBinder | None
-    ) -> DisjunctTemplate:
-        if len(self.query.predicates) > PREDICATES_MAX:
-            problem = f"there are {len(self.query.predicates):,} conditions"
-            raise self._error_at_alternative(problem, f"with OR, NOT or <> the limit is {PREDICATES_MAX:,}")
-        columns = {ref: column.type for ref, column, _ in by_column}
         try:
-            terms = multiplied_out(self.query.condition)
+            return make_template(outline_of(query), query.condition, len(self.spans), self.slots, bind_movement)
+        except TooManyPredicates:
+            problem = f"there are {len(query.predicates):,} conditions"
+            hint = f"with OR, NOT or <> the limit is {PREDICATES_MAX:,}"
+            raise self._error_at_alternative(problem, hint) from None
         except TooMany:
             raise self._too_many() from None
-        binders = [
-            [(ref, set_binder(columns[ref], condition, self.slots)) for ref, condition in term.items()]
-            for term in terms
-        ]
-        is_constraint = self.query.scope.has_constraints
-        return DisjunctTemplate(shape, len(self.spans), columns, binders, movement, is_constraint=is_constraint)
 
     def _too_many(self) -> SqlError:
         hint = "use IN for many values of a column, fewer OR, <> and NOT IN, or several subscriptions"
@@ -172,7 +258,7 @@ class Draft:
     def _contradiction(self) -> SqlError:
         """The error for a constraint that nothing satisfies; it points at the column to blame, if there is one."""
         hint = "offer and ask for something that can exist"
-        for ref, column, predicates in _by_column(self.query.predicates, self.query.scope):
+        for _, ref, column, predicates in _by_column(self.query.condition, tuple(self.query.scope.tables.values())):
             if all(isinstance(part, Predicate) for part in self.query.condition.parts):
                 binder = set_binder(column.type, AllOf(tuple(predicates)), self.slots)
                 if binder(self.literals or _NONE) == NOTHING:
@@ -219,22 +305,14 @@ def _movement(predicate: MovementPredicate) -> Movement:
     return Movement(predicate.ref, predicate.kind, predicate.form, silence)
 
 
-def _is_plain(condition: AllOf, by_column: list[_ColumnPredicates]) -> bool:
-    """True for a conjunction in which every column has one set of values, one interval, or must be null."""
-    if not all(isinstance(part, Predicate) and part.comparison not in ("<>", "not like") for part in condition.parts):
-        return False
-    kinds = [{each.comparison == "is null" for each in predicates} for _, _, predicates in by_column]
-    return all(len(kind) == 1 for kind in kinds)
-
-
-def _by_column(predicates: list[Predicate], scope: Scope) -> list[_ColumnPredicates]:
+def _by_column(condition: AllOf, tables: tuple[Table, ...]) -> list[_ColumnPredicates]:
     """Predicates grouped by column, in the order of FROM and then of the table's columns."""
     grouped: dict[ColumnRef, list[Predicate]] = {}
-    for predicate in predicates:
+    for predicate in predicates_of(condition):
         grouped.setdefault(predicate.ref, []).append(predicate)
-    return [
-        (ref, column, grouped[ref])
-        for table in scope.tables.values()
-        for column in table.axes
-        if (ref := ColumnRef(table.name, column.name)) in grouped
-    ]
+    found: list[_ColumnPredicates] = []
+    for number, table in enumerate(tables):
+        numbers = table.axis_numbers
+        own = [((number, numbers[ref.column]), ref) for ref in grouped if ref.table == table.name]
+        found += [(place, ref, table.axes[place[1]], grouped[ref]) for place, ref in sorted(own)]
+    return found
