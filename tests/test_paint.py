@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tidings.cli.main import app
-from tidings.model.codes import CODE_MAX, CODE_MIN, codes_of_doubles
+from tidings.model.codes import CODE_MAX, CODE_MIN, code_of, codes_of_doubles
 from tidings.model.errors import UsageError
 from tidings.model.types import ColumnType
 from tidings.painting import collect
@@ -107,6 +107,71 @@ def test_only_svg_is_written(files):
         app, ["paint", "--catalog=c", "--subscriptions=s", "--changes=x", "--change=1", "--out=x.bmp"]
     )
     assert isinstance(run.exception, UsageError)
+
+
+MARKET = "CREATE TABLE market (topic TEXT, price DOUBLE) WITH (rows = 'constraints');"
+
+
+@pytest.fixture
+def market(tmp_path):
+    """A publication from 1 to 2, then from 1.5 to 3.5; five subscriptions in the plane of prices, and others."""
+    wanted = {
+        "cheap": "price <= 1.1",
+        "two": "price BETWEEN 2 AND 3",
+        "one": "price = 1",
+        "dear": "price >= 4",
+        "four": "price BETWEEN 3.2 AND 4",
+        "pens": "topic = 'pens' AND price = 2",
+        "either": "price IN (1, 7)",
+    }
+    subscriptions = [{"id": id, "sql": f"SELECT * FROM market WHERE {where}"} for id, where in wanted.items()]
+    subscriptions.append({"id": "best", "sql": "SELECT * FROM market WHERE price > 0 ORDER BY price LIMIT 1"})
+    changes = [
+        {"seq": 1, "table": "market", "op": "insert", "id": "p1", "where": "price BETWEEN 1 AND 2"},
+        {"seq": 2, "table": "market", "op": "update", "id": "p1", "where": "price BETWEEN 1.5 AND 3.5"},
+        {"seq": 3, "table": "market", "op": "delete", "id": "p1"},
+    ]
+    for name, lines in (("subscriptions", subscriptions), ("changes", changes)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return tmp_path
+
+
+def market_scene(files, seq, id=None):
+    catalog = parse_catalog(MARKET)
+    return collect(catalog, files / "subscriptions.jsonl", files / "changes.jsonl", seq, id, {"offers": "region"})
+
+
+def test_a_publication_is_sent_to_all_ranges_that_meet_its_own(market):
+    (sent,) = market_scene(market, 1).sent
+    # Ranges that begin at 2 or before, and end at 1 or after.
+    assert sent.hi[:, 0].tolist() == [code_of(ColumnType.DOUBLE, 2.0)] and sent.lo[:, 0].tolist() == [CODE_MIN]
+    assert sent.lo[:, 1].tolist() == [code_of(ColumnType.DOUBLE, 1.0)] and sent.hi[:, 1].tolist() == [CODE_MAX]
+    assert sent.reached == 3, "cheap, two and one"
+    assert sent.label == "id p1, where price BETWEEN 1 AND 2"
+
+
+def test_a_changed_publication_is_sent_where_it_was_and_where_it_is(market):
+    found = market_scene(market, 2, "dear")
+    assert found.column.name == "price"
+    assert found.marked == (code_of(ColumnType.DOUBLE, 4.0), CODE_MAX)
+    assert [(len(sent.lo), sent.reached, sent.label) for sent in found.sent] == [
+        (2, 4, "id p1, where price BETWEEN 1.5 AND 3.5")
+    ]
+    assert [sent.label for sent in market_scene(market, 3).sent] == ["id p1, old where price BETWEEN 1.5 AND 3.5"]
+    assert len(found.points) == 5
+
+
+@pytest.mark.parametrize(
+    ("id", "problem"),
+    [
+        ("pens", "not a point of a plane"),
+        ("either", "no message is sent to subscription 'either'"),
+        ("best", "over shared rows only"),
+    ],
+)
+def test_offers_that_cannot_be_painted(market, id, problem):
+    with pytest.raises(UsageError, match=problem):
+        market_scene(market, 1, id)
 
 
 @pytest.mark.parametrize("type", [ColumnType.INT, ColumnType.DOUBLE, ColumnType.DATE])

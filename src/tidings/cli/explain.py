@@ -67,7 +67,7 @@ def _show(lines: Lines) -> None:
 
 
 def _of_query(sql: str, tables: Catalog, strategies: dict[str, str]) -> Lines:
-    from tidings.families.optional import SHARED
+    from tidings.families.optional import SHARED, ChannellessExplanation
     from tidings.families.registry import classify, family_of, needs_shared_rows, shares_rows, strategies_of
     from tidings.sql import Compiler
 
@@ -76,10 +76,12 @@ def _of_query(sql: str, tables: Catalog, strategies: dict[str, str]) -> Lines:
     placement = family.place(statement.shape, statement.constants, tables)
     is_shared = shares_rows(placement.form, strategies)
     asked = strategies.get(family.name, SHARED)
-    chosen = asked if not is_shared or asked in strategies_of(family) else SHARED
+    chosen = asked if not is_shared or not needs_shared_rows(placement.form) else SHARED
     others = "others: " + ", ".join(name for name in strategies_of(family) if name != chosen)
+    own_words = family.explanation if isinstance(family.explanation, ChannellessExplanation) else None
     if needs_shared_rows(placement.form):
-        others = "the only one for several disjuncts and IS NULL, whatever is asked for"
+        only = "several disjuncts and IS NULL" if own_words is None else own_words.shared_only
+        others = f"the only one for {only}, whatever is asked for"
     lines: Lines = [
         ("family", f"{family.name}: {family.explanation.summary}"),
         ("form", statement.shape.describe()),
@@ -91,9 +93,11 @@ def _of_query(sql: str, tables: Catalog, strategies: dict[str, str]) -> Lines:
         own = [(label, text) for label, text in own if not (is_shared and label == "a change costs")]
         if len(parts) > 1:
             lines.append((f"disjunct {number}", form.shape.describe()))
-        lines += [("channel", _channels(part.channels)), *own]
+        if own_words is None:
+            lines.append(("channel", _channels(part.channels)))
+        lines += own
     if is_shared:
-        lines.append(("a change costs", _SHARED_COSTS))
+        lines.append(("a change costs", _SHARED_COSTS if own_words is None else own_words.shared_costs))
     return [*lines, ("strategy", f"{chosen} ({others})")]
 
 

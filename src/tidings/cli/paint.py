@@ -22,8 +22,9 @@ def paint(
 ) -> None:
     """Draw the plane of ranges, with a dot for every subscription, and the tiles that one change is sent to.
 
-    For queries with one range of values: `WHERE a BETWEEN x AND y`, with or without ORDER BY .. LIMIT. Shown is the
-    plane to which the change sends most, unless --id asks for another. Each colour is one message; numbers give the order.
+    For queries with one range of values: `WHERE a BETWEEN x AND y`, with or without ORDER BY .. LIMIT; on tables of
+    constraints for those that compare one attribute. Shown is the plane to which the change sends most, unless --id asks
+    for another. Each colour is one message; numbers give the order.
 
     Example: tidings workload topk-uniform --out w; tidings paint --catalog w/catalog.sql
     --subscriptions w/subscriptions.jsonl --changes w/changes.jsonl --change 12000 --out change.svg

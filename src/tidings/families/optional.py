@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from tidings.families.protocols import Pairs, PlainTables, Reference, Server, Views
+from tidings.families.protocols import Explanation, Pairs, PlainTables, Reference, Server, Views
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog, Table
 from tidings.model.change import TableChanges
@@ -115,6 +115,15 @@ class Gathering(ABC):
 
         A subscription has one point there; its drop must have the same point as its creation.
         """
+
+
+class ChannellessExplanation(Explanation):
+    """Of a family without channels, whose index is like no other's: it has words of its own for the strategy `shared`."""
+
+    shared_costs: ClassVar[str]
+    """What a change costs with the strategy `shared`."""
+    shared_only: ClassVar[str]
+    """Which queries have no message strategy (`Evaluating.needs_shared_rows`)."""
 
 
 class Trace(ABC):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.registry import family_of, project_all, spec_of
+from tidings.families.registry import family_of, gathered, needs_shared_rows, project_all, spec_of
 from tidings.files import open_input, read_lines
 from tidings.model.catalog import Catalog, Column
 from tidings.model.channel import ChannelKey, channel_columns, channel_keys, group_channels
@@ -43,6 +43,10 @@ class _Watch:
     seq: int
     catalog: Catalog
     points: list[PointBatch]
+    heard: dict[str, set[str]]
+    """Form of points -> forms of the messages that these hear."""
+    unsent: set[str]
+    """Subscriptions that no message is sent to."""
     messages: list[MessageBatch] = field(default_factory=list)
     is_over: bool = False
 
@@ -57,9 +61,7 @@ class _Watch:
         axes = {axis: i for i, axis in enumerate(spec_of(messages.form, self.catalog).space.axes)}
         for batch in self.points:
             space = spec_of(batch.form, self.catalog).space
-            (table, *others), tables = family_of(batch.form)[1].shape.tables, family_of(messages.form)[1].shape.tables
-            is_of_table = not others and (table,) == tables and family_of(batch.form)[0] is family_of(messages.form)[0]
-            if not is_of_table or space.dims != 2:
+            if messages.form not in self.heard[batch.form] or space.dims != 2:
                 continue
             _, keys = group_channels(batch.channel, len(batch))
             for key in keys:
@@ -111,8 +113,19 @@ def collect(
     door = Door(catalog)
     with open_input(subscriptions) as source:
         door.read(read_lines(source))
-    events = door.take()
-    watch = _Watch(seq, catalog, [batch.take(batch.after < seq) for batch in events])
+    taken = door.take()
+    events = [batch for batch in taken if not needs_shared_rows(batch.form)]
+    unsent = {each for batch in taken if needs_shared_rows(batch.form) for each in batch.id.to_pylist()}
+    points: list[PointBatch] = []
+    heard: dict[str, set[str]] = {}
+    for batch in events:
+        found = gathered([batch], catalog)
+        # Points of a form without axes are drawn where messages find them.
+        own = [batch] if spec_of(batch.form, catalog).space.dims else found
+        points += own
+        for each in own:
+            heard.setdefault(each.form, set()).update({each.form} if own is found else {other.form for other in found})
+    watch = _Watch(seq, catalog, [batch.take(batch.after < seq) for batch in points], heard, unsent)
     engine = StagedEngine(catalog, strategies, on_work=watch.see)
     engine.take(events)
     _run(engine, changes, seq)
@@ -120,7 +133,8 @@ def collect(
     if id is not None:
         plane, marked = _plane_of(catalog, engine, watch, id)
     elif sent:
-        plane, marked = max(sent, key=lambda plane: sum(_tiles(*one) for one in sent[plane])), None
+        sizes = {plane: (sum(_tiles(*one) for one in sent[plane]), len(watch.placed(plane[0]))) for plane in sent}
+        plane, marked = max(sizes, key=sizes.__getitem__), None
     else:
         raise UsageError(
             f"the change with seq {seq} is sent to no plane of ranges: nobody listens, or there is no such change"
@@ -129,12 +143,12 @@ def collect(
     column = _column(catalog, form)
     assert column is not None
     placed = watch.placed(form)
-    points = np.array([at for keys, at in placed.values() if channel in keys], np.int64).reshape(-1, 2)
-    messages = [_sent(batch, place, points) for batch, place in sent.get(plane, [])]
+    dots = np.array([at for keys, at in placed.values() if channel in keys], np.int64).reshape(-1, 2)
+    messages = [_sent(batch, place, dots) for batch, place in sent.get(plane, [])]
     family = family_of(form)[1]
     where = " ".join(str(component) for component in channel)
     title = f"Change {seq}: {family.shape.describe()}" + (f" ({where})" if where else "")
-    return Scene(title, column, messages, points, marked)
+    return Scene(title, column, messages, dots, marked)
 
 
 def _run(engine: StagedEngine, changes: Path, seq: int) -> None:
@@ -158,6 +172,8 @@ def _plane_of(catalog: Catalog, engine: StagedEngine, watch: _Watch, id: str) ->
                 f"subscription {id!r} is not a point of a plane: its query has not just one range of values"
             )
         return (form, keys[0]), (at[0], at[1])
+    if id in watch.unsent:
+        raise UsageError(f"no message is sent to subscription {id!r}: its query is evaluated over shared rows only")
     raise UsageError(f"there is no subscription {id!r} before seq {watch.seq}")
 
 
@@ -167,7 +183,7 @@ def _column(catalog: Catalog, form_key: str) -> Column | None:
     ranges = form.shape.ranges
     if len(ranges) != 1 or form.shape.movement is not None or spec_of(form_key, catalog).space.dims != 2:
         return None
-    return catalog.table(form.shape.tables[0]).column(ranges[0].column)
+    return catalog.table(form.shape.tables[0]).axis(ranges[0].column)
 
 
 def _tiles(batch: MessageBatch, place: int) -> int:
@@ -180,7 +196,13 @@ def _sent(batch: MessageBatch, place: int, points: Int64Array) -> Sent:
     inside = np.zeros(len(points), np.bool_)
     for low, high in zip(lo, hi, strict=True):
         inside |= ((points >= low) & (points <= high)).all(axis=1)
-    row = batch.payload.slice(place, 1)
-    shown = json.loads(render_rows(row.schema.names, row.columns, 1)[0])
-    label = ", ".join(f"{name} {value}" for name, value in shown.items())
+    label = ", ".join(f"{name} {value}" for name, value in _shown(batch.payload.slice(place, 1)).items())
     return Sent(label if len(label) <= _LABEL_MAX else label[: _LABEL_MAX - 2] + " ..", lo, hi, int(inside.sum()))
+
+
+def _shown(payload: pa.RecordBatch) -> dict[str, Any]:
+    """What a message says, without bytes that nobody can read, and without what was before where there is something now."""
+    names = [name for name, type in zip(payload.schema.names, payload.schema.types, strict=True) if type != pa.binary()]
+    values = json.loads(render_rows(names, [payload.column(name) for name in names], 1)[0])
+    past = {f"old {name}" for name, value in values.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None and name not in past}

@@ -4,41 +4,91 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidings.families.offers.constraint import unpack
+from tidings.families.offers.constraint import Box, TextEnds, unpack
 from tidings.families.offers.subscription import space_of
-from tidings.families.protocols import Explanation
+from tidings.families.optional import ChannellessExplanation
 from tidings.families.spec import Form
-from tidings.model.catalog import Catalog
+from tidings.model.catalog import Catalog, Table, axes_of
 from tidings.model.codes import value_of
 from tidings.model.points import Placement
+from tidings.model.types import ColumnType
+from tidings.sql.shape import Order
 
-_COSTS = {
-    "region": "1 message to all subscriptions that constrain the publication's attributes, however many these are",
-}
-_INDEXED = (
-    "a look-up among all boxes that constrain the publication's attributes, by hash on equalities, then down a tree"
-)
+_REGION = "mostly 1 message, to all subscriptions that have the publication's attributes, however many these are"
+_CLASSIC_REGION = "1 message for each set of attributes that subscriptions have and the publication has too"
+_POINTS_MAX = 5
 
 
-class OffersExplanation(Explanation):
+class OffersExplanation(ChannellessExplanation):
     summary = "publications that are constraints themselves: SELECT .. FROM market WHERE a = x AND b BETWEEN y AND z"
+    shared_costs = (
+        "one search among all points with fitting attributes, by a hash of single values, then down a tree;"
+        " and a line for each that is told"
+    )
+    shared_only = "several points and ORDER BY"
 
     def lines(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
         space, boxes = space_of(form, catalog), unpack(placement.details)
-        intervals = []
-        for axis, lo, hi in zip(*boxes[0][:3], strict=True):
-            column = space.table.axes[axis]
-            ends = [value_of(column.type, code) for code in (lo, hi)]
-            intervals.append(f"{column.name}: {ends[0] if lo == hi else ' .. '.join(ends)}")
-        point = f"({', '.join(intervals)}) in {2 * len(intervals)} dimensions"
-        matched = "subscription" if space.table.constraints.is_classic else "publication"
-        lines = [
-            ("point", point if len(boxes) == 1 else f"{point}, and {len(boxes) - 1} more"),
-            ("matches", f"publications that it meets on every attribute of the {matched}"),
-            ("a change costs", _COSTS.get(strategy, _INDEXED)),
-        ]
+        is_classic = space.table.constraints.is_classic
+        lines = [*_points(space.table, boxes), ("matches", _matches(space.table, boxes))]
         if space.order is not None:
-            side = "greatest" if space.order.descending else "least"
-            rank = f"by the {side} {space.order.column.column} that both allow, then by id"
-            lines.insert(2, ("best first", f"{space.order.limit} of them, {rank}"))
-        return lines
+            lines.append(("best first", _best(space.order)))
+        return [*lines, ("a change costs", _CLASSIC_REGION if is_classic else _REGION)]
+
+
+def _points(table: Table, boxes: Sequence[Box]) -> list[tuple[str, str]]:
+    """A line for each disjunct: two coordinates for each axis it compares, the ends of its interval there."""
+    if len(boxes) == 1:
+        return [("point", _point(table, boxes[0]))]
+    lines = [(f"point {number}", _point(table, box)) for number, box in enumerate(boxes[:_POINTS_MAX], 1)]
+    more = len(boxes) - _POINTS_MAX
+    return lines if more <= 0 else [*lines, ("", f"and {more} more")]
+
+
+def _point(table: Table, box: Box) -> str:
+    ends = zip(*box, strict=True)
+    intervals = [f"{table.axes[axis].name}: {_interval(table, axis, lo, hi, text)}" for axis, lo, hi, text in ends]
+    return f"({', '.join(intervals)}) in {2 * len(intervals)} dimensions"
+
+
+def _interval(table: Table, axis: int, lo: int, hi: int, text: TextEnds | None) -> str:
+    type = table.axes[axis].type
+    if type is ColumnType.TEXT:
+        return _text_interval(*(text or (None, None)))
+    low, high = (value_of(type, code) for code in (lo, hi))
+    return low if lo == hi else f"{low} .. {high}"
+
+
+def _text_interval(lo: bytes | None, hi: bytes | None) -> str:
+    """A text s + "\\0" is the next one after s: as an end it stands for s itself, closed above and open below."""
+    if lo is not None and hi == lo + b"\0":
+        return repr(lo.decode())
+    low = "-inf" if lo is None else f"after {lo[:-1].decode()!r}" if lo.endswith(b"\0") else repr(lo.decode())
+    high = "+inf" if hi is None else repr(hi[:-1].decode()) if hi.endswith(b"\0") else f"before {hi.decode()!r}"
+    return f"{low} .. {high}"
+
+
+def _matches(table: Table, boxes: Sequence[Box]) -> str:
+    attributes = {_attributes(table, box) for box in boxes}
+    names = min(attributes) if len(attributes) == 1 else ()
+    which = ", ".join(names)
+    if len(names) == 1 and not table.constraints.is_classic:
+        return f"publications on {which} alone, if their values and these meet"
+    if table.constraints.is_classic:
+        return (
+            f"publications on {which or 'all attributes of one of these points'}, and maybe on others,"
+            " if their values and these meet on each"
+        )
+    subject = f"one or more of {which}" if which else "attributes that one of these points has"
+    return f"publications on {subject}, and on no other attribute, if their values and these meet on each"
+
+
+def _attributes(table: Table, box: Box) -> tuple[str, ...]:
+    """Those that a disjunct compares."""
+    own = {table.axes[axis].name for axis in box.axes}
+    return tuple(each.name for each in table.attributes if any(axis.name in own for axis in axes_of(each)))
+
+
+def _best(order: Order) -> str:
+    side = "greatest" if order.descending else "least"
+    return f"the first {order.limit} by the {side} {order.column.column} that both sides allow, then by id"
