@@ -1,7 +1,7 @@
 """The mix bench: the whole path as users have it, JSON lines in and notification lines out, with mixed subscriptions.
 
-Cases: the market and auctions workloads, the selections of the market, and searches of a thousand shapes; each with all
-subscriptions from the start, and with churn.
+Cases: the market and auctions workloads, the selections of the market, searches of a thousand shapes, and the two workloads of
+offers, marketplace and places; each with all subscriptions from the start, and with churn.
 """
 
 from __future__ import annotations
