@@ -78,8 +78,9 @@ def test_index_and_scan_find_what_the_definition_finds(case: offers.Case) -> Non
 @pytest.mark.usefixtures("quick")
 def test_the_report_has_all_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offers, "find_postgres", lambda *_: None)
-    report = offers.run(Options((SIZE, 2 * SIZE), batches=(1, 20), seed=3), lambda _: None)
-    for case in CASES:
+    cases = ("proportional", "geometric")
+    report = offers.run(Options((SIZE, 2 * SIZE), cases=cases, batches=(1, 20), seed=3), lambda _: None)
+    for case in cases:
         for key in (
             *("index.load_s", "index.bytes", "index.p1.ms", "index.p20.publications_per_s", "index.p20.matches"),
             *("inline.load_s", "inline.door_s", "inline.p1.ms", "inline.p1.withdraw_ms"),

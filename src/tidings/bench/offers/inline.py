@@ -42,14 +42,16 @@ class Running:
         self._constraints = data.constraints(published)
         self._seq = self._published = self._withdrawn = 0
         self._engine = Engine(parse_catalog(data.paper.catalog_sql))
-        before = rss_bytes()
+        is_weighed = data.size >= _WEIGHED_MIN
+        before = rss_bytes() if is_weighed else 0
         lines = list(steady(data.queries(), data.size))
         taken, refused = timed(self._engine.door.read, lines)
         assert refused == []
         self.door_s = taken.wall
         del lines
         self.first_s, self.first_text = self.feed(self.publications(1))
-        self.bytes = rss_bytes() - before
+        self.bytes = rss_bytes() - before if is_weighed else None
+        """Of the process, for all subscriptions."""
 
     def publications(self, count: int) -> list[bytes]:
         """Lines of the next ones."""
@@ -112,7 +114,7 @@ def measure(data: OffersData, batches: Sequence[int], heading: Heading, say: Say
         heading.figure("p1.lines", "notification lines of it", "lines", lines_each),
         heading.figure("p1.withdraw_ms", "one withdrawn, median", "ms", 1e3 * median(seconds for seconds, _ in gone)),
     ]
-    if data.size >= _WEIGHED_MIN:
+    if running.bytes is not None:
         weight = running.bytes / data.size
         found.figures.append(heading.figure("bytes", "memory of the process", "bytes/subscription", weight))
     for wanted, size in sizes.items():
