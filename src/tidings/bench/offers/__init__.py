@@ -26,6 +26,8 @@ _NOTES = (
     " about 5 matches in all (proportional: one in a hundred subscriptions)",
     "inline: publications as for P = 1 in batches of any size, so that each has about 5 matches; inserted one after the"
     " other and then withdrawn, which is timed apart",
+    "peers: the match alone, of constraints that are already rows or numbers; inline also reads JSON and SQL, keeps the"
+    " publication, and writes notification lines",
 )
 
 
