@@ -5,7 +5,7 @@ A bench is one module with a function `run(options, say) -> Report`, and an entr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -31,6 +31,16 @@ class Live:
 
 
 @dataclass(frozen=True)
+class Offers:
+    """Of the bench `offers`."""
+
+    peer_sizes: tuple[int, ...] = ()
+    """Numbers of subscriptions at which PostgreSQL is measured; empty: where that takes less than a minute."""
+    is_agreement: bool = False
+    """Whether all ways of matching are compared on mixed constraints, instead of measuring."""
+
+
+@dataclass(frozen=True)
 class Options:
     sizes: tuple[int, ...]
     """Numbers of subscriptions, ascending."""
@@ -44,6 +54,7 @@ class Options:
     batches: tuple[int, ...] = ()
     """Batch sizes in changes, ascending, for a bench that has several; empty: all."""
     live: Live = Live()
+    offers: Offers = Offers()
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,8 @@ class Entry:
     """Whether `cases` and `batches` can be chosen."""
     is_live: bool = False
     """Whether the options of `Live` are for it."""
+    agreement_sizes: tuple[int, ...] = ()
+    """Numbers of subscriptions for `Offers.is_agreement`; empty: the options of `Offers` are not for it."""
 
     def load(self) -> Callable[[Options, Say], Report]:
         run: Callable[[Options, Say], Report] = import_module(self.module).run
@@ -80,6 +93,12 @@ BENCHES: Mapping[str, Entry] = {
     "join": Entry(
         "rows of two tables that belong together, against strawmen, numpy, DuckDB and Spark SQL", "tidings.bench.join"
     ),
+    "offers": Entry(
+        "constraints matched with constraints, alone and on the whole path, against PostgreSQL and numpy",
+        "tidings.bench.offers",
+        has_cases=True,
+        agreement_sizes=(10_000,),
+    ),
     "live": Entry(
         "a live source through `tidings run`, killed meanwhile: is every view right, and how late",
         "tidings.bench.live",
@@ -99,3 +118,11 @@ def find(name: str) -> Entry:
     if name not in BENCHES:
         raise UsageError(f"unknown bench {name!r}; there are: {', '.join(BENCHES)}")
     return BENCHES[name]
+
+
+def known_names(what: str, wanted: Collection[str], known: Collection[str]) -> tuple[str, ...]:
+    """The names that are wanted, all if none is. UsageError if one is not known."""
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"unknown {what} {name!r}; there are: {', '.join(known)}")
+    return tuple(wanted) or tuple(known)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tidings.bench import BENCHES, Live, Options, find
+from tidings.bench import BENCHES, Live, Offers, Options, find
 
 
 def add_to(app: typer.Typer) -> None:
@@ -21,8 +21,12 @@ def bench(
         str, typer.Option(help="Numbers of subscriptions, such as 10000,100000 (default: as the bench has them).")
     ] = "",
     changes: Annotated[int, typer.Option(min=20_000, help="Changes per size, in batches of 10,000.")] = 100_000,
-    cases: Annotated[str, typer.Option(help="mix: what to measure, such as market,auctions (default: all).")] = "",
-    batches: Annotated[str, typer.Option(help="mix: changes per batch, such as 1,100 (default: 1 to 10,000).")] = "",
+    cases: Annotated[
+        str, typer.Option(help="mix, offers: what to measure, such as market,auctions (default: all).")
+    ] = "",
+    batches: Annotated[
+        str, typer.Option(help="mix, offers: changes per batch, such as 1,100 (default: as the bench has them).")
+    ] = "",
     engines: Annotated[str, typer.Option(help="Engines to measure, such as inline,spark (default: all).")] = "",
     peers: Annotated[bool, typer.Option(help="Measure the obvious alternatives too.")] = True,
     json: Annotated[Path | None, typer.Option(help="Write all figures, with commit and machine, as JSON.")] = None,
@@ -32,6 +36,12 @@ def bench(
     seconds: Annotated[int, typer.Option(min=1, help="live: how long changes are written at least.")] = 60,
     subscriptions: Annotated[int, typer.Option(min=0, help="live: the same as --sizes with one number.")] = 0,
     kills: Annotated[int, typer.Option(min=0, help="live: how often the job is killed meanwhile.")] = 5,
+    peer_sizes: Annotated[
+        str, typer.Option(help="offers: sizes for PostgreSQL (default: where that takes less than a minute).")
+    ] = "",
+    agreement: Annotated[
+        bool, typer.Option("--agreement", help="offers: only compare what all ways of matching find.")
+    ] = False,
 ) -> None:
     """Measure how fast changes become messages and notifications, how that grows with subscriptions, and what others do.
 
@@ -53,8 +63,12 @@ def bench(
         raise UsageError(f"--cases and --batches are not for the bench {name!r}")
     if not entry.is_live and Live(source, rate, seconds, kills) != Live():
         raise UsageError(f"--source, --rate, --seconds and --kills are not for the bench {name!r}")
+    offers = Offers(_sizes(peer_sizes, "--peer-sizes") if peer_sizes else (), agreement)
+    if not entry.agreement_sizes and offers != Offers():
+        raise UsageError(f"--peer-sizes and --agreement are not for the bench {name!r}")
+    usual = entry.agreement_sizes if agreement else entry.sizes
     options = Options(
-        _sizes(sizes or str(subscriptions)) if sizes or subscriptions else entry.sizes,
+        _sizes(sizes or str(subscriptions)) if sizes or subscriptions else usual,
         changes,
         _names(engines),
         peers,
@@ -62,6 +76,7 @@ def bench(
         _names(cases),
         _sizes(batches, "--batches", "changes per batch") if batches else (),
         Live(source, rate, seconds, kills),
+        offers,
     )
     screen = console()
     report = entry.load()(options, lambda text: screen.print(text, soft_wrap=True, highlight=False))

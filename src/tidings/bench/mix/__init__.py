@@ -1,15 +1,14 @@
 """The mix bench: the whole path as users have it, JSON lines in and notification lines out, with mixed subscriptions.
 
-Cases: the market and auctions workloads, the selections of the market, and searches of a thousand shapes; each with all
-subscriptions from the start, and with churn.
+Cases: the market and auctions workloads, the selections of the market, searches of a thousand shapes, and the two workloads of
+offers, marketplace and places; each with all subscriptions from the start, and with churn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import ExitStack
 
-from tidings.bench import Options, Say
+from tidings.bench import Options, Say, known_names
 from tidings.bench.mix import inline, spark
 from tidings.bench.mix.cases import CASES, Case, MixData
 from tidings.bench.mix.inline import Measured, changes_needed
@@ -17,7 +16,6 @@ from tidings.bench.mix.peers import Compared, MixWay, ways
 from tidings.bench.peers import Peers
 from tidings.bench.report import Heading, Report, short
 from tidings.bench.stamp import describe, load_average, stamp
-from tidings.model.errors import UsageError
 
 TITLE = "mix: JSON lines in, notification lines out"
 BATCHES = (1, 10, 100, 1_000, 10_000)
@@ -30,8 +28,8 @@ _TINY, _TINY_CHANGES, _TINY_BATCH_MAX = 300, 40, 100
 
 
 def run(options: Options, say: Say) -> Report:
-    engines = _known("engine", options.engines, _ENGINES)
-    cases = [CASES[key] for key in _known("case", options.cases, CASES)]
+    engines = known_names("engine", options.engines, _ENGINES)
+    cases = [CASES[key] for key in known_names("case", options.cases, CASES)]
     report = Report(TITLE, options.sizes, stamp(options.seed))
     bench = _Mix(options, report, say)
     if "inline" in engines:
@@ -54,13 +52,6 @@ def run(options: Options, say: Say) -> Report:
     if peers.missing:
         report.notes.append(f"peers left out because they are not installed: {', '.join(peers.missing)}")
     return report
-
-
-def _known(what: str, wanted: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
-    for name in wanted:
-        if name not in known:
-            raise UsageError(f"unknown {what} {name!r}; there are: {', '.join(known)}")
-    return tuple(wanted) or tuple(known)
 
 
 class _Mix:

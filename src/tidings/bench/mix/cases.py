@@ -11,6 +11,8 @@ from typing import Protocol
 
 from tidings.workloads.auctions import auctions
 from tidings.workloads.market import Churn, market
+from tidings.workloads.offers.marketplace import offers_marketplace
+from tidings.workloads.offers.places import offers_places
 from tidings.workloads.shapes import shapes
 from tidings.workloads.workload import WorkloadLines
 
@@ -116,6 +118,8 @@ CASES = {
         ),
         Case("auctions", "auctions", auctions, partial(_between, 40, 40_000, 0.2), 1.75, 20_000),
         Case("shapes", "1,000 shapes", shapes, partial(_between, 20, 20_000, 0.2), 1.0, 20_000, True),
+        Case("offers", "offers, marketplace", offers_marketplace, partial(_between, 20, 5_000, 0.2), 1.0, 20_000),
+        Case("places", "offers, places", offers_places, partial(_between, 20, 5_000, 0.2), 1.0, 20_000),
     )
 }
 

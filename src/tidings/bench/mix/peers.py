@@ -74,6 +74,9 @@ class Compared:
     def run(self, way: MixWay, sizes: Sequence[int], changes_max: int) -> None:
         self._say(way.label)
         with closing(way.load(self._data)) as peer:
+            if not peer.expressed:
+                self.notes.append(f"{self._place}: {way.label}: left out, it can express none of the subscriptions")
+                return
             peer.fill(self._data.filling)
             first, *_ = self._data.batches(1, SAMPLE, 0)
             peer.feed(first.lines)

@@ -104,7 +104,32 @@ def on_spark(constraints: Constraints) -> Pairs:
         return set(zip(pairs.column("p_id").to_pylist(), pairs.column("s_id").to_pylist(), strict=True))
 
 
-WAYS: Mapping[str, Way] = {"definition": by_definition, "postgres": in_postgres, "spark": on_spark}
+def by_index(constraints: Constraints) -> Pairs:
+    """The index of boxes that the engine searches: subscriptions are added, then all publications are matched at once."""
+    import numpy as np
+
+    from tidings.families.offers.constraint import pack
+    from tidings.families.offers.kernels.box_index import BoxIndex
+    from tidings.families.offers.kernels.packed import BoxBatch, read_batch
+
+    def batch(given: Mapping[str, tuple[Box, ...]]) -> BoxBatch:
+        parts = [pack(boxes) for boxes in given.values()]
+        starts = np.cumsum([0, *map(len, parts)], dtype=np.int64)[:-1]
+        return read_batch(np.frombuffer(bytearray(b"".join(parts)), np.uint8), starts)
+
+    table = constraints.table
+    index = BoxIndex([axis.type.is_lossy for axis in table.axes], is_classic=table.constraints.is_classic)
+    index.add(np.arange(len(constraints.subscription_boxes)), batch(constraints.subscription_boxes))
+    ours, theirs = list(constraints.publications), list(constraints.subscriptions)
+    return {(ours[p], theirs[s]) for p, s, *_ in index.match(batch(constraints.publication_boxes)).tolist()}
+
+
+WAYS: Mapping[str, Way] = {
+    "definition": by_definition,
+    "postgres": in_postgres,
+    "spark": on_spark,
+    "boxes": by_index,
+}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""The evaluation of the paper on symmetric publish/subscribe, done again."""
