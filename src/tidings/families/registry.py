@@ -212,7 +212,8 @@ def shared_by_all(form_keys: Iterable[str], strategies: Mapping[str, str]) -> bo
         return False
     if not all(shares_rows(key, {}) for key in keys):
         raise UsageError(
-            "one job cannot have subscriptions with OR, <>, NOT IN, NOT LIKE or IS NULL beside such with option 'net':"
+            "one job cannot have subscriptions with OR, <>, NOT IN, NOT LIKE or IS NULL, nor offers with IN or ORDER BY,"
+            " beside such with option 'net':"
             " run them as two jobs, or with --engine inline"
         )
     return True

@@ -7,6 +7,7 @@ from functools import lru_cache
 from tidings.model.catalog import Catalog, Table
 from tidings.model.errors import SqlError
 from tidings.sql.compiler import Compiler, Statement
+from tidings.sql.refusals import CONDITIONS
 
 
 class ConditionCompiler:
@@ -14,7 +15,11 @@ class ConditionCompiler:
 
     def __init__(self, catalog: Catalog, table: Table) -> None:
         self._compiler = Compiler(catalog)
-        name = table.name if table.name.isidentifier() else '"' + table.name.replace('"', '""') + '"'
+        from sqlglot.tokens import Tokenizer  # takes long to import, and most catalogs have no such table
+
+        # Quoted names are read with more care, and so more slowly: most need no quotes.
+        is_plain = table.name.isidentifier() and table.name.upper() not in Tokenizer.KEYWORDS
+        name = table.name if is_plain else '"' + table.name.replace('"', '""') + '"'
         self._head = f"SELECT * FROM {name} WHERE "
 
     def compile(self, condition: str) -> Statement:
@@ -38,7 +43,9 @@ class ConditionCompiler:
         shift = len(self._head) if error.line == 1 else 0
         column = max(1, error.column - shift) if error.line else 0
         construct = error.construct.removeprefix(self._head) if error.line == 1 else error.construct
-        return SqlError(error.problem, construct=construct, line=error.line, column=column, hint=error.hint)
+        # What would help a whole query does not help a condition.
+        hint = CONDITIONS if "SELECT" in error.hint or "JOIN" in error.hint else error.hint
+        return SqlError(error.problem, construct=construct, line=error.line, column=column, hint=hint)
 
 
 @lru_cache(maxsize=64)

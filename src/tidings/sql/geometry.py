@@ -51,8 +51,12 @@ def read_geometry(node: exp.Expr, is_negated: bool, scope: Scope) -> AllOf | Non
         if len(arguments) != 2 or not isinstance(arguments[0].unnest(), exp.Column):
             raise scope.source.error(f"{relation} takes a column and a box", node, usage)
         column_node, constant = arguments
-    elif isinstance(node, exp.EQ | exp.NEQ) and isinstance(node.expression.unnest(), exp.Func):
+    elif isinstance(node, exp.EQ | exp.NEQ) and any(
+        isinstance(s.unnest(), exp.Func) for s in (node.this, node.expression)
+    ):
         relation, column_node, constant = "=", node.this, node.expression
+        if isinstance(constant.unnest(), exp.Column):
+            column_node, constant = constant, column_node
         is_negated ^= isinstance(node, exp.NEQ)
     else:
         return None

@@ -146,7 +146,10 @@ def _read_column(node: exp.Expr, whole: exp.Expr, scope: Scope) -> tuple[ColumnR
     """The column on a predicate's left side, if it is one that can be compared."""
     inner = node.unnest()
     if isinstance(inner, exp.Func):
-        hint = "compare the column itself; the only functions are moved, moved_percent, moved_ratio and silent_for"
+        known = "moved, moved_percent, moved_ratio and silent_for"
+        if scope.has_constraints:
+            known = "overlaps, contains and within, for columns of type BOX and POINT"
+        hint = f"compare the column itself; the only functions are {known}"
         raise scope.source.error("functions are not supported", inner, hint)
     if isinstance(inner, exp.Predicate):
         raise scope.source.error("a condition is compared", inner, "join comparisons by AND and OR")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tidings.model.catalog import Catalog, Column, Table
+from tidings.model.catalog import Catalog, Column, Table, axes_of
 from tidings.model.errors import SqlError
 from tidings.sql.bind import (
     EqualityBinder,
@@ -262,7 +262,9 @@ class Draft:
             if all(isinstance(part, Predicate) for part in self.query.condition.parts):
                 binder = set_binder(column.type, AllOf(tuple(predicates)), self.slots)
                 if binder(self.literals or _NONE) == NOTHING:
-                    problem = f"no value of column {ref.column!r} satisfies this"
+                    attributes = self.query.scope.catalog.table(ref.table).attributes
+                    name = next(each.name for each in attributes if column in axes_of(each))
+                    problem = f"no value of column {name!r} satisfies this"
                     return self.source.error(problem, predicates[-1].node, hint)
         return self.source.error("nothing satisfies this constraint", self.query.tree.args["where"].this, hint)
 

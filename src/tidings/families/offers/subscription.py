@@ -115,6 +115,7 @@ def gathered(points: PointBatch, catalog: Catalog) -> list[PointBatch]:
     form = Form.from_key(points.form)
     if form.variant == AXES:
         return [points]
+    assert form.variant != SEVERAL, "subscriptions with several boxes are served over shared rows alone"
     table = catalog.table(form.shape.tables[0])
     boxes = [unpack(details)[0] for details in points.details.to_pylist()]
     by_axes: dict[tuple[int, ...], list[int]] = {}
