@@ -88,13 +88,15 @@ def test_rows_of_the_grid_report_each_pair_once(spark: SparkSession, table: str,
 
 
 def test_the_grid_refuses_what_is_bad(spark: SparkSession) -> None:
-    publications = _frame(spark, [("p1", "lot = 5"), ("p2", "lot = 'many'"), ("p3", None)])
+    many = " AND ".join(f"{name} IN ({', '.join(map(str, range(40)))})" for name in ("lot", "price"))
+    publications = _frame(spark, [("p1", "lot = 5"), ("p2", "lot = 'many'"), ("p3", None), ("p4", many)])
     subscriptions = _frame(spark, [("s1", "lot > 1"), ("s2", "size = 5")])
     with match_boxes(spark, CATALOG_SQL, "market", publications, subscriptions, attribute="lot") as found:
         assert [tuple(row) for row in found.pairs.collect()] == [("p1", "s1")]
         assert {(row["side"], row["id"]) for row in found.refused.collect()} == {
             ("publication", "p2"),
             ("publication", "p3"),
+            ("publication", "p4"),
             ("subscription", "s2"),
         }
     with pytest.raises(UsageError, match="has no attribute 'size'"):

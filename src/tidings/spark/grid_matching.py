@@ -10,7 +10,6 @@ meet that part, matches them by itself, and reports the pairs whose first common
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,7 +28,7 @@ from tidings.model.catalog import Table
 from tidings.model.codes import Int64Array
 from tidings.model.errors import SqlError, UsageError
 from tidings.network.grid import Intervals, Partition, Side, balanced_cuts, report_codes, route
-from tidings.spark.matching import compiler_of, constraints_table
+from tidings.spark.matching import Matches, compiled_batch, compiler_of, constraints_table
 from tidings.spark.session import default_shards
 
 _SAMPLE = 10_000
@@ -49,20 +48,10 @@ _PAIRS_SCHEMA = pa.schema([("p_id", pa.string()), ("s_id", pa.string())])
 
 
 @dataclass(frozen=True)
-class GridMatches(AbstractContextManager["GridMatches"]):
-    """pairs: (p_id, s_id), each once. refused: (side, id, reason) of constraints that cannot be used, which match nothing."""
+class GridMatches(Matches):
+    """As `Matches`. partition: the parts that rows of the grid own."""
 
-    pairs: DataFrame
-    refused: DataFrame
     partition: Partition
-    _kept: DataFrame
-
-    def close(self) -> None:
-        """Frees the compiled constraints. Frames that are used afterwards compile them again."""
-        self._kept.unpersist()
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def match_boxes(
@@ -103,7 +92,7 @@ def match_boxes(
 
     pairs = usable.repartition(partition.rows, "row").groupBy("row").applyInArrow(matched, _PAIRS)
     refused = kept.where(col("reason").isNotNull()).select("side", "id", "reason")
-    return GridMatches(pairs, refused, partition, kept)
+    return GridMatches(pairs, refused, (kept,), partition)
 
 
 def _sampled(catalog: str, table: str, frame: DataFrame) -> Iterator[tuple[Box, ...]]:
@@ -150,21 +139,12 @@ def _routed(
     catalog: str, table: str, axis: int, partition: Partition, side: str, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Each constraint once for every row of the grid that holds it; those that cannot be used once, with the reason."""
-    compiler, parsed = compiler_of(catalog, table)
+    _, parsed = compiler_of(catalog, table)
     for batch in batches:
-        ids: list[str] = []
-        data: list[bytes] = []
-        refused: list[tuple[str | None, str]] = []
-        for id, where in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-            if id is None or where is None:
-                refused.append((id, f"the {'id' if id is None else 'constraint'} is null"))
-                continue
-            try:
-                statement = compiler.compile(where)
-                data.append(packed(statement.shape, statement.constants, parsed)[0])
-                ids.append(id)
-            except SqlError as error:
-                refused.append((id, str(error)))
+        usable, refused = compiled_batch(
+            catalog, table, batch, lambda statement: packed(statement.shape, statement.constants, parsed)[0]
+        )
+        ids, data = [id for id, _ in usable], [packed_boxes for _, packed_boxes in usable]
         of, row = route(_intervals(map(unpack, data), axis), partition, Side(side))
         yield _table(row, side, [ids[i] for i in of.tolist()], [data[i] for i in of.tolist()], [None] * len(of))
         count = len(refused)

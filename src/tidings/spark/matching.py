@@ -12,17 +12,17 @@ when they are used.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, lit
 
-from tidings.families.offers.constraint import Box, boxes_of, unpack
+from tidings.families.offers.constraint import boxes_of, unpack
 from tidings.families.offers.relational import (
     KINDS,
     PUBLICATIONS,
@@ -38,9 +38,10 @@ from tidings.families.offers.relational import (
 from tidings.families.offers.relational.operators import Storage
 from tidings.model.catalog import Table
 from tidings.model.errors import SqlError, UsageError
-from tidings.sql import parse_catalog
+from tidings.sql import Statement, parse_catalog
 from tidings.sql.conditions import ConditionCompiler
 
+_T = TypeVar("_T")
 _MASTER, _REFUSED = "master", "refused"
 _ARROW: dict[Storage, pa.DataType] = {"integer": pa.int64(), "double": pa.float64(), "bytes": pa.binary()}
 _WIDTHS: dict[Storage, int] = {"integer": 2, "double": 8, "bytes": 2}
@@ -64,7 +65,7 @@ _SIDES = {PUBLICATIONS: "publication", SUBSCRIPTIONS: "subscription"}
 
 
 @dataclass(frozen=True)
-class RelationalMatches(AbstractContextManager["RelationalMatches"]):
+class Matches(AbstractContextManager["Matches"]):
     """pairs: (p_id, s_id), each once. refused: (side, id, reason) of constraints that cannot be used, which match nothing."""
 
     pairs: DataFrame
@@ -81,7 +82,7 @@ class RelationalMatches(AbstractContextManager["RelationalMatches"]):
 
 def match_relational(
     spark: SparkSession, catalog: str, table: str, publications: DataFrame, subscriptions: DataFrame
-) -> RelationalMatches:
+) -> Matches:
     """The pairs of publications and subscriptions that match, as the table's options say.
 
     catalog: CREATE TABLE statements. Both frames have columns `id`, unique in its frame, and `where`, a condition on the
@@ -110,7 +111,7 @@ def match_reified(spark: SparkSession, table: Table, publications: DataFrame, su
     return _matches(spark, table, {PUBLICATIONS: publications, SUBSCRIPTIONS: subscriptions}).pairs
 
 
-def _matches(spark: SparkSession, table: Table, rows: Mapping[Side, DataFrame]) -> RelationalMatches:
+def _matches(spark: SparkSession, table: Table, rows: Mapping[Side, DataFrame]) -> Matches:
     try:
         _check_ids(rows)
         used = [_used_operators(rows[side]) for side in (PUBLICATIONS, SUBSCRIPTIONS)]
@@ -124,7 +125,7 @@ def _matches(spark: SparkSession, table: Table, rows: Mapping[Side, DataFrame]) 
         frame.where(col("kind") == _REFUSED).select(lit(_SIDES[side]).alias("side"), "id", "reason")
         for side, frame in rows.items()
     ]
-    return RelationalMatches(pairs, refused[0].unionAll(refused[1]), tuple(rows.values()))
+    return Matches(pairs, refused[0].unionAll(refused[1]), tuple(rows.values()))
 
 
 def constraints_table(catalog: str, table: str) -> Table:
@@ -192,21 +193,31 @@ def compiler_of(catalog: str, table: str) -> tuple[ConditionCompiler, Table]:
 
 def _compiled(catalog: str, table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows of constraints, and for those that cannot be used the reason."""
-    compiler, parsed = compiler_of(catalog, table)
+    _, parsed = compiler_of(catalog, table)
     for batch in batches:
-        good: list[tuple[str, tuple[Box, ...]]] = []
-        refused: list[tuple[str | None, str]] = []
-        for id, where in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-            if id is None or where is None:
-                refused.append((id, f"the {'id' if id is None else 'constraint'} is null"))
-                continue
-            try:
-                statement = compiler.compile(where)
-                good.append((id, boxes_of(statement.shape, statement.constants, parsed)))
-            except SqlError as error:
-                refused.append((id, str(error)))
-        yield from _batches(reify(good, parsed))
+        usable, refused = compiled_batch(
+            catalog, table, batch, lambda statement: boxes_of(statement.shape, statement.constants, parsed)
+        )
+        yield from _batches(reify(usable, parsed))
         yield from _batch(_REFUSED, ["id", "reason"], refused)
+
+
+def compiled_batch(
+    catalog: str, table: str, batch: pa.RecordBatch, make: Callable[[Statement], _T]
+) -> tuple[list[tuple[str, _T]], list[tuple[str | None, str]]]:
+    """(id, what is made of it) of the constraints of a batch of (id, where), and (id, reason) of those that cannot be used."""
+    compiler, _ = compiler_of(catalog, table)
+    usable: list[tuple[str, _T]] = []
+    refused: list[tuple[str | None, str]] = []
+    for id, where in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+        if id is None or where is None:
+            refused.append((id, f"the {'id' if id is None else 'constraint'} is null"))
+            continue
+        try:
+            usable.append((id, make(compiler.compile(where))))
+        except SqlError as error:
+            refused.append((id, str(error)))
+    return usable, refused
 
 
 def _batches(rows: Reified) -> Iterator[pa.RecordBatch]:

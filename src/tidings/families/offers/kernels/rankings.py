@@ -119,7 +119,8 @@ def take_out_all(handles: I64, lists: I64, items: I64, slots: I64, ranks: I64, v
 
 
 @kernel
-def _looks_alike(rows: Rows, starts: I64, column: I64, projection: Int, a: Int, b: Int) -> bool:
+def looks_alike(rows: Rows, starts: I64, column: I64, projection: Int, a: Int, b: Int) -> bool:
+    """Whether a projection shows the same of two versions."""
     x, y, table = record_of(rows, a), record_of(rows, b), table_of(rows, a)
     for entry in range(starts[projection], starts[projection + 1]):
         if not same_value(rows, x, y, table, column[entry]):
@@ -177,7 +178,7 @@ def take_steps(
         if gone == NONE and come == NONE:
             continue
         projection = lives[slot, PROJECTION]
-        if gone != NONE and come != NONE and _looks_alike(rows, starts, column, projection, gone, come):
+        if gone != NONE and come != NONE and looks_alike(rows, starts, column, projection, gone, come):
             continue
         n, change = counts[0], counts[1]
         tails[n, 0], tails[n, 1], tails[n, 2] = event, projection, change

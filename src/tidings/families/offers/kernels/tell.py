@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.families.offers.kernels import rankings
-from tidings.families.offers.kernels.rankings import LIMIT
-from tidings.kernels.arrays import I64, Int
+from tidings.families.offers.kernels.rankings import LIMIT, looks_alike
+from tidings.kernels.arrays import I64
 from tidings.kernels.jit import kernel
 from tidings.kernels.lives import PROJECTION, SINCE, UNTIL, Lives
-from tidings.kernels.rows.read import NONE, Rows, record_of, rows_at, same_value, table_of
+from tidings.kernels.rows.read import NONE, rows_at
 
 OLD, NEW, SIDES = 1, 2, 3
 """Which of the two rows a subscription matches; the bits of both."""
@@ -22,16 +22,6 @@ TOLD, TAILS, CHANGES, STEPS, CLOCK, COUNTS = range(6)
 
 # Fields of a projection's memory: when it was used last; whether it shows the change at all; its tail for each kind of change.
 USED_AT, IS_SHOWN, TAIL_OF, MEMORY_FIELDS = 0, 1, 2, 6
-
-
-@kernel
-def _is_shown(rows: Rows, starts: I64, column: I64, projection: Int, old: Int, new: Int) -> bool:
-    """Whether two versions differ in a column that is shown."""
-    a, b, table = record_of(rows, old), record_of(rows, new), table_of(rows, old)
-    for entry in range(starts[projection], starts[projection + 1]):
-        if not same_value(rows, a, b, table, column[entry]):
-            return True
-    return False
 
 
 @kernel
@@ -102,7 +92,9 @@ def tell_matches(
                     memory[projection, TAIL_OF + kind] = NONE
             if sides == SIDES:
                 if memory[projection, IS_SHOWN] == NONE:
-                    memory[projection, IS_SHOWN] = _is_shown(rows, starts, column, projection, old[event], new[event])
+                    memory[projection, IS_SHOWN] = not looks_alike(
+                        rows, starts, column, projection, old[event], new[event]
+                    )
                 if not memory[projection, IS_SHOWN]:
                     continue
             if memory[projection, TAIL_OF + sides] == NONE:
