@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from tidings.families.offers.constraint import Box, packed, unpack
+from tidings.families.offers.constraint import Box, boxes_of, packed, unpack
 from tidings.families.offers.kernels.box_index import BoxIndex
 from tidings.families.offers.kernels.packed import read_batch
 from tidings.families.offers.subscription import packed_column
@@ -100,9 +100,10 @@ def _sampled(catalog: str, table: str, frame: DataFrame) -> Iterator[tuple[Box, 
     for row in frame.select(col("where").cast("string")).where(col("where").isNotNull()).limit(_SAMPLE).collect():
         try:
             statement = compiler.compile(row[0])
+            boxes = boxes_of(statement.shape, statement.constants, parsed)
         except SqlError:
             continue
-        yield unpack(packed(statement.shape, statement.constants, parsed)[0])
+        yield boxes
 
 
 def _axis(table: Table, attribute: str | None, sample: list[tuple[Box, ...]]) -> int:
