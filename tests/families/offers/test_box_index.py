@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.families.offers.constraint import Box
-from tidings.families.offers.kernels.box_index import BoxIndex
+from tidings.families.offers.kernels.box_index import BoxIndex, index
 from tidings.families.offers.kernels.packed import AXES_HASH, KIND_HASH
 from tidings.families.offers.matching import meet
 from tidings.model.codes import CODE_MAX, CODE_MIN
@@ -147,3 +147,21 @@ def test_equal_hashes_do_not_mix_up_values_or_kinds():
     held.add(np.arange(5), batch)
     pairs = held.match(batch)[:, :2].tolist()
     assert sorted(map(tuple, pairs)) == [(0, 0), (1, 1), (2, 2), (3, 3), (4, 3), (4, 4)]
+
+
+def test_what_is_kept_for_kinds_of_queries_is_bounded(monkeypatch):
+    rng = random.Random(3)
+    monkeypatch.setattr(index, "_VIEWS_MAX", 8)
+    held, living = BoxIndex(IS_TEXT), []
+    held.run_min = held.compared_max = 0
+    add(fresh := [(owner, random_box(rng)) for owner in range(500)], held)
+    living += fresh
+    sizes = []
+    for _ in range(200):
+        box = random_box(rng)
+        assert found(held, box) == expected(living, box, False)
+        sizes.append(held.nbytes)
+    assert len(held._views) <= 8
+    assert max(sizes[100:]) <= 2 * max(sizes[:100])
+    held.remove(np.arange(500))
+    assert held.nbytes < min(sizes)

@@ -55,6 +55,7 @@ _RATIO = 8
 """A run of entries has at least so many times the members of the next."""
 _COPIES_MAX = 16
 """All views together have at most so many members for each entry; the least recently used ones go."""
+_VIEWS_MAX = 4096
 _BITS = 64
 _HIT_FIELDS = 3
 
@@ -67,6 +68,7 @@ class _Run(NamedTuple):
     segments: list[tuple[Segment, I64]]
     """(arrays, their handles)"""
     members: int
+    nbytes: int
 
 
 class _View:
@@ -87,10 +89,6 @@ class _View:
     @property
     def covered(self) -> int:
         return self.runs[-1].stop if self.runs else 0
-
-    @property
-    def members(self) -> int:
-        return sum(run.members for run in self.runs)
 
 
 class BoxIndex:
@@ -118,6 +116,8 @@ class BoxIndex:
         """[groups, words]: axes of each group as bits."""
         self._views: dict[tuple[tuple[int, ...], int], _View] = {}
         """The least recently used first."""
+        self._run_bytes = self._run_members = 0
+        """Of the runs of all views."""
         self._count = self._dead = 0
         self._words_stop = self._text_stop = self._lists_stop = 0
         self._arrays = Entries(
@@ -157,9 +157,8 @@ class BoxIndex:
 
     @property
     def nbytes(self) -> int:
-        segments = (part for view in self._views.values() for run in view.runs for part, _ in run.segments)
         own = sum(array.nbytes for array in (*self._arrays, self._next, self._first, self._masks))
-        return own + sum(array.nbytes for segment in segments for array in segment)
+        return own + self._run_bytes
 
     def add(self, owners: I64, batch: BoxBatch) -> None:
         """Adds boxes. owners: of each constraint of the batch."""
@@ -324,6 +323,8 @@ class BoxIndex:
         view = self._views.pop(key, None)
         if view is None:
             view = _View(axes, equal, self._mask(axes))
+            if len(self._views) >= _VIEWS_MAX:
+                self._forget(next(iter(self._views)))
         self._views[key] = view
         if view.seen < len(self._groups):
             masks = self._masks[view.seen : len(self._groups)]
@@ -340,15 +341,20 @@ class BoxIndex:
         first, view.compared = view.covered, 0
         while view.runs and view.runs[-1].members < _RATIO * waiting:
             run = view.runs.pop()
+            self._count_run(run, -1)
             first, waiting = run.first, waiting + run.members
         view.runs.append(self._run(view, first, waiting))
-        room = _COPIES_MAX * self._count + (1 << 20)
-        held = sum(other.members for other in self._views.values())
-        for key, other in list(self._views.items()):
-            if held <= room or other is view:
-                break
-            held -= other.members
-            del self._views[key]
+        self._count_run(view.runs[-1], 1)
+        while self._run_members > _COPIES_MAX * self._count + (1 << 20) and len(self._views) > 1:
+            self._forget(next(iter(self._views)))
+
+    def _forget(self, key: tuple[tuple[int, ...], int]) -> None:
+        for run in self._views.pop(key).runs:
+            self._count_run(run, -1)
+
+    def _count_run(self, run: _Run, sign: int) -> None:
+        self._run_bytes += sign * run.nbytes
+        self._run_members += sign * run.members
 
     def _run(self, view: _View, first: int, waiting: int) -> _Run:
         ids, masks = np.empty(waiting, np.int64), np.empty(waiting, np.int64)
@@ -358,7 +364,8 @@ class BoxIndex:
         for mask in np.unique(masks).tolist():
             segment = self._segment(view, ids[masks == mask], mask)
             segments.append((segment, handles_of(segment)))
-        return _Run(first, self._count, segments, int(n))
+        size = sum(array.nbytes for segment, _ in segments for array in segment)
+        return _Run(first, self._count, segments, int(n), size)
 
     def _segment(self, view: _View, ids: I64, mask: int) -> Segment:
         axes = len(view.axes)
