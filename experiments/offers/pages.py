@@ -109,7 +109,7 @@ def _said(said: Config) -> str:
     return f"Published as a plot without numbers; the text says: {words}."
 
 
-def _sweep(rows: Rows, x: str, what: str) -> list[list[str]]:
+def _sweep(rows: Rows, what: str) -> list[list[str]]:
     lines = []
     for case in CASES:
         for way, label in (("index", "index"), ("postgres", "PostgreSQL")):
@@ -123,7 +123,7 @@ def _sweep(rows: Rows, x: str, what: str) -> list[list[str]]:
 def _subscriptions(rows: Rows, said: Config) -> str:
     head = ["ms", *(f"{row['subscriptions']:,}" for row in rows)]
     about = f"One publication. {_said(said)} Empty: PostgreSQL was left out, see `met_max` in `../config.toml`."
-    return _section("Figure 5: match cost by subscriptions", about, head, _sweep(rows, "subscriptions", "ms"))
+    return _section("Figure 5: match cost by subscriptions", about, head, _sweep(rows, "ms"))
 
 
 def _batches(rows: Rows, said: Config) -> str:
@@ -132,7 +132,7 @@ def _batches(rows: Rows, said: Config) -> str:
         f"The values are drawn for batches of that size, so that a batch has about as many matches whatever its size."
         f" {_said(said)} Empty: PostgreSQL was left out."
     )
-    first = _section("Figure 6: cost of a batch", about, ["ms", *batches], _sweep(rows, "batch", "ms"))
+    first = _section("Figure 6: cost of a batch", about, ["ms", *batches], _sweep(rows, "ms"))
     best = max(
         (row for row in rows if "geometric_postgres_rate" in row),
         key=lambda row: row["geometric_postgres_rate"],
@@ -141,7 +141,7 @@ def _batches(rows: Rows, said: Config) -> str:
     peak = "" if best is None else f"; in PostgreSQL here it is at {best['batch']:,}"
     about = f"Geometric, published: the peak is at about {said['geometric_peak']} publications at a time{peak}."
     head = ["publications/s", *batches]
-    return first + _section("Figure 7: throughput by batch size", about, head, _sweep(rows, "batch", "rate"))
+    return first + _section("Figure 7: throughput by batch size", about, head, _sweep(rows, "rate"))
 
 
 _SECTIONS: dict[str, Callable[[Rows, Config], str]] = {

@@ -15,9 +15,8 @@ from tidings.bench.offers.index import Loaded, Searched, time_batches
 from tidings.bench.offers.peers import Postgres, find_postgres
 from tidings.kernels.arrays import I64
 
-_TIMED = {1: 1_000}
-_BATCHES = 20
-"""Batches that are timed, if they have more than one publication."""
+_ONE_BY_ONE, _BATCHES = 1_000, 20
+"""Searches that are timed, with one publication and with several."""
 
 
 def by_subscriptions(config: Config, seed: int, say: Say) -> Rows:
@@ -52,7 +51,7 @@ def _measure(data: OffersData, postgres: Postgres | None, met_max: float, prefix
     place = f"{data.case.label}, {data.size:,} subscriptions, {data.per_match:,} at a time"
     say(place)
     loaded = Loaded.of(data)
-    searched = Searched(data, _TIMED.get(data.per_match, _BATCHES * data.per_match))
+    searched = Searched(data, _ONE_BY_ONE if data.per_match == 1 else _BATCHES * data.per_match)
     seconds, matches = time_batches(loaded, searched, data.per_match)
     row = {f"{prefix}index_ms": 1e3 * median(seconds), f"{prefix}matches": matches / len(seconds)}
     if postgres is not None and met_expected(data) <= met_max:

@@ -25,9 +25,8 @@ SAMPLE = 200
 """Publications whose pairs are compared with those of others."""
 BUDGET_S = 2.0
 """Seconds of searches, for each batch size."""
-_PUBLICATIONS = {1: 2_000}
-_BATCHES = 30
-"""Batches that are timed, if they have more than one publication."""
+_ONE_BY_ONE, _BATCHES = 2_000, 30
+"""Searches that are timed, with one publication and with several."""
 _FIRST = 100
 """Publications of the first search: so many that the index makes its segments at once."""
 _MANY = 50
@@ -111,7 +110,7 @@ def measure(data: OffersData, batches: Sequence[int], heading: Heading, say: Say
     """data: drawn for one publication at a time, whose time and pairs are told in any case."""
     say("index: one publication at a time")
     loaded = Loaded.of(data)
-    searched = Searched(data, _PUBLICATIONS[1])
+    searched = Searched(data, _ONE_BY_ONE)
     found = Found(0.0, (SAMPLE, _pairs(loaded, searched)), load_s=loaded.load_s)
     bytes_each = loaded.index.nbytes / data.size
     found.figures += [
