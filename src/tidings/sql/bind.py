@@ -56,8 +56,28 @@ def equality_binder(type: ColumnType, predicates: list[Predicate], slots: Slots)
     if len(sets) > 1 or len(sets[0]) > 1:
         return lambda literals: _intersection(sets, literals)
     ((slot, read),) = sets[0]
+    ((operand,),) = [predicate.operands for predicate in equalities]
+    if operand.kind == "whole" and not operand.negative:
+        return _whole_binder(slot, read)
 
     def bind(literals: Literals) -> tuple[Any, ...]:
+        value = read(literals[slot])
+        return () if value is None else (value,)
+
+    return bind
+
+
+def _whole_binder(slot: int, read: ValueReader) -> EqualityBinder:
+    """`column = 5` in a constraint: most of them have several, so this one takes no further calls."""
+    least, greatest = -(2**31), 2**31 - 1
+
+    def bind(literals: Literals) -> tuple[Any, ...]:
+        try:
+            value = int(literals[slot])
+        except ValueError:
+            value = greatest + 1
+        if least <= value <= greatest:
+            return (value,)
         value = read(literals[slot])
         return () if value is None else (value,)
 

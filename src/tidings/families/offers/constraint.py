@@ -9,7 +9,7 @@ text above s is s + "\\0", so that open and closed ends need no distinction. Two
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
@@ -100,6 +100,8 @@ WORDS, BOXES, HEADER_WORDS = range(3)
 BOX_AXES, BOX_EQUAL, BOX_WORDS = range(3)
 AXIS, LO, HI, LO_START, LO_STOP, HI_START, HI_STOP, AXIS_WORDS = range(8)
 _NO_TEXTS = (-1, -1, -1, -1)
+_INTEGERS = (ColumnType.BIGINT, ColumnType.INT)
+"""Types whose values are their own codes."""
 
 
 def packed(shape: Shape, constants: Constants, table: Table) -> tuple[bytes, int]:
@@ -110,6 +112,14 @@ def packed(shape: Shape, constants: Constants, table: Table) -> tuple[bytes, int
     # As `pack(boxes_of(..))`, for the one box that most constraints have: this runs for every publication and subscription.
     axes, places, types = _layout(shape, table)
     equalities = constants.equalities
+    if ColumnType.TEXT not in types:
+        codes = [
+            value if type in _INTEGERS else code_of(type, value)
+            for type, (value,) in zip(types, equalities, strict=False)
+        ]
+        lows = [*codes, *[interval.lo_code for interval in constants.intervals]]
+        highs = [*codes, *[interval.hi_code for interval in constants.intervals]]
+        return _pack_exact(axes, [lows[place] for place in places], [highs[place] for place in places]), 1
     ends = [_single(types[i], value) for i, (value,) in enumerate(equalities)]
     ends += [_range(types[len(equalities) + i], interval) for i, interval in enumerate(constants.intervals)]
     words, texts = [0, 1, len(axes), 0], bytearray()
@@ -124,6 +134,29 @@ def packed(shape: Shape, constants: Constants, table: Table) -> tuple[bytes, int
             words[3] |= (text[1] is not None and text[0] is not None and text[1] == text[0] + b"\0") << place
     words[WORDS] = len(words)
     return struct.pack(f"<{len(words)}q", *words) + texts, 1
+
+
+def _pack_exact(axes: tuple[int, ...], lo: list[int], hi: list[int]) -> bytes:
+    """As `pack`, for one box without texts."""
+    words, write = _frame(axes)
+    words = words.copy()
+    first = HEADER_WORDS + BOX_WORDS
+    words[first + LO :: AXIS_WORDS], words[first + HI :: AXIS_WORDS] = lo, hi
+    equal = (1 << len(axes)) - 1
+    if lo != hi:
+        equal = sum([1 << place for place, (low, high) in enumerate(zip(lo, hi, strict=True)) if low == high])
+    words[HEADER_WORDS + BOX_EQUAL] = equal
+    return write(*words)
+
+
+@lru_cache(maxsize=16384)
+def _frame(axes: tuple[int, ...]) -> tuple[list[int], Callable[..., bytes]]:
+    """(words of a box of these axes without texts, but for its ends and its mask; what makes bytes of them)."""
+    words = [0, 1, len(axes), 0]
+    for axis in axes:
+        words += (axis, 0, 0, *_NO_TEXTS)
+    words[WORDS] = len(words)
+    return words, struct.Struct(f"<{len(words)}q").pack
 
 
 def pack(boxes: Sequence[Box]) -> bytes:
