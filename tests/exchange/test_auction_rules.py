@@ -100,7 +100,12 @@ def test_the_lot_may_leave_out_what_the_bid_asks_about_and_in_classic_tables_the
         ("price ASC", "price <= 100", "price < 120", "bounds 'price' from below; .* price >="),
         ("price DESC", "item = 'clock'", "item = 'clock'", "must name an amount"),
         ("price DESC", "price = 5 OR item = 'clock'", "price = 5 AND item = 'clock' OR item = 'clock'", "must name"),
-        ("day ASC", "day > '9999-12-31'", "day > '2000-01-01'", "beyond all values of DATE"),
+        (
+            "moment ASC",
+            "moment > '9999-12-31 23:59:59.999999'",
+            "moment > '2000-01-01'",
+            "beyond all values of TIMESTAMP",
+        ),
     ],
 )
 def test_a_bid_must_name_an_amount(auction: str, lot: str, bid: str, reason: str) -> None:
