@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.relay.document import DocumentError
+from tidings.relay.errors import DocumentError
 from tidings.relay.json_document import parse_json
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tidings.model.errors import RecordError
 from tidings.relay import document as limits
-from tidings.relay.document import DocumentError
+from tidings.relay.errors import DocumentError
 from tidings.relay.xml_document import parse_xml
 
 

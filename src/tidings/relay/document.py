@@ -16,8 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tidings.model.errors import RecordError
 from tidings.relay.dewey import Dewey, dewey_text
+from tidings.relay.errors import DocumentError
+from tidings.relay.pattern import Returned
 
 DOCUMENT_BYTES_MAX = 32 * 1024 * 1024
 """Size of a document as it is read."""
@@ -25,10 +26,6 @@ DOCUMENT_NODES_MAX = 1_000_000
 """Elements, attributes and keys of a document."""
 DOCUMENT_DEPTH_MAX = 200
 """Nodes from the root to the deepest, both included."""
-
-
-class DocumentError(RecordError):
-    """A document cannot be read; it goes to quarantine with this reason, and the next one is read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +63,16 @@ class Document:
         """The node's subtree: canonical XML (C14N, without comments), or JSON with sorted keys; of an attribute its value."""
         own = self._own_texts.get(node)
         return self.serialise(self.contents[node]) if own is None else own
+
+    def value(self, node: int, returned: Returned) -> str:
+        """What a result row says of the node."""
+        match returned:
+            case Returned.ID:
+                return self.id(node)
+            case Returned.VAL:
+                return self.val(node)
+            case Returned.CONT:
+                return self.cont(node)
 
     @cached_property
     def nodes_of(self) -> dict[str, tuple[int, ...]]:

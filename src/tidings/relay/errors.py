@@ -1,8 +1,8 @@
-"""Why a pattern of a view is refused."""
+"""Why a pattern or a document is refused."""
 
 from __future__ import annotations
 
-from tidings.model.errors import TidingsError
+from tidings.model.errors import RecordError, TidingsError
 
 
 class PatternError(TidingsError):
@@ -13,3 +13,11 @@ class PatternError(TidingsError):
         self.column = column
         self.hint = hint
         super().__init__(f"{problem} at column {column}; {hint}")
+
+
+class DocumentError(RecordError):
+    """A document cannot be read; it goes to quarantine with this reason, and the next one is read."""
+
+
+class RowsError(TidingsError):
+    """A pattern has more rows in a document than anyone could use."""

@@ -22,7 +22,8 @@ import json
 from collections import Counter
 from typing import Any, NoReturn
 
-from tidings.relay.document import Document, DocumentBuilder, DocumentError, check_size
+from tidings.relay.document import Document, DocumentBuilder, check_size
+from tidings.relay.errors import DocumentError
 
 ROOT = "root"
 

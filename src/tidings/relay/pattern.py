@@ -50,6 +50,10 @@ class Returned(StrEnum):
     CONT = "cont"
 
 
+Row = tuple[str, ...]
+"""One result: the returned values in the order in which they stand in the pattern's text (`Pattern.columns`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class PatternNode:
     """One step. Equality is that of the text: see `Pattern.canonical` for equality up to the order of branches.

@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.model.errors import UsageError
-from tidings.relay.document import Document, DocumentBuilder, DocumentError, check_size
+from tidings.relay.document import Document, DocumentBuilder, check_size
+from tidings.relay.errors import DocumentError
 
 try:
     from lxml import etree
