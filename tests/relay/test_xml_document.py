@@ -98,7 +98,7 @@ def test_sizes_are_bounded(monkeypatch):
     with pytest.raises(DocumentError, match="the limit is 3 nodes"):
         parse_xml(b'<a b="1"><c/><c/></a>')
     monkeypatch.setattr(limits, "DOCUMENT_BYTES_MAX", 3)
-    with pytest.raises(DocumentError, match="the document has 4 bytes: the limit is 3"):
+    with pytest.raises(DocumentError, match="the limit is 3 bytes"):
         parse_xml(b"<a/>")
 
 

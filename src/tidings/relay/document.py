@@ -153,4 +153,4 @@ class DocumentBuilder:
 def check_size(data: bytes) -> None:
     """DocumentError for what is too large to be read."""
     if len(data) > DOCUMENT_BYTES_MAX:
-        raise DocumentError(f"the document has {len(data):,} bytes: the limit is {DOCUMENT_BYTES_MAX:,}")
+        raise DocumentError(f"the document is too large: the limit is {DOCUMENT_BYTES_MAX:,} bytes")

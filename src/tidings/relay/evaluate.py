@@ -22,9 +22,12 @@ from tidings.relay.pattern import Axis, Pattern, PatternNode, Row
 
 ROWS_MAX = 1_000_000
 """Rows of one pattern in one document: branches multiply."""
+PARTIAL_ROWS_MAX = 20_000_000
+"""Rows of parts of a pattern, over all matches: where matches are within each other, they have the same ones below them."""
+_HINT = "return fewer nodes, or split the branches"
 
 
-def evaluate(pattern: Pattern, document: Document, rows_max: int = ROWS_MAX) -> list[Row]:
+def evaluate_pattern(pattern: Pattern, document: Document, rows_max: int = ROWS_MAX) -> list[Row]:
     """The distinct rows, sorted as lists of texts. RowsError if there are more than `rows_max`."""
     matches = node_matches(pattern, document)
     if not matches[0]:
@@ -95,7 +98,7 @@ class _Rows:
     def __init__(self, pattern: Pattern, document: Document, matches: list[list[int]], rows_max: int) -> None:
         self._document = document
         self._rows_max = rows_max
-        self._left = rows_max * 2 * len(pattern.nodes)
+        self._made = 0
         self._nodes = pattern.nodes
         self._matches = matches
         self._children = [
@@ -147,17 +150,12 @@ class _Rows:
         return found
 
     def _count(self, made: int) -> None:
-        """Distinct partial rows of a node are no more than rows; where they are made over and over, this bounds the work."""
-        self._left -= made
+        """Called before partial rows of one match are kept. Each is part of another row, so too many are too many rows."""
         self._check(made)
-        if self._left < 0:
-            raise self._too_many()
+        self._made += made
+        if self._made > PARTIAL_ROWS_MAX:
+            raise RowsError(f"more than {PARTIAL_ROWS_MAX:,} partial rows in one document: {_HINT}")
 
     def _check(self, count: int) -> None:
         if count > self._rows_max:
-            raise self._too_many()
-
-    def _too_many(self) -> RowsError:
-        return RowsError(
-            f"more than {self._rows_max:,} rows in one document: return fewer nodes, or split the branches"
-        )
+            raise RowsError(f"more than {self._rows_max:,} rows in one document: {_HINT}")
