@@ -115,6 +115,17 @@ def test_only_the_rim_of_the_exchange_knows_the_database():
     assert {name_of(path) for path in MODULES if imports_any_of(path, {"sqlalchemy"})} == rim
 
 
+def test_only_xml_documents_need_lxml():
+    assert {name_of(path) for path in MODULES if imports_any_of(path, {"lxml"})} == {"relay.xml_document"}
+
+
+def test_relay_does_input_and_output_in_one_file():
+    paths = [path for path in MODULES if name_of(path).startswith("relay")]
+    assert {name_of(path) for path in paths if imports_any_of(path, {"pathlib", "os", "time", "random"})} == {
+        "relay.files"
+    }
+
+
 COMMANDS = [path for path in (SOURCE / "cli").glob("*.py") if path.stem == "main" or "def add_to(" in path.read_text()]
 
 
