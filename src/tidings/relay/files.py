@@ -102,7 +102,7 @@ def _document(path: Path) -> Document | DocumentError:
     except OSError as error:
         return DocumentError(f"cannot be read: {error.strerror}")
     except DocumentError as error:
-        return error
+        return DocumentError(str(error))  # a new one: the traceback of the other keeps the document in memory
 
 
 def _view(record: dict[str, Any]) -> View:
