@@ -19,6 +19,7 @@ ALLOWED = {
     "network": {"network", "model", "kernels"},
     "pipeline": {"pipeline", "model", "families", "network", "sql", "kernels"},
     "exchange": {"exchange", "model", "families", "sql"},
+    "relay": {"relay", "model", "sql"},
     "engine": {"pipeline", "model", "families", "network", "sql", "kernels"},
     "plain": {"pipeline", "model", "families", "sql"},
     "workloads": {"workloads", "model", "sql"},
@@ -112,6 +113,17 @@ def test_only_spark_imports_pyspark():
 def test_only_the_rim_of_the_exchange_knows_the_database():
     rim = {"exchange", *(f"exchange.{name}" for name in ("auctions", "inbox", "outbox", "schema", "store"))}
     assert {name_of(path) for path in MODULES if imports_any_of(path, {"sqlalchemy"})} == rim
+
+
+def test_only_xml_documents_need_lxml():
+    assert {name_of(path) for path in MODULES if imports_any_of(path, {"lxml"})} == {"relay.xml_document"}
+
+
+def test_relay_does_input_and_output_in_one_file():
+    paths = [path for path in MODULES if name_of(path).startswith("relay")]
+    assert {name_of(path) for path in paths if imports_any_of(path, {"pathlib", "os", "time", "random"})} == {
+        "relay.files"
+    }
 
 
 COMMANDS = [path for path in (SOURCE / "cli").glob("*.py") if path.stem == "main" or "def add_to(" in path.read_text()]

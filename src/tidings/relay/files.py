@@ -1,0 +1,204 @@
+"""Reading views, sites and documents from files, with errors that say which line and why.
+
+What a user has written for this run (views, sites) is refused as a whole at the first mistake. Documents are a stream: one that
+cannot be read is given as a DocumentError, for quarantine, and the next one follows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tidings.model.errors import UsageError
+from tidings.relay.document import DOCUMENT_BYTES_MAX, Document
+from tidings.relay.errors import DocumentError, PatternError
+from tidings.relay.json_document import parse_json
+from tidings.relay.pattern import Pattern, parse_pattern
+
+PUBLISHER = "publisher"
+"""How plans name the source of all documents; no view may have this id."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One line of views.jsonl. `site` is None for a view that is its own site."""
+
+    id: str
+    pattern: Pattern
+    site: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One line of sites.jsonl: what a site may feed, and where it is. None: as for all sites, or nowhere in particular."""
+
+    id: str
+    capacity: int | None = None
+    position: tuple[float, float] | None = None
+
+
+_Record = TypeVar("_Record", View, Site)
+
+
+class _LineError(Exception):
+    """Why a line cannot be used."""
+
+
+def read_views(path: Path, sites: Collection[str] | None = None) -> list[View]:
+    """The views in the order of the file. UsageError for a mistake; for an unknown site, if the ids of all sites are given."""
+
+    def view(record: dict[str, Any]) -> View:
+        found = _view(record)
+        if found.site is not None and sites is not None and found.site not in sites:
+            raise _LineError(f"view {found.id!r} is at the site {found.site!r}, which the sites do not have")
+        return found
+
+    return _read(path, "view", view)
+
+
+def read_sites(path: Path) -> list[Site]:
+    """The sites in the order of the file. UsageError for a mistake."""
+    return _read(path, "site", _site)
+
+
+def read_documents(folder: Path) -> Iterator[tuple[str, Document | DocumentError]]:
+    """Name and tree of every document of a folder, by code points of their names; of one that cannot be read, why.
+
+    Names end in .xml or .json, in any case. Hidden files are passed over. UsageError if there is no document, or no folder.
+    """
+    try:
+        paths = sorted((path for path in folder.iterdir() if not path.name.startswith(".")), key=lambda path: path.name)
+    except OSError as error:
+        raise UsageError(f"cannot read the folder of documents {folder}: {error.strerror}") from None
+    if not paths:
+        raise UsageError(f"no documents in the folder {folder}: put files there that end in .xml or .json")
+    return ((path.name, _document(path)) for path in paths)
+
+
+def parse_document(name: str, data: bytes) -> Document:
+    """The tree of a document; its name says whether it is XML or JSON. DocumentError if it cannot be read."""
+    match Path(name).suffix.lower():
+        case ".json":
+            return parse_json(data)
+        case ".xml":
+            from tidings.relay.xml_document import parse_xml  # only here: JSON needs no lxml
+
+            return parse_xml(data)
+        case _:
+            raise DocumentError("neither XML nor JSON: the name of a document ends in .xml or .json")
+
+
+def _document(path: Path) -> Document | DocumentError:
+    try:
+        if not path.is_file():
+            raise DocumentError("not a file")
+        with path.open("rb") as source:
+            # One byte more than the limit tells that there are too many.
+            return parse_document(path.name, source.read(DOCUMENT_BYTES_MAX + 1))
+    except OSError as error:
+        return DocumentError(f"cannot be read: {error.strerror}")
+    except DocumentError as error:
+        return DocumentError(str(error))  # a new one: the traceback of the other keeps the document in memory
+
+
+def _view(record: dict[str, Any]) -> View:
+    id = _id({name: value for name, value in record.items() if name != "sql"}, "view", {"id", "pattern", "site"})
+    if id == PUBLISHER:
+        raise _LineError(f"no view can have the id {PUBLISHER!r}: in plans it is where documents come from")
+    if "sql" in record:
+        raise _LineError(
+            f'view {id!r} has "sql": views over rows are not supported here, give a "pattern" over documents'
+        )
+    text = record.get("pattern")
+    if not isinstance(text, str):
+        raise _LineError(f'view {id!r} has no "pattern", which is a text')
+    site = record.get("site")
+    if site is not None and (not isinstance(site, str) or not site):
+        raise _LineError(f'the "site" of view {id!r} is not the id of a site, a text')
+    try:
+        return View(id, parse_pattern(text), site)
+    except PatternError as error:
+        raise _LineError(f"the pattern of view {id!r} is refused: {error}") from None
+
+
+def _site(record: dict[str, Any]) -> Site:
+    id = _id(record, "site", {"id", "capacity", "x", "y"})
+    capacity = record.get("capacity")
+    if capacity is not None and (type(capacity) is not int or capacity < 0):
+        raise _LineError(f'the "capacity" of site {id!r} is not a whole number from 0 on: how many views it may feed')
+    x, y = record.get("x"), record.get("y")
+    if x is None and y is None:
+        return Site(id, capacity)
+    return Site(id, capacity, (_coordinate(id, "x", x), _coordinate(id, "y", y)))
+
+
+def _coordinate(id: str, name: str, value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            found = float(value)
+        except OverflowError:
+            found = math.inf
+        if math.isfinite(found):
+            return found
+    raise _LineError(f'the "{name}" of site {id!r} is not a finite number; a site has both "x" and "y", or neither')
+
+
+def _id(record: dict[str, Any], what: str, fields: set[str]) -> str:
+    id = record.get("id")
+    if not isinstance(id, str) or not id:
+        raise _LineError(f'the {what} has no "id", which is a text')
+    unknown = sorted(set(record) - fields)
+    if unknown:
+        raise _LineError(f"{what} {id!r} has an unknown field {unknown[0]!r}: there are {', '.join(sorted(fields))}")
+    return id
+
+
+def _read(path: Path, what: str, make: Callable[[dict[str, Any]], _Record]) -> list[_Record]:
+    """What the lines are made into; empty lines are passed over. UsageError for a mistake, a repeated id, and no lines."""
+    found: dict[str, _Record] = {}
+    lines: dict[str, int] = {}
+    for number, line in _lines(path, what):
+        try:
+            record = make(_object(line))
+            if record.id in found:
+                raise _LineError(f"{what} {record.id!r} is on line {lines[record.id]} already")
+        except _LineError as error:
+            raise UsageError(f"{path}, line {number}: {error}") from None
+        found[record.id] = record
+        lines[record.id] = number
+    if not found:
+        raise UsageError(f"no {what}s in {path}: write one a line, as JSON")
+    return list(found.values())
+
+
+def _lines(path: Path, what: str) -> Iterator[tuple[int, bytes]]:
+    try:
+        with path.open("rb") as source:
+            for number, line in enumerate(source, 1):
+                text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+                if text.strip():
+                    yield number, text.rstrip(b"\r\n")
+    except OSError as error:
+        raise UsageError(f"cannot read the {what}s {path}: {error.strerror}") from None
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        record = json.loads(line.decode())
+        # Ids and patterns are written to other files later.
+        json.dumps(record, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise _LineError(f"not JSON: {error.msg} at column {error.colno}") from None
+    except UnicodeDecodeError as error:
+        raise _LineError(f"not JSON: byte {error.start + 1} is not UTF-8") from None
+    except UnicodeEncodeError:
+        raise _LineError("half a surrogate pair in a text") from None
+    except (ValueError, RecursionError) as error:
+        raise _LineError(f"not JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise _LineError("not a JSON object")
+    return record
