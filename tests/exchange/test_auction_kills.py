@@ -34,7 +34,7 @@ SECONDS_MAX = 120
 """Beyond all measure: something hangs."""
 processes = multiprocessing.get_context("forkserver")
 # Forked with everything loaded, a process starts in some milliseconds.
-processes.set_forkserver_preload(["tidings.exchange", "tidings.sql.ddl", "tidings.sql.template", "psycopg"])
+processes.set_forkserver_preload(["tidings.exchange", "tidings.sql.catalog.ddl", "tidings.sql.template", "psycopg"])
 
 
 @dataclass

@@ -13,7 +13,7 @@ from random_constraints import CATALOG_SQL, catalog, constraints
 from tidings.bench.offers.agreement import WAYS, compare
 from tidings.model.errors import UsageError
 from tidings.spark import match_boxes, match_relational
-from tidings.spark.relational import bring_relational
+from tidings.spark.offers.relational import bring_relational
 from tidings.testing import run_inline
 
 pytestmark = pytest.mark.spark

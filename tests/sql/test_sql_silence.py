@@ -15,7 +15,7 @@ from sql_golden import CATALOG
 from tidings.families.spec import Form
 from tidings.model.errors import SqlError
 from tidings.sql import ColumnRef, Compiler, Movement, Silence
-from tidings.sql.durations import MICROSECONDS, read_duration
+from tidings.sql.movements.durations import MICROSECONDS, read_duration
 
 HOUR = 3_600_000_000
 SPELLINGS = [

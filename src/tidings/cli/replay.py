@@ -94,7 +94,7 @@ def replay(
 @contextmanager
 def _relational_session(master: str) -> Iterator[None]:
     """A Spark session on which offers are matched; the rest of the replay runs in this process, whatever the engine."""
-    from tidings.spark.relational import bring_relational
+    from tidings.spark.offers.relational import bring_relational
     from tidings.spark.session import spark_session
 
     with spark_session("tidings replay", master) as spark:

@@ -3,7 +3,7 @@
 `notifications` and `outputs` take and give DataFrames, `files` makes one of a folder,
 `rows` one of columns: see `tidings.spark.stream` and
 `tidings.spark.sources`. `match_boxes` and `match_relational` match constraints in one batch: see
-`tidings.spark.grid_matching` and `tidings.spark.matching`.
+`tidings.spark.offers.grid` and `tidings.spark.offers.matching`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidings.spark.grid_matching import match_boxes
-    from tidings.spark.matching import match_relational
+    from tidings.spark.offers.grid import match_boxes
+    from tidings.spark.offers.matching import match_relational
     from tidings.spark.sources.files import files
     from tidings.spark.stream import notifications, outputs, rows
 
 __all__ = ["files", "match_boxes", "match_relational", "notifications", "outputs", "rows"]
 _MODULES = {
     "files": "tidings.spark.sources.files",
-    "match_boxes": "tidings.spark.grid_matching",
-    "match_relational": "tidings.spark.matching",
+    "match_boxes": "tidings.spark.offers.grid",
+    "match_relational": "tidings.spark.offers.matching",
 }
 
 

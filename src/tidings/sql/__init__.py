@@ -14,7 +14,7 @@ from tidings.sql.constants import Constants, Interval
 from tidings.sql.shape import ColumnRef, JoinEdge, Movement, Order, Shape, Silence
 
 if TYPE_CHECKING:
-    from tidings.sql.ddl import parse_catalog
+    from tidings.sql.catalog.ddl import parse_catalog
 
 __all__ = [
     "ColumnRef",
@@ -34,7 +34,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # The catalog parser needs sqlglot, which takes a tenth of a second to import; commands such as --help do not.
     if name == "parse_catalog":
-        from tidings.sql.ddl import parse_catalog
+        from tidings.sql.catalog.ddl import parse_catalog
 
         return parse_catalog
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,7 +12,8 @@ from sqlglot.tokenizer_core import TokenType
 from tidings.model.catalog import Column
 from tidings.model.types import ColumnType
 from tidings.sql.geometry import hint_for, read_geometry
-from tidings.sql.movement import is_movement, names_movement, read_movement, read_movement_or_silence
+from tidings.sql.movements.movement import is_movement, names_movement, read_movement, read_movement_or_silence
+from tidings.sql.movements.silence import is_silence, lone_silence
 from tidings.sql.operands import read_operand
 from tidings.sql.predicate import AllOf, AnyOf, Comparison, Condition, MovementPredicate, Operand, Predicate
 from tidings.sql.refusals import CONDITIONS, MOVEMENT_OR_SILENCE, NULL_HINT, PREFIX_HINT
@@ -24,7 +25,6 @@ from tidings.sql.rules.sides import put_column_first
 from tidings.sql.rules.signed import Junction, Rule, Signed, Tree, rewritten
 from tidings.sql.scope import Scope, only
 from tidings.sql.shape import ColumnRef
-from tidings.sql.silence import is_silence, lone_silence
 
 RULES: tuple[Rule, ...] = (split_connectives, spell_out_booleans, split_between, put_column_first, absorb_negations)
 

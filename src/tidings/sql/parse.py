@@ -16,8 +16,8 @@ from sqlglot.tokens import Tokenizer
 from tidings.model.errors import SqlError
 from tidings.sql.fingerprint import leading_dot_numbers
 from tidings.sql.length import SQL_LENGTH_MAX, check_length
+from tidings.sql.movements.silence import interval_starts
 from tidings.sql.refusals import ALLOWED_TOKENS, CONDITIONS, FORM, refusal_of_token
-from tidings.sql.silence import interval_starts
 from tidings.sql.source import Source, place_at
 
 NESTING_MAX = 60

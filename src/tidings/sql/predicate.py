@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple, TypeAlias
 from sqlglot import exp
 
 from tidings.model.catalog import Column
+from tidings.sql.movements.silence import SilencePredicate
 from tidings.sql.shape import ColumnRef, MovementForm, MovementKind
-from tidings.sql.silence import SilencePredicate
 
 Comparison = Literal["=", "<", "<=", ">", ">=", "<>", "like", "not like", "is null", "is not null", "span", "apart"]
 OperandKind = Literal["number", "whole", "string", "date", "timestamp", "boolean"]

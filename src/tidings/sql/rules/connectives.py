@@ -1,13 +1,13 @@
 """`NOT (a OR (b AND c))` becomes NOT a AND (NOT b OR NOT c): the rest of the compiler sees single conditions.
 
-An OR of a movement predicate stays whole: it means something else (`tidings.sql.movement`).
+An OR of a movement predicate stays whole: it means something else (`tidings.sql.movements.movement`).
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from tidings.sql.movement import names_movement
+from tidings.sql.movements.movement import names_movement
 from tidings.sql.rules.signed import Junction, Signed, Tree
 from tidings.sql.scope import Scope
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from tidings.sql.movement import is_movement
+from tidings.sql.movements.movement import is_movement
 from tidings.sql.rules.signed import Signed, Tree
 from tidings.sql.scope import Scope
 

@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from tidings.model.catalog import Catalog, Column, ConstraintOptions, Table
 from tidings.model.errors import CatalogError, SqlError
 from tidings.model.types import ColumnType
-from tidings.sql.ddl_words import HINTS, KEY_TYPES, TYPES, UNSUPPORTED_TYPES
+from tidings.sql.catalog.words import HINTS, KEY_TYPES, TYPES, UNSUPPORTED_TYPES
 from tidings.sql.parse import tokenize
 from tidings.sql.source import place_at
 
@@ -93,7 +93,7 @@ class _Reader:
             self.unexpected(f"{word} is expected", hint)
 
     def unexpected(self, problem: str, hint: str) -> NoReturn:
-        """Refuses the next token: with the advice on it in `ddl_words`, if there is any, else with this problem and hint."""
+        """Refuses the next token: with the advice on it in `words`, if there is any, else with this problem and hint."""
         known = HINTS.get(self.word())
         if known is not None:
             self.fail(f"{self.word()} is not supported", known)

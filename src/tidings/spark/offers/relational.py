@@ -22,7 +22,7 @@ from tidings.kernels.arrays import I64
 from tidings.kernels.lives import Lives
 from tidings.model.catalog import Catalog
 from tidings.model.points import PointBatch
-from tidings.spark.matching import match_reified, reified_packed
+from tidings.spark.offers.matching import match_reified, reified_packed
 
 
 def bring_relational(spark: SparkSession) -> None:

@@ -13,8 +13,8 @@ from sqlglot import exp
 from tidings.model.catalog import Column
 from tidings.model.errors import SqlError
 from tidings.model.types import ColumnType
-from tidings.sql.durations import read_duration
 from tidings.sql.literals import LiteralError
+from tidings.sql.movements.durations import read_duration
 from tidings.sql.refusals import MOVEMENT_OR_SILENCE
 from tidings.sql.scope import Scope
 from tidings.sql.shape import Silence

@@ -11,13 +11,13 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from tidings.model.errors import SqlError
+from tidings.sql.movements.silence import is_silence, is_silent_for, read_silence
 from tidings.sql.operands import read_operand
 from tidings.sql.predicate import MovementPredicate
 from tidings.sql.refusals import MOVEMENT_OR_SILENCE
 from tidings.sql.rules.sides import column_first
 from tidings.sql.scope import Scope
 from tidings.sql.shape import MovementForm, MovementKind
-from tidings.sql.silence import is_silence, is_silent_for, read_silence
 
 _MOVEMENTS: dict[str, MovementKind] = {kind: kind for kind in get_args(MovementKind)}
 

@@ -28,7 +28,7 @@ from tidings.model.catalog import Table
 from tidings.model.codes import Int64Array
 from tidings.model.errors import SqlError, UsageError
 from tidings.network.grid import Intervals, Partition, Side, balanced_cuts, report_codes, route
-from tidings.spark.matching import Matches, compiled_batch, compiler_of, constraints_table
+from tidings.spark.offers.matching import Matches, compiled_batch, compiler_of, constraints_table
 from tidings.spark.session import default_shards
 
 _SAMPLE = 10_000

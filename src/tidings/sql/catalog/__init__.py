@@ -1,0 +1,1 @@
+"""Catalogs: CREATE TABLE statements, and the words they may use."""
