@@ -128,7 +128,10 @@ class World:
         groups: list[tuple[int, list[tuple[int, int]]]] = []
         for number in self.plain.views:
             for _ in range(self.random.randrange(3)):
-                said = [(self.plain.rows[row].key, self.random.choice([row, row, NONE])) for row in self.some() or [0]]
+                said = [
+                    (self.plain.rows[row].key, self.random.choice([row, row, NONE]))
+                    for row in self.some() or [min(self.plain.rows)]
+                ]
                 groups.append((number, [*said, (NONE, NONE)][: self.random.choice([1, 1, 9])]))
         expected = [self._change(number, said) for number, said in groups]
         starts = np.cumsum([0, *(len(said) for _, said in groups)])
