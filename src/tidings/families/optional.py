@@ -32,8 +32,9 @@ class Evaluating(ABC):
     """A family with the strategy `shared`."""
 
     evaluations: ClassVar[tuple[str, ...]] = (SHARED,)
-    """Names of its strategies over shared rows. Each but the first two has an evaluator that somebody else brings
-    (`registry.bring_evaluator`); the second, if there is one, is another name of the first."""
+    """Names of its strategies over shared rows."""
+    brought: ClassVar[tuple[str, ...]] = ()
+    """Those of them whose evaluator somebody else brings (`registry.bring_evaluator`); the others are names of one."""
 
     @abstractmethod
     def evaluates(self, form: Form) -> bool:

@@ -181,7 +181,7 @@ def evaluator(known: Family, catalog: Catalog, store: Store, strategies: Mapping
     """Makes the evaluator of a family's subscriptions in one replica."""
     assert isinstance(known, Evaluating), f"{known.name} cannot evaluate subscriptions over shared rows"
     strategy = strategies.get(known.name, SHARED)
-    if strategy not in known.evaluations[2:]:
+    if strategy not in known.brought:
         return known.evaluator(catalog, store)
     make = _brought.get((known.name, strategy))
     if make is None:

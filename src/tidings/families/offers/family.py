@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 class OffersFamily(Family, Disjunctive, Evaluating, Gathering, Objecting, Publishing):
     name = "offers"
     evaluations = (SHARED, "boxes", "relational")
+    brought = ("relational",)
     strategies = ("region",)
     reference = OffersReference()
     explanation = OffersExplanation()
