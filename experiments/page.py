@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments.paper import Rows
+from experiments.paper import Config, Results, Rows
 from tidings.bench.report import shown
 from tidings.bench.stamp import describe
 
@@ -22,6 +23,28 @@ def opening(title: str, name: str, stamped: dict[str, Any]) -> str:
     """The first lines of the page of a paper."""
     load = stamped["load_average_end"][0]
     return _HEAD.format(title=title, name=name, stamp=describe(stamped), seconds=stamped["seconds"], load=load)
+
+
+def assembled(
+    opened: str,
+    head: Path,
+    sections: Mapping[str, Callable[[Rows, Config], str]],
+    results: Results,
+    published: Config,
+    pictures: Sequence[str],
+) -> str:
+    """A page: its opening, the text of a file, and the sections that there are results for, each with its picture."""
+    parts = [opened, head.read_text(encoding="utf-8"), "\n"]
+    for name, make in sections.items():
+        if name in results:
+            parts.append(make(results[name], published[name]))
+            parts.extend(f"\n![{picture}]({picture})\n\n" for picture in pictures if picture == f"{name}.png")
+    return "".join(parts)
+
+
+def section(title: str, about: str, head: list[str], lines: list[list[str]]) -> str:
+    """A section of a page: what it is about, and a table."""
+    return f"## {title}\n\n{about}\n\n" + table(head, lines)
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

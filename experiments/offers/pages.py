@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from experiments.page import number, opening, table
+from experiments.page import assembled, number, opening, section
 from experiments.paper import Config, Results, Rows
 from experiments.plots import Panel, Picture, Style, curves
 from tidings.bench.offers.cases import CASES
@@ -37,17 +37,8 @@ PICTURES = {
 
 
 def page(results: Results, published: Config, stamped: Config, pictures: list[str]) -> str:
-    head = (Path(__file__).parent / "head.md").read_text(encoding="utf-8")
-    parts = [opening("Offers", "offers", stamped), head, "\n"]
-    for name, section in _SECTIONS.items():
-        if name in results:
-            parts.append(section(results[name], published[name]))
-            parts.extend(f"\n![{picture}]({picture})\n\n" for picture in pictures if picture == f"{name}.png")
-    return "".join(parts)
-
-
-def _section(title: str, about: str, head: list[str], lines: list[list[str]]) -> str:
-    return f"## {title}\n\n{about}\n\n" + table(head, lines)
+    head = Path(__file__).parent / "head.md"
+    return assembled(opening("Offers", "offers", stamped), head, _SECTIONS, results, published, pictures)
 
 
 # (label, published, PostgreSQL, Tidings); empty: not a step of it.
@@ -95,7 +86,7 @@ def _breakdown(rows: Rows, said: Config) -> str:
         " lines; the door reads SQL and adds to the index; first notifications are the (empty) answers of all subscriptions;"
         f" the match is from a JSON line to notification lines, publication included. Index alone: {alone}."
     )
-    return _section("Figure 4: breakdown of the fixed workload", about, head, lines)
+    return section("Figure 4: breakdown of the fixed workload", about, head, lines)
 
 
 def _seconds(value: float | None) -> str:
@@ -123,7 +114,7 @@ def _sweep(rows: Rows, what: str) -> list[list[str]]:
 def _subscriptions(rows: Rows, said: Config) -> str:
     head = ["ms", *(f"{row['subscriptions']:,}" for row in rows)]
     about = f"One publication. {_said(said)} Empty: PostgreSQL was left out, see `met_max` in `../config.toml`."
-    return _section("Figure 5: match cost by subscriptions", about, head, _sweep(rows, "ms"))
+    return section("Figure 5: match cost by subscriptions", about, head, _sweep(rows, "ms"))
 
 
 def _batches(rows: Rows, said: Config) -> str:
@@ -132,7 +123,7 @@ def _batches(rows: Rows, said: Config) -> str:
         f"The values are drawn for batches of that size, so that a batch has about as many matches whatever its size."
         f" {_said(said)} Empty: PostgreSQL was left out."
     )
-    first = _section("Figure 6: cost of a batch", about, ["ms", *batches], _sweep(rows, "ms"))
+    first = section("Figure 6: cost of a batch", about, ["ms", *batches], _sweep(rows, "ms"))
     best = max(
         (row for row in rows if "geometric_postgres_rate" in row),
         key=lambda row: row["geometric_postgres_rate"],
@@ -141,7 +132,7 @@ def _batches(rows: Rows, said: Config) -> str:
     peak = "" if best is None else f"; in PostgreSQL here it is at {best['batch']:,}"
     about = f"Geometric, published: the peak is at about {said['geometric_peak']} publications at a time{peak}."
     head = ["publications/s", *batches]
-    return first + _section("Figure 7: throughput by batch size", about, head, _sweep(rows, "rate"))
+    return first + section("Figure 7: throughput by batch size", about, head, _sweep(rows, "rate"))
 
 
 _SECTIONS: dict[str, Callable[[Rows, Config], str]] = {

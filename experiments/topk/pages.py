@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from experiments.page import Line, compared, number, opening, table
+from experiments.page import Line, assembled, compared, number, opening, section
 from experiments.paper import Config, Results, Rows
 from experiments.plots import Axes, Panel, Picture, Style, curves, largest, ticks
 from tidings.bench.report import shown
@@ -116,17 +116,8 @@ PICTURES = {
 
 
 def page(results: Results, published: Config, stamped: Config, pictures: list[str]) -> str:
-    head = (Path(__file__).parent / "head.md").read_text(encoding="utf-8")
-    parts = [opening("Top-k", "topk", stamped), head, "\n"]
-    for name, section in _SECTIONS.items():
-        if name in results:
-            parts.append(section(results[name], published[name]))
-            parts.extend(f"\n![{picture}]({picture})\n\n" for picture in pictures if picture == f"{name}.png")
-    return "".join(parts)
-
-
-def _section(title: str, about: str, head: list[str], lines: list[list[str]]) -> str:
-    return f"## {title}\n\n{about}\n\n" + table(head, lines)
+    head = Path(__file__).parent / "head.md"
+    return assembled(opening("Top-k", "topk", stamped), head, _SECTIONS, results, published, pictures)
 
 
 def _by_k(rows: Rows) -> list[str]:
@@ -140,7 +131,7 @@ def _calls(rows: Rows, said: Config) -> str:
         Line("± of one run", "affected_sd"),
         Line("the run of the other tables", "affected"),
     ]
-    first = _section("Table I: people affected", about, _by_k(rows), compared(rows, said, "k", lines))
+    first = section("Table I: people affected", about, _by_k(rows), compared(rows, said, "k", lines))
     lines = [
         Line("dense", "dense_lookups_mean", "dense_lookups", "mean of runs"),
         Line("± of one run", "dense_lookups_sd"),
@@ -154,7 +145,7 @@ def _calls(rows: Rows, said: Config) -> str:
         "The paper's sparse looks for a row whenever one falls, ours only where that concerns anybody: about half a look-up"
         f" less. Changes for which sparse has more boxes than dense: {sum(row['has_more_boxes'] for row in rows)}."
     )
-    return first + _section("Table III: look-ups by k", about, _by_k(rows), compared(rows, said, "k", lines))
+    return first + section("Table III: look-ups by k", about, _by_k(rows), compared(rows, said, "k", lines))
 
 
 def _growth(rows: Rows, said: Config) -> str:
@@ -171,7 +162,7 @@ def _growth(rows: Rows, said: Config) -> str:
     )
     head = ["subscriptions", *(f"{row['subscriptions']:,}" for row in rows)]
     cells = compared(rows, said, "subscriptions", lines)
-    return _section("Table IV: look-ups by subscriptions, k = 10", about, head, cells)
+    return section("Table IV: look-ups by subscriptions, k = 10", about, head, cells)
 
 
 def _redundancy(rows: Rows, said: Config) -> str:
@@ -187,7 +178,7 @@ def _redundancy(rows: Rows, said: Config) -> str:
         " with the changed row; there is more of it in all messages, also those with rows that take its place. Bytes"
         f" (figure 5b), published: {said['bytes']}."
     )
-    return _section("Table II: redundancy", about, _by_k(rows), compared(rows, said, "k", lines))
+    return section("Table II: redundancy", about, _by_k(rows), compared(rows, said, "k", lines))
 
 
 def _traffic(rows: Rows, said: Config) -> str:
@@ -207,7 +198,7 @@ def _traffic(rows: Rows, said: Config) -> str:
             ]
             for row in rows
         ]
-        tables.append(_section(title, _ABOUT_TRAFFIC[suffix].format_map(said), head, lines))
+        tables.append(section(title, _ABOUT_TRAFFIC[suffix].format_map(said), head, lines))
     return "".join(tables)
 
 
@@ -230,7 +221,7 @@ def _batch(rows: Rows, said: Config) -> str:
         for name in ("online", "coalesced", "batch")
     ]
     about = f"Totals of the batch. Published: {said['order']}."
-    return _section("Figure 9: a batch of which only the outcome matters", about, _by_k(rows), lines)
+    return section("Figure 9: a batch of which only the outcome matters", about, _by_k(rows), lines)
 
 
 def _spread(rows: Rows, said: Config) -> str:
@@ -247,7 +238,7 @@ def _spread(rows: Rows, said: Config) -> str:
     lines = [[row["case"], f"{row['subscriptions']:,}", *(number(row[name]) for name in names)] for row in rows]
     more = sum(row["has_more_boxes"] for row in rows)
     about = f"Published: {said['ratio']}. Changes for which sparse has more boxes than dense: {more}."
-    return _section("Figure 8a: other distributions", about, head, lines)
+    return section("Figure 8a: other distributions", about, head, lines)
 
 
 def _steps(rows: Rows, said: Config) -> str:
@@ -260,7 +251,7 @@ def _steps(rows: Rows, said: Config) -> str:
         ]
         for row in rows
     ]
-    return _section("Figure 8b: scores that move a little at a time", f"Published: {said['bytes']}.", head, lines)
+    return section("Figure 8b: scores that move a little at a time", f"Published: {said['bytes']}.", head, lines)
 
 
 def _stocks(rows: Rows, said: Config) -> str:
@@ -278,7 +269,7 @@ def _stocks(rows: Rows, said: Config) -> str:
     about = (
         "Not the paper's stocks, whose data we do not have: made-up companies, with prices that move as real ones did."
     )
-    return _section("Tables V and VI: price-earnings ratios", about, _by_k(rows), compared(rows, said, "k", lines))
+    return section("Tables V and VI: price-earnings ratios", about, _by_k(rows), compared(rows, said, "k", lines))
 
 
 _SECTIONS: dict[str, Callable[[Rows, Config], str]] = {
