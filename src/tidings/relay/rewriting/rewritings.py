@@ -1,0 +1,99 @@
+"""Ways to compute each pattern of a set from others: the first k minimal rewritings of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidings.kernels.arrays import F64, I32, I64
+from tidings.relay.rewriting.kernels.covers import DEPTH_MAX
+from tidings.relay.rewriting.kernels.search import rewrite
+from tidings.relay.rewriting.table import PatternTable
+
+REWRITINGS_MAX = 30
+"""Ways to compute one pattern that the planner chooses from."""
+_PORTION = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class Rewritings:
+    """Rewritings of pattern p are first[p]:first[p + 1]; the sources of rewriting r are sources[first_source[r] :
+    first_source[r + 1]], numbers of patterns.
+
+    embedded: pairs of patterns of which the first embeds in the second.
+    dropped: pairs that embed in each other, of which the second feeds the first if either does.
+    """
+
+    first: I64
+    first_source: I64
+    sources: I32
+    embedded: int
+    dropped: int
+
+    def of(self, pattern: int) -> list[tuple[int, ...]]:
+        bounds = self.first_source[self.first[pattern] : self.first[pattern + 1] + 1]
+        return [tuple(map(int, self.sources[a:b])) for a, b in zip(bounds, bounds[1:], strict=False)]
+
+
+def find_rewritings(
+    table: PatternTable,
+    cost: F64,
+    k: int = REWRITINGS_MAX,
+    *,
+    threads: int = 2,
+    on_progress: Callable[[int], None] = lambda count: None,
+) -> Rewritings:
+    """Rewritings of all patterns of a table. cost: of using a pattern as a source; cheap ones are tried first."""
+    portions = portioned(len(table))
+    with ThreadPoolExecutor(threads) as pool:
+        parts = []
+        for portion, part in zip(
+            portions, pool.map(lambda targets: rewritings_of(table, targets, cost, k), portions), strict=True
+        ):
+            parts.append(part)
+            on_progress(len(portion))
+    return joined(parts)
+
+
+def portioned(count: int) -> list[I64]:
+    """Numbers of patterns in portions that are looked at one after the other."""
+    return [np.arange(begin, min(begin + _PORTION, count)) for begin in range(0, count, _PORTION)]
+
+
+def rewritings_of(table: PatternTable, targets: I64, cost: F64, k: int, *, ordered: bool = True) -> Rewritings:
+    """Rewritings of some patterns: those of the i-th target are `of(i)`.
+
+    ordered: of patterns that embed in each other only one may feed the other. False for a single pattern that came last.
+    """
+    counts = np.empty(len(targets), np.int64)
+    ends = np.empty(len(targets) * k, np.int64)
+    members = np.empty(len(targets) * k * DEPTH_MAX, np.int32)
+    embedded, dropped = rewrite(
+        table.nodes, table.masks, table.bits, table.words, table.needs, table.full, table.alive, table.filed,
+        table.features, cost, targets, k, table.labels, ordered, counts, ends, members,
+    )  # fmt: skip
+    first = np.concatenate([[0], np.cumsum(counts)])
+    first_source = np.concatenate([[0], ends[: first[-1]]])
+    return Rewritings(first, first_source, members[: first_source[-1]].copy(), embedded, dropped)
+
+
+def joined(parts: Sequence[Rewritings]) -> Rewritings:
+    """Rewritings of targets that follow each other."""
+
+    def chained(pieces: Iterator[I64]) -> I64:
+        found, end = [np.zeros(1, np.int64)], 0
+        for piece in pieces:
+            found.append(piece[1:] + end)
+            end += int(piece[-1])
+        return np.concatenate(found)
+
+    return Rewritings(
+        chained(part.first for part in parts),
+        chained(part.first_source for part in parts),
+        np.concatenate([np.zeros(0, np.int32), *(part.sources for part in parts)]),
+        sum(part.embedded for part in parts),
+        sum(part.dropped for part in parts),
+    )
