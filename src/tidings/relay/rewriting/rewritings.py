@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Rewritings:
 
     def of(self, pattern: int) -> list[tuple[int, ...]]:
         bounds = self.first_source[self.first[pattern] : self.first[pattern + 1] + 1]
-        return [tuple(map(int, self.sources[a:b])) for a, b in zip(bounds, bounds[1:], strict=False)]
+        return [tuple(map(int, self.sources[a:b])) for a, b in pairwise(bounds)]
 
 
 def find_rewritings(

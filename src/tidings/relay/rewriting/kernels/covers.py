@@ -48,7 +48,7 @@ def lists_by_bit(masks: Any, count: Any, first: Any, members: Any) -> None:
             rest &= rest - U64(1)
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, _nrt=False)
 def rarest_bit(uncovered: Any, first: Any) -> Any:
     best, fewest = -1, np.int64(2**62)
     rest = uncovered
@@ -169,7 +169,7 @@ def _below(
     return made, steps, True
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, _nrt=False)
 def _is_redundant(masks: Any, chosen: Any, count: Any, multiple: Any) -> Any:
     """Whether one of the choices covers nothing that no other does."""
     for i in range(count):
@@ -178,7 +178,7 @@ def _is_redundant(masks: Any, chosen: Any, count: Any, multiple: Any) -> Any:
     return False
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, _nrt=False)
 def _is_new(chosen: Any, count: Any, found: Any, sizes: Any, made: Any) -> Any:
     for i in range(made):
         if sizes[i] != count:

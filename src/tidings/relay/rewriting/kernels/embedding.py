@@ -37,7 +37,7 @@ def masks_of_nodes(first_node: Any, parent: Any, is_child: Any, masks: Any, begi
             masks[start + parent[node], 3] |= masks[node, 3] | (ONE << U64(node - start))
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, _nrt=False)
 def _set(words: Any, row: Any, value: Any) -> None:
     """Sets the bit of a signature that a number falls on."""
     mixed = U64(value) * U64(0x9E3779B97F4A7C15)
@@ -47,7 +47,7 @@ def _set(words: Any, row: Any, value: Any) -> None:
     words[row, place >> U64(6)] |= ONE << (place & U64(63))
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, _nrt=False)
 def signatures(
     first_node: Any,
     label: Any,
@@ -78,7 +78,7 @@ def signatures(
                 _set(words, pattern, 5 * (np.int64(label[at]) * labels + label[node]) + 4)
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, _nrt=False)
 def features(
     first_node: Any, label: Any, parent: Any, labels: Any, begin: Any, end: Any, found: Any, first: Any
 ) -> Any:
@@ -106,7 +106,7 @@ def features(
     return at
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, _nrt=False)
 def images(nodes: Any, masks: Any, source: Any, target: Any, alike: Any, found: Any) -> Any:
     """Whether the source embeds in the target; found[i] is then the mask of the images of the source's node i.
 
@@ -155,7 +155,7 @@ def images(nodes: Any, masks: Any, source: Any, target: Any, alike: Any, found: 
     return True
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, _nrt=False)
 def coverage(nodes: Any, bits: Any, source: Any, target: Any, found: Any) -> Any:
     """Which needs of the target the source covers, its images being found.
 

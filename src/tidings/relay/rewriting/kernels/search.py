@@ -11,13 +11,13 @@ from tidings.relay.rewriting.kernels.covers import DEPTH_MAX, minimal_covers
 from tidings.relay.rewriting.kernels.embedding import ONE, U64, WORDS, coverage, images
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, _nrt=False)
 def _precedes(rank: Any, one: Any, other: Any) -> Any:
     """Of patterns that embed in each other, those that carry more feed the others; then the earlier ones the later."""
     return rank[one] > rank[other] or (rank[one] == rank[other] and one < other)
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, _nrt=False)
 def _set_alike(nodes: Any, target: Any, alike: Any, clear: Any) -> None:
     first_node, label = nodes[0], nodes[1]
     start = first_node[target]
@@ -28,7 +28,7 @@ def _set_alike(nodes: Any, target: Any, alike: Any, clear: Any) -> None:
             alike[label[node]] |= ONE << U64(node - start)
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, _nrt=False)
 def _embeds(nodes: Any, masks: Any, source: Any, target: Any, alike: Any, found: Any) -> Any:
     """As `images`, for a pair whose target has no masks of labels yet; those of `alike` are kept by the caller."""
     _set_alike(nodes, target, alike, False)
@@ -37,7 +37,7 @@ def _embeds(nodes: Any, masks: Any, source: Any, target: Any, alike: Any, found:
     return result
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, _nrt=False)
 def _admits(
     nodes: Any,
     masks: Any,
@@ -67,10 +67,10 @@ def _admits(
     return 1
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, _nrt=False)
 def sources_of(
     nodes: Any, masks: Any, bits: Any, words: Any, rank: Any, alive: Any, filed: Any, wanted: Any,
-    target: Any, alike: Any, other: Any, ordered: Any, sources: Any, covered: Any,
+    target: Any, alike: Any, other: Any, found: Any, spare: Any, ordered: Any, sources: Any, covered: Any,
 ) -> Any:  # fmt: skip
     """How many patterns embed in the target and may feed it, and how many were left out as the target is to feed them.
 
@@ -79,8 +79,6 @@ def sources_of(
     ordered: False for a target that came last, and feeds nobody yet.
     """
     first_filed, members = filed
-    found = np.empty(64, U64)
-    spare = np.empty(64, U64)
     _set_alike(nodes, target, alike, False)
     count, dropped = 0, 0
     for i in range(len(wanted) + 1):
@@ -105,7 +103,7 @@ def sources_of(
     return count, dropped
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, _nrt=False)
 def _stands_before(values: Any, place: Any) -> Any:
     for i in range(place):
         if values[i] == values[place]:
@@ -144,6 +142,8 @@ def rewrite(
     lists = np.empty(0, np.int64)
     found = np.empty((k, DEPTH_MAX), np.int64)
     sizes = np.empty(k, np.int64)
+    images_found = np.empty(64, U64)
+    spare = np.empty(64, U64)
     alike = np.zeros(labels, U64)
     other = np.zeros(labels, U64)
     embedded, dropped, made, end = 0, 0, 0, 0
@@ -152,7 +152,22 @@ def rewrite(
         counts[i] = 0
         wanted = codes[first_feature[target] : first_feature[target + 1]]
         count, less = sources_of(
-            nodes, masks, bits, words, rank, alive, filed, wanted, target, alike, other, ordered, sources, covered
+            nodes,
+            masks,
+            bits,
+            words,
+            rank,
+            alive,
+            filed,
+            wanted,
+            target,
+            alike,
+            other,
+            images_found,
+            spare,
+            ordered,
+            sources,
+            covered,
         )
         embedded += count + less
         dropped += less
