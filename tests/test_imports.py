@@ -22,7 +22,7 @@ ALLOWED = {
     "relay": {"relay", "model", "sql", "kernels"},
     "engine": {"pipeline", "model", "families", "network", "sql", "kernels"},
     "plain": {"pipeline", "model", "families", "sql"},
-    "workloads": {"workloads", "model", "sql"},
+    "workloads": {"workloads", "model", "sql", "relay"},
     "testing": {"testing", "engine", "pipeline", "model", "families", "network", "sql", "kernels"},
     "files": {"model", "sql"},
     "terminal": {"kernels"},

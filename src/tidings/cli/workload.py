@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import IO, Annotated
 
 import typer
 
-from tidings.workloads import WORKLOADS, find
+from tidings.workloads import DEFAULTS, WORKLOADS, find
 
 _LINES_PER_WRITE = 5_000
+
+
+class DocumentFormat(StrEnum):
+    XML = "xml"
+    JSON = "json"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -22,20 +28,75 @@ def add_to(app: typer.Typer) -> None:
 def workload(
     name: Annotated[str, typer.Argument(help="Which workload; `list` shows them.")],
     out: Annotated[
-        Path | None, typer.Option(help="Directory for catalog.sql, subscriptions.jsonl and changes.jsonl.")
+        Path | None,
+        typer.Option(help="Directory for catalog.sql, subscriptions.jsonl and changes.jsonl, or what else is made."),
     ] = None,
-    subscriptions: Annotated[
-        int, typer.Option(min=0, help="Subscriptions ever created; their drops come on top.")
-    ] = 100_000,
-    changes: Annotated[int, typer.Option(min=0, help="Changes, counting the inserts that fill the tables.")] = 100_000,
-    rows: Annotated[
-        int, typer.Option(min=0, help="Rows the main table starts with (0: a number that suits the changes).")
-    ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same files.")] = 0,
+    subscriptions: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Subscriptions ever created; their drops come on top.",
+            show_default=str(DEFAULTS["subscriptions"]),
+        ),
+    ] = None,
+    changes: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Changes, counting the inserts that fill the tables.",
+            show_default=str(DEFAULTS["changes"]),
+        ),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Rows the main table starts with (0: a number that suits the changes).",
+            show_default=str(DEFAULTS["rows"]),
+        ),
+    ] = None,
+    views: Annotated[
+        int | None, typer.Option(min=1, help="For views: how many.", show_default=str(DEFAULTS["views"]))
+    ] = None,
+    distinct: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="For views: how many differ; the others are duplicates.",
+            show_default="all",
+        ),
+    ] = None,
+    sites: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="For views: how many sites hold them; with their places in sites.jsonl.",
+            show_default="each its own",
+        ),
+    ] = None,
+    capacity: Annotated[
+        int | None,
+        typer.Option(min=0, help="For views: how many others each site may feed.", show_default="left open"),
+    ] = None,
+    documents: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="For documents: how many, in the folder documents.",
+            show_default=str(DEFAULTS["documents"]),
+        ),
+    ] = None,
+    format: Annotated[
+        DocumentFormat | None,
+        typer.Option(help="For documents: what they are.", show_default=str(DEFAULTS["format"])),
+    ] = None,
 ) -> None:
-    """Generate a workload: tables, subscriptions and changes, ready for `tidings replay`.
+    """Generate a workload: tables, subscriptions and changes, ready for `tidings replay`; or views and documents of relay.
 
     Example: tidings workload market --out data --subscriptions 100000 --changes 1000000
+
+    Example: tidings workload views --out data --views 10000 --distinct 3000 --sites 300; tidings workload documents --out data
     """
     from tidings.files import replacing
     from tidings.model.errors import UsageError
@@ -46,26 +107,55 @@ def workload(
         for known, entry in WORKLOADS.items():
             typer.echo(f"{known.ljust(width)}  {entry.description}")
         return
-    generate = find(name).load()
+    entry = find(name)
+    values = {
+        "subscriptions": subscriptions,
+        "changes": changes,
+        "rows": rows,
+        "views": views,
+        "distinct": distinct,
+        "sites": sites,
+        "capacity": capacity,
+        "documents": documents,
+        "format": None if format is None else format.value,
+    }
+    given = {option: value for option, value in values.items() if value is not None}
+    for option in given:
+        if option not in entry.options:
+            known = ", ".join(f"--{each}" for each in (*entry.options, "seed"))
+            raise UsageError(f"--{option} means nothing for the workload {name!r}, whose options are {known}")
+    outputs = entry.outputs(seed, given)
     if out is None:
         raise UsageError("say where the files should go: --out DIR")
-    made = generate(seed=seed, rows=rows, subscriptions=subscriptions, changes=changes)
-    counts = {}
+    for output in outputs:
+        _refuse_others(out, output.files)
+    counts = []
     with progress() as display:
-        with replacing(out / "catalog.sql") as sink:
-            sink.write(made.catalog_sql.encode())
-        for kind, lines, total in (
-            ("subscriptions", made.subscriptions, subscriptions),
-            ("changes", made.changes, changes),
-        ):
-            task = display.add_task(kind, total=total)
-            with replacing(out / f"{kind}.jsonl") as sink:
-                counts[kind] = 0
-                for written in _write(sink, lines):
-                    counts[kind] += written
-                    display.update(task, completed=min(counts[kind], total))
-    summary = " and ".join(f"{count:,} lines of {kind}" for kind, count in counts.items())
-    console().print(f"{summary} in {out}", soft_wrap=True, highlight=False)
+        for output in outputs:
+            count = 0
+            task = display.add_task(output.unit, total=output.total) if output.unit else None
+            for path, lines in output.files.items():
+                with replacing(out / path) as sink:
+                    for written in _write(sink, lines):
+                        count += written
+                        if output.unit:
+                            display.update(task, completed=min(count, output.total))
+            if output.unit:
+                counts.append(f"{count:,} {output.unit}")
+    console().print(f"{' and '.join(counts)} in {out}", soft_wrap=True, highlight=False)
+
+
+def _refuse_others(out: Path, paths: Iterable[str]) -> None:
+    """A folder that a workload fills is read as a whole: UsageError if it has files that this run would not replace."""
+    from tidings.model.errors import UsageError
+
+    written = {out / path for path in paths}
+    for folder in {path.parent for path in written} - {out}:
+        others = sorted(set(folder.iterdir()) - written) if folder.is_dir() else []
+        if others:
+            raise UsageError(
+                f"{folder} has other files, such as {others[0].name}: remove them, or choose another --out"
+            )
 
 
 def _write(sink: IO[bytes], lines: Iterator[bytes]) -> Iterator[int]:

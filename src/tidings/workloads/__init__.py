@@ -1,6 +1,7 @@
 """Seeded workloads in the file contract: realistic data for demos, tests and experiments.
 
-A workload is one module with a function `(seed, rows, subscriptions, changes) -> WorkloadLines`, and an entry here.
+A workload is one module with a function `(seed, rows, subscriptions, changes) -> WorkloadLines`, and an entry here. One of
+other files has a function `(seed, **options) -> tuple[Output, ...]`, and its entry names the options.
 """
 
 from __future__ import annotations
@@ -8,11 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 from tidings.model.errors import UsageError
-from tidings.workloads.workload import Generator, WorkloadLines
+from tidings.workloads.workload import Generator, Output, WorkloadLines
 
-__all__ = ["WORKLOADS", "Entry", "WorkloadLines", "find"]
+__all__ = ["DEFAULTS", "WORKLOADS", "Entry", "Output", "WorkloadLines", "find"]
+
+DEFAULTS: Mapping[str, int | str | None] = {
+    "subscriptions": 100_000,
+    "changes": 100_000,
+    "rows": 0,
+    "views": 100_000,
+    "distinct": None,
+    "sites": None,
+    "capacity": None,
+    "documents": 200,
+    "format": "xml",
+}
+"""What options of workloads are unless they are given."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +37,30 @@ class Entry:
     description: str
     function: str
     """`module:function`, the module relative to this package."""
+    options: tuple[str, ...] = ("subscriptions", "changes", "rows")
+    """Of DEFAULTS, which the function takes beside the seed."""
 
     def load(self) -> Generator:
-        module, _, name = self.function.partition(":")
-        generator: Generator = getattr(import_module(f"{__name__}.{module}"), name)
+        generator: Generator = self._load()
         return generator
+
+    def outputs(self, seed: int, given: Mapping[str, int | str]) -> tuple[Output, ...]:
+        """The files of the workload. given: among the options above."""
+        values = {option: given.get(option, DEFAULTS[option]) for option in self.options}
+        made: WorkloadLines | tuple[Output, ...] = self._load()(seed=seed, **values)
+        return made if isinstance(made, tuple) else _outputs(made, values)
+
+    def _load(self) -> Any:
+        module, _, name = self.function.partition(":")
+        return getattr(import_module(f"{__name__}.{module}"), name)
+
+
+def _outputs(made: WorkloadLines, values: Mapping[str, Any]) -> tuple[Output, ...]:
+    return (
+        Output(None, 0, {"catalog.sql": iter(made.catalog_sql.encode().splitlines())}),
+        Output("lines of subscriptions", values["subscriptions"], {"subscriptions.jsonl": made.subscriptions}),
+        Output("lines of changes", values["changes"], {"changes.jsonl": made.changes}),
+    )
 
 
 WORKLOADS: Mapping[str, Entry] = {
@@ -129,6 +163,11 @@ WORKLOADS: Mapping[str, Entry] = {
     "offers-places": Entry(
         "couriers, shops and depots that deliver somewhere, and people who look for what reaches them, at what price",
         "offers.places:offers_places",
+    ),
+    "views": Entry(
+        "tree patterns over documents of an auction site, distinct or with duplicates, and the sites that hold them",
+        "relay.outputs:views",
+        ("views", "distinct", "sites", "capacity"),
     ),
 }
 
