@@ -19,7 +19,7 @@ ALLOWED = {
     "network": {"network", "model", "kernels"},
     "pipeline": {"pipeline", "model", "families", "network", "sql", "kernels"},
     "exchange": {"exchange", "model", "families", "sql"},
-    "relay": {"relay", "model", "sql"},
+    "relay": {"relay", "model", "sql", "kernels"},
     "engine": {"pipeline", "model", "families", "network", "sql", "kernels"},
     "plain": {"pipeline", "model", "families", "sql"},
     "workloads": {"workloads", "model", "sql"},
