@@ -5,6 +5,7 @@ or for none. Lists are numbered as they are found; number 0 is the empty list. T
 contents of a list to its number, and from (operation, list, list) to the number of the result.
 
 A list under construction is written behind the last one; `intern` keeps it there, or forgets it where it is known already.
+Semi-joins run in loops that allocate nothing: where room is short they say so, and the loop is left, and entered again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ CHILD, DESCENDANT = range(2)
 """How the lower node of a pair hangs below the upper one."""
 KEEP_UPPER, KEEP_LOWER = 0, 2
 """Which list a semi-join filters; a semi-join is one of these plus the axis."""
+NO_ROOM = -1
 _LIST_BITS = 30
 
 
@@ -60,9 +62,21 @@ def empty_table(node_count: Int) -> ListTable:
     )
 
 
+@uncounted
+def has_room(table: ListTable) -> bool:
+    """Whether there is room for one more list, of all nodes of the document at most, and one more semi-join."""
+    lists = table.counts[LISTS]
+    return (
+        lists + 2 <= len(table.starts)
+        and table.starts[lists] + len(table.marks) <= len(table.nodes)
+        and 2 * lists <= len(table.slots)
+        and 2 * table.counts[JOINS] <= len(table.keys)
+    )
+
+
 @kernel
 def with_room(table: ListTable) -> ListTable:
-    """The table with room for one more list, of all nodes of the document at most, and one more semi-join."""
+    """The table with room for one more: what is too short is made twice as long."""
     counts, nodes, starts, hashes, slots, keys, results, marks = table
     lists = counts[LISTS]
     if lists + 2 > len(starts):
@@ -114,12 +128,14 @@ def intern(table: ListTable, length: Int) -> Int:
 def semi_join(table: ListTable, parents: I32, ends: I32, operation: Int, upper: Int, lower: Int) -> Int:
     """The nodes of `upper` that have one of `lower` below them, or those of `lower` that have one of `upper` above them.
 
-    Neither list is empty. The table has room for one more.
+    Neither list is empty. NO_ROOM if the result is unknown and the table has no room for it.
     """
     key = (((upper << _LIST_BITS) | lower) << 2) | operation
     at = _slot(table.keys, key)
     if table.keys[at] == key:
         return np.int64(table.results[at])
+    if not has_room(table):
+        return np.int64(NO_ROOM)
     if operation == KEEP_UPPER + CHILD:
         found = _with_child(table, parents, upper, lower)
     elif operation == KEEP_UPPER + DESCENDANT:
