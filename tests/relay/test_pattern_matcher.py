@@ -18,6 +18,7 @@ def check(patterns, documents):
         matches = matcher.match(document)
         found = [[images.tolist() for images in matches.of(number)] for number in range(len(matches))]
         assert found == [node_matches(pattern, document) for pattern in patterns]
+        assert matches.all() == found
         assert matches.matched().tolist() == [number for number, images in enumerate(found) if images[0]]
 
 

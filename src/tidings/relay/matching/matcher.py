@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -38,6 +39,13 @@ class Matches:
         """Per node of the pattern, its images in all embeddings, in document order; all are empty if there is no embedding."""
         lists = self.node_lists[self.node_starts[pattern] : self.node_starts[pattern + 1]]
         return [self.nodes[self.starts[number] : self.starts[number + 1]] for number in lists]
+
+    def all(self) -> list[list[list[int]]]:
+        """What `of` says of every pattern, as lists of Python's; equal ones are the same object, not to be changed."""
+        nodes, starts = self.nodes.tolist(), self.starts.tolist()
+        lists = [nodes[first:behind] for first, behind in pairwise(starts)]
+        each = [lists[number] for number in self.node_lists.tolist()]
+        return [each[first:behind] for first, behind in pairwise(self.node_starts.tolist())]
 
     def matched(self) -> I64:
         """The patterns that have an embedding, ascending."""
