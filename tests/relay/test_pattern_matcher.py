@@ -1,0 +1,68 @@
+"""Many patterns matched at once have the matches that each has by itself."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_patterns import json_documents, pattern_nodes, patterns_within, xml_documents
+
+from tidings.relay.evaluate import node_matches
+from tidings.relay.matching import PatternMatcher
+from tidings.relay.pattern import Axis, Pattern, PatternNode, parse_pattern
+from tidings.relay.xml_document import parse_xml
+
+DOCUMENTS = xml_documents() | json_documents()
+
+
+def check(patterns, documents):
+    matcher = PatternMatcher(patterns)
+    for document in documents:
+        matches = matcher.match(document)
+        found = [[images.tolist() for images in matches.of(number)] for number in range(len(matches))]
+        assert found == [node_matches(pattern, document) for pattern in patterns]
+        assert matches.all() == found
+        assert matches.matched().tolist() == [number for number, images in enumerate(found) if images[0]]
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_patterns_that_mostly_match(data):
+    documents = data.draw(st.lists(DOCUMENTS, min_size=1, max_size=3))
+    of_documents = st.sampled_from(documents).flatmap(patterns_within)
+    check(data.draw(st.lists(of_documents, min_size=1, max_size=8)), documents)
+
+
+@settings(max_examples=40)
+@given(st.lists(pattern_nodes().map(Pattern), max_size=12), st.lists(DOCUMENTS, min_size=1, max_size=2))
+def test_patterns_of_any_kind(patterns, documents):
+    check(patterns, documents)
+
+
+def test_patterns_that_differ_only_in_order_and_returns_share_their_lists():
+    texts = ["//a[/b{id}]//c", "//a[//c{val}]/b", "//a[/b][/b]//c{cont}", "/a[/b{id}]//c"]
+    patterns = [parse_pattern(text) for text in texts]
+    document = parse_xml(b"<a><b/><a><b/><d><c/></d></a></a>")
+    check(patterns, [document])
+    lists = PatternMatcher(patterns).match(document).node_lists.tolist()
+    assert lists[:3] == [lists[3], lists[5], lists[4]] == [lists[6], lists[7], lists[9]]
+    assert lists[0] != lists[10]
+
+
+def test_lists_beyond_the_first_room_are_kept():
+    """More distinct lists and semi-joins than tables have room for at first."""
+    leaves = "".join(f'<i k="{n}"><x/></i>' for n in range(600))
+    document = parse_xml(f"<r><s>{leaves}</s><t>{leaves}</t></r>".encode())
+    x = PatternNode("x", Axis.CHILD)
+    patterns = [
+        Pattern(PatternNode(top, Axis.DESCENDANT, (PatternNode("i", Axis.CHILD, (attribute,), following=x),)))
+        for n in range(600)
+        for attribute in [PatternNode("@k", Axis.CHILD, constant=str(n))]
+        for top in ("r", "s", "t")
+    ]
+    matches = PatternMatcher(patterns).match(document)
+    assert len(matches.starts) > 3 * 600
+    for number in range(0, len(patterns), 97):
+        assert [images.tolist() for images in matches.of(number)] == node_matches(patterns[number], document)
+    assert len(matches.matched()) == 2 * 600
+
+
+def test_no_patterns():
+    assert len(PatternMatcher([]).match(parse_xml(b"<a/>"))) == 0
