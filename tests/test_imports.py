@@ -19,7 +19,7 @@ ALLOWED = {
     "network": {"network", "model", "kernels"},
     "pipeline": {"pipeline", "model", "families", "network", "sql", "kernels"},
     "exchange": {"exchange", "model", "families", "sql"},
-    "relay": {"relay", "model", "sql"},
+    "relay": {"relay", "model", "sql", "kernels"},
     "engine": {"pipeline", "model", "families", "network", "sql", "kernels"},
     "plain": {"pipeline", "model", "families", "sql"},
     "workloads": {"workloads", "model", "sql"},
@@ -117,6 +117,10 @@ def test_only_the_rim_of_the_exchange_knows_the_database():
 
 def test_only_xml_documents_need_lxml():
     assert {name_of(path) for path in MODULES if imports_any_of(path, {"lxml"})} == {"relay.xml_document"}
+
+
+def test_only_one_file_needs_highs():
+    assert {name_of(path) for path in MODULES if imports_any_of(path, {"highspy"})} == {"relay.planning.highs"}
 
 
 def test_relay_does_input_and_output_in_one_file():
