@@ -119,6 +119,10 @@ def test_only_xml_documents_need_lxml():
     assert {name_of(path) for path in MODULES if imports_any_of(path, {"lxml"})} == {"relay.xml_document"}
 
 
+def test_only_one_file_needs_highs():
+    assert {name_of(path) for path in MODULES if imports_any_of(path, {"highspy"})} == {"relay.planning.highs"}
+
+
 def test_relay_does_input_and_output_in_one_file():
     paths = [path for path in MODULES if name_of(path).startswith("relay")]
     assert {name_of(path) for path in paths if imports_any_of(path, {"pathlib", "os", "time", "random"})} == {

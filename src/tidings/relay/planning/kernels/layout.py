@@ -1,0 +1,32 @@
+"""The arrays of a model as compiled code gets them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tidings.kernels.arrays import I32, I64, Int
+
+
+class Rows(NamedTuple):
+    """Who uses which contested capacity. A row is a capacity, of a pool or of the publisher, that could be exceeded."""
+
+    first_column: I64
+    """[nodes + 1]"""
+    node_of: I32
+    """[columns]"""
+    first_use: I64
+    """[columns + 1]"""
+    use_row: I32
+    """[uses]"""
+    use_units: I32
+    """[uses]"""
+    first_user: I64
+    """[rows + 1]"""
+    user_column: I32
+    """[uses], ascending within a row."""
+    user_units: I32
+    """[uses]"""
+    capacity: I64
+    """[rows]"""
+    units_max: Int
+    """The most units of one row that one column uses."""

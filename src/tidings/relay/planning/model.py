@@ -1,0 +1,66 @@
+"""The integer program of an instance: one variable per column, one row per capacity that could be exceeded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidings.kernels.arrays import F64, I64
+from tidings.relay.planning.instance import Instance
+from tidings.relay.planning.kernels.layout import Rows
+from tidings.relay.planning.kernels.uses import most_units, only_rows, users_of_rows, uses_of_columns
+
+NO_ROW = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Minimise the cost of one column per node, such that no row is used more than its capacity.
+
+    rows: contested capacities. One that suffices even if each node took the column that uses it most has no row.
+    cost: of each column.
+    pool_of_row: the publisher's is the number of pools.
+    publisher_row: NO_ROW if the publisher can feed all.
+    """
+
+    rows: Rows
+    cost: F64
+    pool_of_row: I64
+    publisher_row: int
+
+    @property
+    def nodes(self) -> int:
+        return len(self.rows.first_column) - 1
+
+    @property
+    def capacity(self) -> I64:
+        return self.rows.capacity
+
+
+def model_of(instance: Instance) -> Model:
+    publisher = instance.pools
+    first_use, rows, units = uses_of_columns(
+        instance.first_column, instance.first_source, instance.sources, instance.pool, instance.site, publisher
+    )
+    capacity = np.append(instance.capacity, instance.publisher_capacity)
+    contested = np.flatnonzero(most_units(instance.first_column, first_use, rows, units, publisher + 1) > capacity)
+    new_number = np.full(publisher + 1, NO_ROW, np.int32)
+    new_number[contested] = np.arange(len(contested))
+    first_use, rows, units = only_rows(first_use, rows, units, new_number)
+    first_user, user_column, user_units = users_of_rows(first_use, rows, units, len(contested))
+    node_of = np.repeat(np.arange(instance.nodes, dtype=np.int32), np.diff(instance.first_column))
+    units_max = int(units.max(initial=1))
+    layout = Rows(
+        instance.first_column,
+        node_of,
+        first_use,
+        rows,
+        units,
+        first_user,
+        user_column,
+        user_units,
+        capacity[contested],
+        units_max,
+    )
+    return Model(layout, instance.cost, contested, int(new_number[publisher]))
