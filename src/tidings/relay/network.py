@@ -1,0 +1,149 @@
+"""From views to a planner's instance: who can feed whom, at what cost, within which capacity.
+
+Views with the same query are one node of the instance, a group: one member, the head, is fed from outside, the others from
+within.
+
+- Views without a site are each a site of their own. Those with the same query form one group, with the capacity of all its
+  members together, less the members that are fed from within: s * B - (s - 1).
+- Views with the same query at one site form one group. They feed each other for nothing, and outside they share the capacity
+  of the site with all other views there.
+- Groups with the same query at several sites are different nodes that can feed each other, the earlier the later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidings.kernels.arrays import F64, I32, I64
+from tidings.relay.costs import column_costs, column_delays
+from tidings.relay.embedding import carried_pattern
+from tidings.relay.files import PUBLISHER, Site, View
+from tidings.relay.planning.instance import NO_SITE, UNLIMITED, Instance
+from tidings.relay.rewriting import Rewritings
+from tidings.relay.rewriting.kernels.groups import columns_of_groups
+from tidings.relay.rewriting.rewritings import REWRITINGS_MAX
+from tidings.relay.sizes import ViewSizes
+
+VARIANTS = 3
+"""Groups with the same query that a rewriting chooses from, where they are at several sites."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Views, sorted into groups.
+
+    query_of: per view the number of its query; equal queries have one number. heads: per query, the first view with it.
+    group_of: per view. query, site: per group; site is the place among the sites, NO_SITE for views that are alone.
+    members[first_member[g] : first_member[g + 1]]: the views of group g, the head first.
+    """
+
+    query_of: I64
+    heads: I64
+    group_of: I64
+    query: I64
+    site: I32
+    first_member: I64
+    members: I64
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def of(self, group: int) -> list[int]:
+        found: list[int] = self.members[self.first_member[group] : self.first_member[group + 1]].tolist()
+        return found
+
+    @property
+    def sizes(self) -> I64:
+        return np.diff(self.first_member)
+
+
+def group_views(views: Sequence[View], sites: Sequence[Site]) -> Groups:
+    """Groups in the order in which their heads stand among the views."""
+    places = {site.id: place for place, site in enumerate(sites)}
+    queries: dict[str, int] = {}
+    groups: dict[tuple[int, int], int] = {}
+    query_of, group_of, heads = [], [], []
+    for number, view in enumerate(views):
+        query = queries.setdefault(carried_pattern(view.pattern), len(queries))
+        if query == len(heads):
+            heads.append(number)
+        query_of.append(query)
+        place = NO_SITE if view.site is None else places.setdefault(view.site, len(places))
+        group_of.append(groups.setdefault((query, place), len(groups)))
+    of_view = np.array(group_of, np.int64)
+    keys = np.array(list(groups), np.int64)
+    return Groups(
+        np.array(query_of, np.int64),
+        np.array(heads, np.int64),
+        of_view,
+        keys[:, 0],
+        keys[:, 1].astype(np.int32),
+        np.concatenate([[0], np.cumsum(np.bincount(of_view))]),
+        np.argsort(of_view, kind="stable"),
+    )
+
+
+def build_instance(
+    groups: Groups,
+    sites: Sequence[Site],
+    rewritings: Rewritings,
+    sizes: ViewSizes,
+    capacity: int | None,
+    publisher_capacity: int | None = None,
+) -> Instance:
+    """rewritings, sizes: of queries. capacity: of every site that does not say its own; None: without limit."""
+    each = UNLIMITED if capacity is None else capacity
+    first_column, first_source, sources = _columns(groups, rewritings)
+    query = groups.query
+    owner = np.repeat(np.arange(len(groups)), np.diff(first_column))
+    of_group = sizes.of(query)
+    is_alone = groups.site == NO_SITE
+    site_count = int(groups.site.max(initial=NO_SITE)) + 1
+    pool = np.where(is_alone, site_count + np.arange(len(groups)), groups.site).astype(np.int32)
+    capacities = np.full(site_count + len(groups), each, np.int64)
+    position = np.full((site_count, 2), np.nan)
+    publisher = (np.nan, np.nan)
+    for place, site in enumerate(sites):
+        if site.id == PUBLISHER:
+            publisher_capacity = site.capacity if publisher_capacity is None else publisher_capacity
+            publisher = site.position or publisher
+        if place < site_count:
+            capacities[place] = each if site.capacity is None else site.capacity
+            position[place] = site.position or np.nan
+    if capacity is not None:
+        members = groups.sizes
+        capacities[site_count:] = members * capacity - (members - 1)
+    positions = np.full((len(groups), 2), np.nan)
+    positions[~is_alone] = position[groups.site[~is_alone]]
+    return Instance(
+        first_column=first_column,
+        cost=column_costs(of_group, owner, first_source, sources),
+        first_source=first_source,
+        sources=sources,
+        pool=pool,
+        capacity=capacities,
+        site=groups.site,
+        publisher_capacity=UNLIMITED if publisher_capacity is None else publisher_capacity,
+        delay=column_delays(of_group, first_source, sources),
+        position=positions,
+        publisher_position=publisher,
+        weight=groups.sizes,
+    )
+
+
+def _columns(groups: Groups, rewritings: Rewritings) -> tuple[I64, I64, I32]:
+    order = np.argsort(groups.query, kind="stable")
+    first_group = np.concatenate([[0], np.cumsum(np.bincount(groups.query))])
+    counts = np.empty(len(groups), np.int64)
+    columns, members = 0, 0
+    while True:
+        ends, sources = np.empty(columns, np.int64), np.empty(members, np.int32)
+        columns, members, fits = columns_of_groups(
+            groups.query, groups.site, first_group, order, rewritings.first, rewritings.first_source, rewritings.sources,
+            VARIANTS, REWRITINGS_MAX, counts, ends, sources,
+        )  # fmt: skip
+        if fits:
+            return np.concatenate([[0], np.cumsum(counts)]), np.concatenate([[0], ends]), sources
