@@ -67,6 +67,14 @@ def workload(
             show_default="all",
         ),
     ] = None,
+    values: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="For views and documents: how many different values they have, up to 50. The fewer, the more match.",
+            show_default=str(DEFAULTS["values"]),
+        ),
+    ] = None,
     sites: Annotated[
         int | None,
         typer.Option(
@@ -89,7 +97,9 @@ def workload(
     ] = None,
     format: Annotated[
         DocumentFormat | None,
-        typer.Option(help="For documents: what they are.", show_default=str(DEFAULTS["format"])),
+        typer.Option(
+            help="For views and documents: of what format documents are.", show_default=str(DEFAULTS["format"])
+        ),
     ] = None,
 ) -> None:
     """Generate a workload: tables, subscriptions and changes, ready for `tidings replay`; or views and documents of relay.
@@ -108,18 +118,19 @@ def workload(
             typer.echo(f"{known.ljust(width)}  {entry.description}")
         return
     entry = find(name)
-    values = {
+    options = {
         "subscriptions": subscriptions,
         "changes": changes,
         "rows": rows,
         "views": views,
         "distinct": distinct,
+        "values": values,
         "sites": sites,
         "capacity": capacity,
         "documents": documents,
         "format": None if format is None else format.value,
     }
-    given = {option: value for option, value in values.items() if value is not None}
+    given = {option: value for option, value in options.items() if value is not None}
     for option in given:
         if option not in entry.options:
             known = ", ".join(f"--{each}" for each in (*entry.options, "seed"))

@@ -22,6 +22,7 @@ DEFAULTS: Mapping[str, int | str | None] = {
     "rows": 0,
     "views": 100_000,
     "distinct": None,
+    "values": 50,
     "sites": None,
     "capacity": None,
     "documents": 200,
@@ -167,7 +168,12 @@ WORKLOADS: Mapping[str, Entry] = {
     "views": Entry(
         "tree patterns over documents of an auction site, distinct or with duplicates, and the sites that hold them",
         "relay.outputs:views",
-        ("views", "distinct", "sites", "capacity"),
+        ("views", "distinct", "values", "format", "sites", "capacity"),
+    ),
+    "documents": Entry(
+        "documents of an auction site, of 10 to 40 kB, in which most of these views find something; XML or JSON",
+        "relay.outputs:documents",
+        ("documents", "values", "format"),
     ),
 }
 

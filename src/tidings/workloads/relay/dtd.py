@@ -23,12 +23,16 @@ class Child:
 
 @dataclass(frozen=True)
 class Element:
-    """children: in order. is_choice: they come in any order, any of them. attributes: names with @ before."""
+    """children: in order. attributes: names with @ before.
+
+    is_choice: any of the children may be there, in any order. is_either: exactly one of them is.
+    """
 
     children: tuple[Child, ...] = ()
     attributes: tuple[str, ...] = ()
     has_text: bool = False
     is_choice: bool = False
+    is_either: bool = False
     labels: tuple[str, ...] = field(init=False)
     """Of children and attributes, the latter last."""
 
@@ -36,7 +40,7 @@ class Element:
         object.__setattr__(self, "labels", (*(child.label for child in self.children), *self.attributes))
 
 
-def _element(children: str = "", attributes: str = "", *, has_text: bool = False, is_choice: bool = False) -> Element:
+def _element(children: str = "", attributes: str = "", **others: bool) -> Element:
     """children: names, each with ?, * or + behind it as in a DTD."""
     occurrences = {"?": (0, 1), "*": (0, None), "+": (1, None)}
     found = []
@@ -44,7 +48,7 @@ def _element(children: str = "", attributes: str = "", *, has_text: bool = False
         least, most = occurrences.get(word[-1], (1, 1))
         found.append(Child(word.rstrip("?*+"), least, most))
     names = tuple(f"@{name}" for name in attributes.split())
-    return Element(tuple(found), names, has_text, is_choice)
+    return Element(tuple(found), names, **others)
 
 
 _REGIONS = "africa asia australia europe namerica samerica"
@@ -62,7 +66,7 @@ ELEMENTS: Mapping[str, Element] = {
     "incategory": _element(attributes="category"),
     "mailbox": _element("mail*"),
     "mail": _element("from to date text"),
-    "description": _element("text? parlist?", is_choice=True),
+    "description": _element("text parlist", is_either=True),
     "text": _MARKUP,
     "bold": _MARKUP,
     "keyword": _MARKUP,

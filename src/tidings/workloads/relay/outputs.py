@@ -1,14 +1,18 @@
-"""The files of the relay workloads: views and sites."""
+"""The files of the relay workloads: views, sites and documents."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 import numpy as np
 
 from tidings.model.errors import UsageError
+from tidings.relay.json_document import ROOT as JSON_ROOT
+from tidings.relay.pattern import Axis, Pattern
+from tidings.workloads.relay.documents import document_json, document_xml
+from tidings.workloads.relay.dtd import VALUES
 from tidings.workloads.relay.views import distinct_views, repeated_views
 from tidings.workloads.workload import Output
 
@@ -18,30 +22,60 @@ def views(
     seed: int = 0,
     views: int = 100_000,
     distinct: int | None = None,
+    values: int = len(VALUES),
+    format: str = "xml",
     sites: int | None = None,
     capacity: int | None = None,
 ) -> tuple[Output, ...]:
-    """distinct: how many differ, all unless it is given. sites: among how many they are spread; each its own unless given.
+    """views.jsonl, and sites.jsonl if there are sites.
 
-    capacity: what every site may feed.
+    distinct: how many differ, all unless it is given. values: how many predicates choose from. format: of the documents they
+    are for. sites: among how many they are spread. capacity: what every site may feed.
     """
     if distinct is not None and distinct > views:
         raise UsageError(f"--distinct {distinct} of --views {views}: no more can differ than there are")
     if capacity is not None and sites is None:
         raise UsageError("--capacity is what each site may feed: say how many --sites there are")
-    made = [Output("views", views, {"views.jsonl": _view_lines(seed, views, distinct, sites)})]
+    _check_values(values)
+    is_repeated = distinct is not None and distinct < views
+    patterns = repeated_views(seed, views, distinct or 0, values) if is_repeated else distinct_views(seed, values)
+    texts = (_text(pattern, format) for pattern in islice(patterns, views))
+    made = [Output("views", views, {"views.jsonl": _view_lines(texts, seed, views, sites)})]
     if sites is not None:
         made.append(Output("sites", sites, {"sites.jsonl": _site_lines(seed, sites, capacity)}))
     return tuple(made)
 
 
-def _view_lines(seed: int, views: int, distinct: int | None, sites: int | None) -> Iterator[bytes]:
-    is_repeated = distinct is not None and distinct < views
-    patterns = repeated_views(seed, views, distinct or views) if is_repeated else islice(distinct_views(seed), views)
+def documents(
+    *, seed: int = 0, documents: int = 200, values: int = len(VALUES), format: str = "xml"
+) -> tuple[Output, ...]:
+    """Files 0001.xml and so on, in the folder documents."""
+    _check_values(values)
+    make = document_json if format == "json" else document_xml
+    width = max(4, len(str(documents)))
+    files = {f"documents/{n:0{width}}.{format}": _one(make, seed, n, values) for n in range(1, documents + 1)}
+    return (Output("documents", documents, files),)
+
+
+def _check_values(values: int) -> None:
+    if values > len(VALUES):
+        raise UsageError(f"--values {values}: there are {len(VALUES)} to choose from")
+
+
+def _one(make: Callable[[int, int, int], bytes], seed: int, number: int, values: int) -> Iterator[bytes]:
+    yield make(seed, number, values)
+
+
+def _text(pattern: Pattern, format: str) -> str:
+    """The whole of a JSON document is named `root`; the site is a key of it."""
+    return f"/{JSON_ROOT}{pattern.text}" if format == "json" and pattern.root.axis is Axis.CHILD else pattern.text
+
+
+def _view_lines(texts: Iterator[str], seed: int, views: int, sites: int | None) -> Iterator[bytes]:
     rng = np.random.default_rng([seed, 2])
     places = [None] * views if sites is None else rng.integers(1, sites + 1, size=views).tolist()
-    for number, (pattern, place) in enumerate(zip(patterns, places, strict=True), 1):
-        record = {"id": f"v{number}", "pattern": pattern.text}
+    for number, (text, place) in enumerate(zip(texts, places, strict=True), 1):
+        record = {"id": f"v{number}", "pattern": text}
         if place is not None:
             record["site"] = f"s{place}"
         yield json.dumps(record).encode()

@@ -5,15 +5,15 @@ A view is a random walk down the schema with branches, then thinned out:
     site/regions/africa/item/name           the walk, 3 to 8 steps; children that stand first in the schema are more popular
     site/regions/africa/item[/@id]/name     branches of one or two steps, anywhere on it
     //africa[//@id]//name                   some inner nodes are left out, and // stands for them
-    //africa[//@id="amber"]//name{val}    values compared and returned at the leaves, subtrees returned further up
+    //africa[//@id="amber"]//name{val}      values compared and returned at the leaves, subtrees returned further up
 
 The published set of 100,000 distinct views has 6.13 nodes, 2.52 nodes that return something and 0.72 predicates per view; here
-they are 6.21, 2.48 and 0.73. Distinct means that no two differ in the order of branches alone.
+they are 6.18, 2.47 and 0.73. Distinct means that no two differ in the order of branches alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -45,7 +45,6 @@ _SAME_POPULARITY = 0.8
 """Exponent of the shares of distinct views among duplicates."""
 
 _CHILDREN = {label: cumulated_zipf(len(element.labels), _POPULARITY) for label, element in ELEMENTS.items()}
-_VALUE_SHARES = cumulated_zipf(len(VALUES), 1.0)
 
 
 @dataclass(slots=True)
@@ -57,35 +56,32 @@ class _Step:
     children: list[_Step] = field(default_factory=list)
 
 
-def distinct_views(seed: int) -> Iterator[Pattern]:
-    """Views without end, no two of them equal up to the order of branches."""
+def distinct_views(seed: int, values: int = len(VALUES)) -> Iterator[Pattern]:
+    """Views without end, no two of them equal up to the order of branches. values: how many predicates choose from."""
     uniforms = Uniforms(np.random.default_rng([seed, 0]))
+    value_shares = cumulated_zipf(values, 1.0)
     seen: set[str] = set()
     while True:
-        pattern = _view(uniforms)
+        pattern = _view(uniforms, value_shares)
         if pattern is not None and pattern.canonical.text not in seen:
             seen.add(pattern.canonical.text)
             yield pattern
 
 
-def repeated_views(seed: int, views: int, distinct: int) -> Iterator[Pattern]:
+def repeated_views(seed: int, views: int, distinct: int, values: int = len(VALUES)) -> Iterator[Pattern]:
     """So many views of which so many are distinct: each comes at least once, popular ones often, with branches in any order."""
     rng = np.random.default_rng([seed, 1])
-    different = [pattern for pattern, _ in zip(distinct_views(seed), range(distinct), strict=False)]
+    different = [pattern for pattern, _ in zip(distinct_views(seed, values), range(distinct), strict=False)]
     more = rng.choice(distinct, size=views - distinct, p=zipf(distinct, _SAME_POPULARITY, 0.0))
     uniforms = Uniforms(rng)
     for number in rng.permutation(np.concatenate([np.arange(distinct), rng.permutation(distinct)[more]])).tolist():
         yield Pattern(_with_branches_in_any_order(different[number].root, uniforms))
 
 
-def _view(uniforms: Uniforms) -> Pattern | None:
+def _view(uniforms: Uniforms, value_shares: Sequence[float]) -> Pattern | None:
     """None for one that is too small, or returns nothing."""
-    root = _walk(uniforms)
-    top = _thinned(root, uniforms)
-    returned = [0]
-    node = _finished(top, uniforms, returned)
-    pattern = Pattern(node)
-    return pattern if returned[0] and len(pattern.nodes) >= NODES_MIN else None
+    pattern = Pattern(_finished(_thinned(_walk(uniforms), uniforms), uniforms, value_shares))
+    return pattern if pattern.columns and len(pattern.nodes) >= NODES_MIN else None
 
 
 def _walk(uniforms: Uniforms) -> _Step:
@@ -114,7 +110,7 @@ def _path(top: _Step, length: int, uniforms: Uniforms) -> list[_Step]:
 def _child(upper: _Step, uniforms: Uniforms) -> str | None:
     """One that the step has not yet: a second one would be met by what meets the first. None if it is hard to find."""
     cumulated = _CHILDREN.get(upper.label)
-    if not cumulated:
+    if not cumulated or (upper.children and ELEMENTS[upper.label].is_either):
         return None
     taken = [child.label for child in upper.children]
     for _ in range(_TRIES):
@@ -158,9 +154,9 @@ def _kept(steps: list[_Step], uniforms: Uniforms) -> list[_Step]:
     return found
 
 
-def _finished(step: _Step, uniforms: Uniforms, returned: list[int]) -> PatternNode:
-    """With predicates and returns; counts the latter."""
-    children = [_finished(child, uniforms, returned) for child in step.children]
+def _finished(step: _Step, uniforms: Uniforms, value_shares: Sequence[float]) -> PatternNode:
+    """With predicates and returns."""
+    children = [_finished(child, uniforms, value_shares) for child in step.children]
     constant = None
     returns: tuple[Returned, ...] = ()
     if children:
@@ -169,10 +165,9 @@ def _finished(step: _Step, uniforms: Uniforms, returned: list[int]) -> PatternNo
             returns = (Returned.CONT,)
     else:
         if has_value(step.label) and uniforms.share() < _PREDICATE:
-            constant = VALUES[uniforms.pick(_VALUE_SHARES)]
+            constant = VALUES[uniforms.pick(value_shares)]
         if uniforms.share() < _VAL:
             returns = (Returned.VAL,)
-    returned[0] += len(returns)
     # The walk goes on behind the branches.
     branches, following = tuple(children[1:]), children[0] if children else None
     return PatternNode(step.label, step.axis, branches, constant, returns, following)
