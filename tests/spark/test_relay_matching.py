@@ -17,7 +17,13 @@ from tidings.spark.relay.matching import Encode, Encoding, match_in_order
 
 pytestmark = pytest.mark.spark
 
-TEXTS = ["//item[/name{val}]/@id", "/site//item{id}", '//item[/name="pen"]{cont}', "//root/name{val}", "//nowhere{id}"]
+TEXTS = [
+    "//item[/name{val}]/@id",
+    "/site//item{id}",
+    '//item[/name="pen"]{cont}',
+    "//root[/name{val}]",
+    "//nowhere{id}",
+]
 VIEWS = [View(f"v{number}", parse_pattern(text)) for number, text in enumerate(TEXTS)]
 BROKEN = {13: ("broken.xml", b"<site><item></site>"), 17: ("table.csv", b"a,b"), 19: ("none.xml", None)}
 
