@@ -28,7 +28,8 @@ ALLOWED = {
     "terminal": {"kernels"},
     "standing": {"engine", "pipeline", "model", "families", "sql", "files", "terminal"},
     "painting": {"painting", "engine", "pipeline", "model", "families", "files", "terminal"},
-    "spark": {"spark", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "files", "terminal"},
+    "spark": {"spark", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "files", "terminal"}
+    | {"relay"},
     "bench": {"bench", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"},
     "cli": {"cli", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
     | {"bench", "files", "terminal", "standing", "painting", "plain"},

@@ -1,11 +1,14 @@
 """Many patterns matched at once have the matches that each has by itself."""
 
+from itertools import pairwise
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_patterns import json_documents, pattern_nodes, patterns_within, xml_documents
 
 from tidings.relay.evaluate import node_matches
 from tidings.relay.matching import PatternMatcher
+from tidings.relay.matching.forest import PatternForest
 from tidings.relay.pattern import Axis, Pattern, PatternNode, parse_pattern
 from tidings.relay.xml_document import parse_xml
 
@@ -36,14 +39,15 @@ def test_patterns_of_any_kind(patterns, documents):
     check(patterns, documents)
 
 
-def test_patterns_that_differ_only_in_order_and_returns_share_their_lists():
+def test_patterns_that_differ_only_in_order_and_returns_are_one_tree():
     texts = ["//a[/b{id}]//c", "//a[//c{val}]/b", "//a[/b][/b]//c{cont}", "/a[/b{id}]//c"]
     patterns = [parse_pattern(text) for text in texts]
     document = parse_xml(b"<a><b/><a><b/><d><c/></d></a></a>")
     check(patterns, [document])
-    lists = PatternMatcher(patterns).match(document).node_lists.tolist()
-    assert lists[:3] == [lists[3], lists[5], lists[4]] == [lists[6], lists[7], lists[9]]
-    assert lists[0] != lists[10]
+    forest = PatternForest(patterns)
+    assert len(forest.arrays.tree_starts) - 1 == 2
+    assert len(forest.arrays.subtree_tests) == 3
+    assert forest.node_places.tolist() == [0, 1, 2, 0, 2, 1, 0, 1, 1, 2, 3, 4, 5]
 
 
 def test_lists_beyond_the_first_room_are_kept():
@@ -58,7 +62,8 @@ def test_lists_beyond_the_first_room_are_kept():
         for top in ("r", "s", "t")
     ]
     matches = PatternMatcher(patterns).match(document)
-    assert len(matches.starts) > 3 * 600
+    lists = [tuple(matches.nodes[first:behind].tolist()) for first, behind in pairwise(matches.starts)]
+    assert len(set(lists)) == len(lists) > 3 * 600
     for number in range(0, len(patterns), 97):
         assert [images.tolist() for images in matches.of(number)] == node_matches(patterns[number], document)
     assert len(matches.matched()) == 2 * 600

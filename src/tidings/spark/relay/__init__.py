@@ -1,0 +1,1 @@
+"""Relay on Spark: documents matched with the views that the publisher feeds."""
