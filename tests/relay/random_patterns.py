@@ -1,6 +1,7 @@
 """Random patterns and documents over few labels and texts, so that they meet often."""
 
 import json
+from dataclasses import replace
 
 from hypothesis import assume
 from hypothesis import strategies as st
@@ -78,3 +79,39 @@ def patterns_within(draw, document):
     pattern = Pattern(node(draw(st.integers(0, len(document) - 1).map(lambda n: n // 2)), -1, 1))
     assume(len(pattern.columns) > 0 and len(pattern.nodes) <= 7)
     return pattern
+
+
+@st.composite
+def generalised(draw, pattern, returns=RETURNS):
+    """Patterns that embed in this one, mostly: branches and steps left out or in another order, `/` made `//`, no predicate."""
+
+    def node(step):
+        children = [below for child in draw(st.permutations(step.children)) for below in kept(child)]
+        following = children.pop() if children and draw(st.booleans()) else None
+        constant = step.constant if draw(st.integers(0, 3)) else None
+        axis = step.axis if draw(st.integers(0, 3)) else Axis.DESCENDANT
+        return replace(
+            step, axis=axis, branches=tuple(children), constant=constant, returns=draw(returns), following=following
+        )
+
+    def kept(step):
+        match draw(st.integers(0, 11)):
+            case 0:
+                return []
+            case 1:
+                return [replace(below, axis=Axis.DESCENDANT) for child in step.children for below in kept(child)]
+            case 2:
+                return [node(step), node(step)]
+            case _:
+                return [node(step)]
+
+    found = Pattern(node(pattern.root))
+    assume(len(found.columns) > 0)
+    return found
+
+
+@st.composite
+def rewritings(draw, target):
+    """Sets of patterns of which many can compute the target together."""
+    rich = st.sampled_from([(Returned.CONT,), (Returned.VAL, Returned.ID), (Returned.VAL,), (Returned.ID,)])
+    return draw(st.lists(generalised(target, returns=rich), min_size=1, max_size=3))

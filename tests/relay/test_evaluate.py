@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_patterns import json_documents, patterns_within, xml_documents
 
-from tidings.relay import evaluate as evaluation
-from tidings.relay import parse_pattern
+from tidings.relay import parse_pattern, rows
 from tidings.relay.errors import RowsError
 from tidings.relay.evaluate import evaluate_pattern, node_matches
 from tidings.relay.json_document import parse_json
@@ -96,7 +95,7 @@ def test_equal_rows_count_once():
 
 
 def test_partial_rows_are_bounded(monkeypatch):
-    monkeypatch.setattr(evaluation, "PARTIAL_ROWS_MAX", 10)
+    monkeypatch.setattr(rows, "PARTIAL_ROWS_MAX", 10)
     document = parse_xml(b"<a>" * 9 + b"<b/>" + b"</a>" * 9)
     assert evaluate_pattern(parse_pattern("//b{id}"), document) == [("1" + ".1" * 9,)]
     with pytest.raises(RowsError, match="partial rows"):

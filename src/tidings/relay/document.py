@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tidings.relay.dewey import Dewey, dewey_text
+from tidings.relay.dewey import Dewey, Key, dewey_text, key_part
 from tidings.relay.errors import DocumentError
 from tidings.relay.pattern import Returned
 
@@ -81,6 +81,15 @@ class Document:
         for node, label in enumerate(self.labels):
             found.setdefault(label, []).append(node)
         return {label: tuple(nodes) for label, nodes in found.items()}
+
+    @cached_property
+    def keys(self) -> tuple[Key, ...]:
+        """The nodes' ids as messages have them."""
+        found: list[Key] = []
+        for id, parent in zip(self.ids, self.parents, strict=True):
+            above = found[parent] if parent >= 0 else ""
+            found.append(above + key_part(id[-1]))
+        return tuple(found)
 
 
 class DocumentBuilder:

@@ -117,6 +117,23 @@ class Pattern:
         return tuple(found)
 
     @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """The numbers of each node's children, branches first."""
+        found: list[list[int]] = [[] for _ in self.nodes]
+        for number, parent in enumerate(self.parents[1:], 1):
+            found[parent].append(number)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def returning(self) -> frozenset[int]:
+        """Nodes that return something, or have one below them that does."""
+        found = {number for number, step in enumerate(self.nodes) if step.returns}
+        for number in range(len(self.nodes) - 1, 0, -1):
+            if number in found:
+                found.add(self.parents[number])
+        return frozenset(found)
+
+    @cached_property
     def columns(self) -> tuple[tuple[int, Returned], ...]:
         """Node and attribute of each value of a result row, in the order of the text: a node's own are behind its branches'."""
         return tuple(_columns(self.root, 0)[0])

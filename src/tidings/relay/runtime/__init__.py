@@ -1,0 +1,1 @@
+"""Running a plan: views that feed views, document by document."""
