@@ -39,7 +39,7 @@ _DESCENDANT = 0.10
 _ANCHORED = 0.35
 _PREDICATE = 0.45
 """Share of leaves with a predicate, among those with a value: 0.22 of all leaves."""
-_VAL = 0.73
+_VAL = 0.77
 _CONT = 0.10
 _SAME_POPULARITY = 0.8
 """Exponent of the shares of distinct views among duplicates."""
