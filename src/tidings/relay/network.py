@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidings.kernels.arrays import F64, I32, I64
+from tidings.kernels.arrays import I32, I64
 from tidings.relay.costs import column_costs, column_delays
 from tidings.relay.embedding import carried_pattern
 from tidings.relay.files import PUBLISHER, Site, View

@@ -37,8 +37,8 @@ _DROPPED = 0.25
 _DESCENDANT = 0.10
 """Share of // among the other edges."""
 _ANCHORED = 0.35
-_PREDICATE = 0.45
-"""Share of leaves with a predicate, among those with a value: 0.22 of all leaves."""
+_PREDICATE = 0.465
+"""Share of leaves with a predicate, among those with a value: 0.23 of all leaves."""
 _VAL = 0.77
 _CONT = 0.10
 _SAME_POPULARITY = 0.8

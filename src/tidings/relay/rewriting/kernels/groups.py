@@ -18,7 +18,7 @@ def columns_of_groups(
 
     query: per group the number of its query; site: per group, negative where it is alone. groups[first_group[q] :
     first_group[q + 1]] are those of query q, rising. first, first_source, sources: rewritings of queries. A source of which
-    there are several groups is the one at the same site, or `variants` others in turn. Groups of the same query feed later ones.
+    there are several groups is the one at the same site, or `variants` others in turn. Groups of one query feed later ones.
 
     counts: columns per group; the sources of the j-th column of all are members[ends[j - 1] : ends[j]]. Returns the number of
     columns, and whether `members` and `ends` had room for all; if not, nothing in them is to be used.
