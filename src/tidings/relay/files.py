@@ -1,4 +1,4 @@
-"""Reading views, sites and documents from files, with errors that say which line and why.
+"""Views, sites, plans and documents in files, with errors that say which line and why.
 
 What a user has written for this run (views, sites) is refused as a whole at the first mistake. Documents are a stream: one that
 cannot be read is given as a DocumentError, for quarantine, and the next one follows.
@@ -18,9 +18,8 @@ from tidings.relay.document import DOCUMENT_BYTES_MAX, Document
 from tidings.relay.errors import DocumentError, PatternError
 from tidings.relay.json_document import parse_json
 from tidings.relay.pattern import Pattern, parse_pattern
-
-PUBLISHER = "publisher"
-"""How plans name the source of all documents; no view may have this id."""
+from tidings.relay.plan import PUBLISHER as PUBLISHER
+from tidings.relay.plan import RelayPlan, parse_plan, plan_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +62,24 @@ def read_views(path: Path, sites: Collection[str] | None = None) -> list[View]:
 def read_sites(path: Path) -> list[Site]:
     """The sites in the order of the file. UsageError for a mistake."""
     return _read(path, "site", _site)
+
+
+def read_plan(path: Path) -> RelayPlan:
+    """UsageError for a file that cannot be read, or is no plan."""
+    try:
+        return parse_plan(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"cannot read the plan {path}: {error.strerror}") from None
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def write_plan(path: Path, plan: RelayPlan) -> None:
+    """UsageError if the file cannot be written."""
+    try:
+        path.write_bytes(plan_json(plan))
+    except OSError as error:
+        raise UsageError(f"cannot write the plan {path}: {error.strerror}") from None
 
 
 def read_documents(folder: Path) -> Iterator[tuple[str, Document | DocumentError]]:

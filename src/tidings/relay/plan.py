@@ -1,0 +1,181 @@
+"""Plans: which views each view is computed from, and the file they are written in.
+
+    {"views": {"v1": {"inputs": ["publisher"], "level": 1}, "v2": {"inputs": ["v1", "v7"], "level": 2}},
+     "publisher": {"feeds": 72}, "use": 1034.5, "bound": 1030.1, "gap": 0.004, "latency": 2.5}
+
+A view that is fed by the publisher is on level 1, every other one is one level above its highest input. Plans come from a
+planner or from a file that somebody may have edited: `check` refuses what would not run, and names the view.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING, Any
+
+from tidings.model.errors import UsageError
+from tidings.relay.embedding import images, is_rewriting
+
+if TYPE_CHECKING:
+    from tidings.relay.files import View
+
+PUBLISHER = "publisher"
+"""How plans name the source of all documents; no view may have this id."""
+
+
+@dataclass(frozen=True)
+class RelayPlan:
+    """inputs: per view, what it is computed from; (PUBLISHER,) if from the documents.
+
+    use: what the plan costs, as the planner counts. bound: no plan costs less. gap: (use - bound) / bound. latency: the sum
+    over all views. None where nobody has worked it out.
+    """
+
+    inputs: Mapping[str, tuple[str, ...]]
+    use: float | None = None
+    bound: float | None = None
+    gap: float | None = None
+    latency: float | None = None
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """The views, each behind its inputs. UsageError if the plan has a cycle or an input that is no view."""
+        for view, inputs in self.inputs.items():
+            _check_inputs(view, inputs, self.inputs)
+        try:
+            order = TopologicalSorter(self.inputs).static_order()
+            return tuple(view for view in order if view != PUBLISHER)
+        except CycleError as error:
+            path = " <- ".join(map(repr, error.args[1]))
+            raise UsageError(f"the plan feeds the view {error.args[1][0]!r} from itself: {path}") from None
+
+    @cached_property
+    def levels(self) -> dict[str, int]:
+        """UsageError as of `order`."""
+        found = {PUBLISHER: 0}
+        for view in self.order:
+            found[view] = 1 + max(found[source] for source in self.inputs[view])
+        del found[PUBLISHER]
+        return found
+
+    @cached_property
+    def dependants(self) -> dict[str, tuple[str, ...]]:
+        """The views that each view feeds, and those that the publisher feeds."""
+        found: dict[str, list[str]] = {PUBLISHER: [], **{view: [] for view in self.inputs}}
+        for view, inputs in self.inputs.items():
+            for source in inputs:
+                found[source].append(view)
+        return {source: tuple(views) for source, views in found.items()}
+
+    @property
+    def feeds(self) -> int:
+        """Number of views which the publisher feeds."""
+        return len(self.dependants[PUBLISHER])
+
+
+def plan_json(plan: RelayPlan) -> bytes:
+    """The text of a plan's file."""
+    views = {view: {"inputs": list(inputs), "level": plan.levels[view]} for view, inputs in plan.inputs.items()}
+    figures = {name: getattr(plan, name) for name in _FIGURES}
+    record = {"views": views, "publisher": {"feeds": plan.feeds}, **figures}
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+
+
+def parse_plan(data: bytes) -> RelayPlan:
+    """A plan from the text of its file; fields that are not known are passed over. UsageError for what is no plan."""
+    try:
+        record = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"the plan is not JSON: {error}") from None
+    views = record.get("views") if isinstance(record, dict) else None
+    if not isinstance(views, dict):
+        raise UsageError('the plan has no "views", which are a JSON object with one field per view')
+    plan = RelayPlan(
+        {view: _inputs(view, planned) for view, planned in views.items()},
+        **{name: _figure(name, record.get(name)) for name in _FIGURES},
+    )
+    for view, level in plan.levels.items():
+        if views[view].get("level") != level:
+            given = views[view].get("level")
+            raise UsageError(
+                f"the plan says that view {view!r} is on level {given!r}; its inputs put it on level {level}"
+            )
+    publisher = record.get("publisher", {})
+    if not isinstance(publisher, dict) or publisher.get("feeds", plan.feeds) != plan.feeds:
+        raise UsageError(f"the plan's publisher feeds {plan.feeds} views, not {publisher!r}")
+    return plan
+
+
+def check(plan: RelayPlan, views: Iterable[View], capacities: Mapping[str, int] | None = None) -> None:
+    """UsageError unless the plan has just these views, each computed from enough inputs, and no site feeds too many others.
+
+    capacities: how many views elsewhere a site may feed, a view without a site being its own, and PUBLISHER the publisher.
+    """
+    by_id = {view.id: view for view in views}
+    for id in by_id:
+        if id not in plan.inputs:
+            raise UsageError(f"the plan lacks the view {id!r}: it was made for other views")
+    for id in plan.order:
+        if id not in by_id:
+            raise UsageError(f"the plan has a view {id!r} that is not among the views: it was made for others")
+        _check_rewriting(plan, by_id[id], by_id)
+    _check_capacities(plan, by_id, capacities or {})
+
+
+def site_of(view: View) -> str:
+    """A view without a site is its own."""
+    return view.id if view.site is None else view.site
+
+
+_FIGURES = ("use", "bound", "gap", "latency")
+
+
+def _inputs(view: str, planned: Any) -> tuple[str, ...]:
+    inputs = planned.get("inputs") if isinstance(planned, dict) else None
+    if not isinstance(inputs, list) or not all(isinstance(source, str) for source in inputs):
+        raise UsageError(f'view {view!r} of the plan has no "inputs", which are a list of view ids or ["{PUBLISHER}"]')
+    return tuple(inputs)
+
+
+def _figure(name: str, value: Any) -> float | None:
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)):
+        return value
+    raise UsageError(f'the "{name}" of the plan is not a finite number: {value!r}')
+
+
+def _check_inputs(view: str, inputs: tuple[str, ...], views: Mapping[str, object]) -> None:
+    if view == PUBLISHER:
+        raise UsageError(f"the plan has a view with the id {PUBLISHER!r}, which is where documents come from")
+    if not inputs:
+        raise UsageError(f"view {view!r} of the plan has no inputs: give it views, or {PUBLISHER!r}")
+    for source in inputs:
+        if source == PUBLISHER and len(inputs) > 1:
+            raise UsageError(f"view {view!r} of the plan has inputs besides {PUBLISHER!r}, which is enough alone")
+        if source != PUBLISHER and source not in views:
+            raise UsageError(f"view {view!r} of the plan has an input {source!r}, which is no view of the plan")
+    if len(set(inputs)) < len(inputs):
+        raise UsageError(f"view {view!r} of the plan has an input twice")
+
+
+def _check_rewriting(plan: RelayPlan, view: View, views: Mapping[str, View]) -> None:
+    inputs = plan.inputs[view.id]
+    if inputs == (PUBLISHER,) or is_rewriting([views[source].pattern for source in inputs], view.pattern):
+        return
+    stranger = next((id for id in inputs if images(views[id].pattern, view.pattern) is None), None)
+    reason = "they lack something that it asks for" if stranger is None else f"{stranger!r} does not embed in it"
+    raise UsageError(f"view {view.id!r} cannot be computed from its inputs {', '.join(map(repr, inputs))}: {reason}")
+
+
+def _check_capacities(plan: RelayPlan, views: Mapping[str, View], capacities: Mapping[str, int]) -> None:
+    fed: Counter[str] = Counter()
+    for source, dependants in plan.dependants.items():
+        site = PUBLISHER if source == PUBLISHER else site_of(views[source])
+        fed[site] += sum(site_of(views[view]) != site for view in dependants)
+    for site, count in fed.items():
+        if count > capacities.get(site, count):
+            raise UsageError(f"the plan lets {site!r} feed {count} views elsewhere; its capacity is {capacities[site]}")

@@ -1,0 +1,74 @@
+"""Running a plan over a stream of documents, and the lines of its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import msgspec
+
+from tidings.relay.document import Document
+from tidings.relay.errors import DocumentError, RowsError
+from tidings.relay.files import View
+from tidings.relay.pattern import Row
+from tidings.relay.plan import RelayPlan
+from tidings.relay.runtime.network import RelayNetwork, Result
+from tidings.relay.runtime.pattern_query import match_patterns
+from tidings.relay.runtime.query import Matching
+
+Quarantine = Callable[[str, str | None, str], None]
+"""Called with a document's name, a view (None: all), and why subscribers are not told of the document."""
+
+
+def run_relay(
+    plan: RelayPlan,
+    views: Sequence[View],
+    documents: Iterable[tuple[str, Document | DocumentError]],
+    *,
+    quarantine: Quarantine,
+    matching: Matching = match_patterns,
+) -> Iterator[tuple[str, str, list[Row]]]:
+    """(view, document, rows) where there are rows: in the order of documents, then of view ids.
+
+    A document that cannot be read goes to quarantine; so does a view that has too many rows in one, and only this one.
+    UsageError if the plan does not fit the views, when the first result is asked for.
+    """
+    network = RelayNetwork(plan, views, matching=matching)
+    for name, document in readable(documents, quarantine):
+        network.publish(name, document)
+        network.run()
+        yield from with_rows(network.results(), quarantine)
+
+
+def readable(
+    documents: Iterable[tuple[str, Document | DocumentError]], quarantine: Quarantine
+) -> Iterator[tuple[str, Document]]:
+    """The documents that can be published; others go to quarantine."""
+    for name, document in documents:
+        if isinstance(document, DocumentError):
+            quarantine(name, None, str(document))
+        elif not _is_text(name):
+            quarantine(name, None, "the document's name is not UTF-8: results could not name it")
+        else:
+            yield name, document
+
+
+def with_rows(results: Iterable[Result], quarantine: Quarantine) -> Iterator[tuple[str, str, list[Row]]]:
+    """What there is to tell; views with too many rows go to quarantine."""
+    for view, document, rows in results:
+        if isinstance(rows, RowsError):
+            quarantine(document, view, str(rows))
+        elif rows:
+            yield view, document, rows
+
+
+def result_line(view: str, document: str, rows: Sequence[Row]) -> bytes:
+    """One line of the file of results, with its end."""
+    return msgspec.json.encode({"view": view, "document": document, "rows": rows}) + b"\n"
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
