@@ -1,0 +1,153 @@
+"""Planning a relay, from views to a plan: sizes, rewritings, the plan of least use, then less latency.
+
+views -> groups of equal ones -> sizes by sample documents -> rewritings -> instance -> columns -> inputs of each view
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidings.kernels.arrays import F64
+from tidings.relay.costs import INPUT_ID, column_delays
+from tidings.relay.document import Document
+from tidings.relay.files import PUBLISHER, Site, View
+from tidings.relay.grouping import Groups, build_instance, group_views
+from tidings.relay.plan import RelayPlan
+from tidings.relay.planning.instance import HOP, Columns, Instance
+from tidings.relay.planning.latency import reduce_latency, total_latency
+from tidings.relay.planning.solve import Solution, solve
+from tidings.relay.rewriting import PatternTable, Rewritings, find_rewritings
+from tidings.relay.rewriting.rewritings import REWRITINGS_MAX
+from tidings.relay.sizes import ViewSizes, measure_views
+from tidings.relay.wiring import Inputs, wire
+
+Finding = Callable[[PatternTable, F64, int], Rewritings]
+"""How rewritings are found: in this process, or by others."""
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A plan, and what it was made of.
+
+    solution: of least use. columns: what is used of each group's ways, after latency was reduced.
+    """
+
+    views: Sequence[View]
+    sites: Sequence[Site]
+    capacity: int | None
+    groups: Groups
+    table: PatternTable
+    sizes: ViewSizes
+    rewritings: Rewritings
+    instance: Instance
+    solution: Solution
+    columns: Columns
+    plan: RelayPlan
+
+    @property
+    def latency_of_least_use(self) -> float:
+        """What latency, summed over all views, was before it was reduced."""
+        return total_latency(self.instance, self.solution.columns)
+
+
+def plan_relay(
+    views: Sequence[View],
+    documents: Iterable[Document],
+    *,
+    sites: Sequence[Site] = (),
+    capacity: int | None = None,
+    publisher_capacity: int | None = None,
+    rewritings_max: int = REWRITINGS_MAX,
+    find: Finding = find_rewritings,
+    hasten: bool = True,
+    tell: Tell = lambda sentence: None,
+) -> Planned:
+    """A plan by which no site feeds more views elsewhere than its capacity.
+
+    documents: samples, for the sizes of messages. capacity: of sites that do not say their own, a view without a site being
+    its own; None: without limit. publisher_capacity: how many views the publisher may feed. hasten: whether to reduce latency.
+    Raises `Infeasible`, with the plan of least overflow, if the publisher would have to feed more than it may.
+    """
+    groups = group_views(views, sites)
+    patterns = [views[head].pattern for head in groups.heads.tolist()]
+    tell(f"{len(views):,} views, {len(patterns):,} different ones")
+    sizes = measure_views(patterns, documents)
+    tell("measured the sizes of their messages")
+    table = PatternTable(patterns)
+    rewritings = find(table, source_costs(sizes), rewritings_max)
+    count, rewritten = len(rewritings.first_source) - 1, int((np.diff(rewritings.first) > 0).sum())
+    tell(f"{rewritings.embedded:,} embeddings; {count:,} rewritings of {rewritten:,} views")
+    instance = build_instance(groups, sites, rewritings, sizes, capacity, publisher_capacity)
+    solution = solve(instance, progress=tell)
+    columns = reduce_latency(instance, solution.columns) if hasten else solution.columns
+    inputs = wire(groups, instance, columns, capacity)
+    latency = float(latencies(views, sites, groups, sizes, instance, columns, inputs).sum())
+    use = instance.use(columns)
+    bound = min(solution.bound, use)
+    plan = RelayPlan(
+        {
+            view.id: tuple(views[source].id for source in sources) or (PUBLISHER,)
+            for view, sources in zip(views, inputs, strict=True)
+        },
+        use=use,
+        bound=bound,
+        gap=(use - bound) / bound if bound > 0 else 0.0,
+        latency=latency,
+    )
+    return Planned(views, sites, capacity, groups, table, sizes, rewritings, instance, solution, columns, plan)
+
+
+def source_costs(sizes: ViewSizes) -> F64:
+    """What it takes to have a view as an input: cheap ones are tried first in rewritings."""
+    return sizes.bytes + INPUT_ID * sizes.ids
+
+
+def latencies(
+    views: Sequence[View],
+    sites: Sequence[Site],
+    groups: Groups,
+    sizes: ViewSizes,
+    instance: Instance,
+    columns: Columns,
+    inputs: Inputs,
+) -> F64:
+    """Per view, from the publication of a document to its result, in hops."""
+    positions = {site.id: site.position for site in sites}
+    place = [None if view.site is None else positions.get(view.site) for view in views]
+    within = column_delays(sizes, np.arange(len(sizes) + 1), np.arange(len(sizes), dtype=np.int32))
+    delay = within[groups.query_of]
+    heads = groups.members[groups.first_member[:-1]]
+    delay[heads] = instance.delay[columns]
+    found = [-1.0] * len(views)
+    publisher = positions.get(PUBLISHER)
+    for start in range(len(views)):
+        waiting = [start]
+        while waiting:
+            view = waiting[-1]
+            unknown = [source for source in inputs[view] if found[source] < 0]
+            if unknown:
+                waiting += unknown
+                continue
+            waiting.pop()
+            arrivals = [found[source] + _distance(views, place, source, view) for source in inputs[view]]
+            found[view] = max(arrivals, default=_between(publisher, place[view])) + float(delay[view])
+    return np.array(found)
+
+
+_Place = tuple[float, float] | None
+
+
+def _distance(views: Sequence[View], place: Sequence[_Place], source: int, view: int) -> float:
+    if views[source].site is not None and views[source].site == views[view].site:
+        return 0.0
+    return _between(place[source], place[view])
+
+
+def _between(one: _Place, other: _Place) -> float:
+    if one is None or other is None:
+        return HOP
+    return float(np.hypot(one[0] - other[0], one[1] - other[1]))
