@@ -32,7 +32,7 @@ ALLOWED = {
     | {"relay"},
     "bench": {"bench", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"},
     "cli": {"cli", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
-    | {"bench", "files", "terminal", "standing", "painting", "plain"},
+    | {"bench", "files", "terminal", "standing", "painting", "plain", "relay"},
 }
 
 
