@@ -35,6 +35,8 @@ CHANGES_MAX = 1_000
 """Changes after which a full plan is due."""
 _EARLIER = 3
 """Members of its group that a view can be fed by, beside the one that feeds it."""
+_SAMPLES = 4
+"""Documents on which a view that comes is measured: the others would take longer than all else."""
 _OFFERS = 200
 """Queries to which a view that comes is offered as an input."""
 _EQUALS = 30
@@ -176,7 +178,7 @@ class LiveRelay:
         if query is None:
             query = self._queries[key] = len(self._table)
             self._table.extend([view.pattern])
-            sizes = measure_views([view.pattern], self._samples)
+            sizes = measure_views([view.pattern], self._samples[:_SAMPLES])
             for array, values in zip(
                 (*self._sizes, self._cost), (sizes.ids, sizes.bytes, source_costs(sizes)), strict=True
             ):
