@@ -86,3 +86,30 @@ def exact(instance: Instance) -> Columns | None:
     )
     values = minimise(program).values
     return None if values is None else np.flatnonzero(values).astype(np.int64)
+
+
+def latencies(instance: Instance, columns: Columns) -> list[float]:
+    """Of each node: when its slowest source has its data, and that has come, and the node's own is computed."""
+    known: dict[int, float] = {}
+
+    def latency(node: int) -> float:
+        if node not in known:
+            column = int(columns[node])
+            sources = instance.sources_of(column)
+            arrivals = [latency(source) + instance.distance(source, node) for source in sources]
+            known[node] = max(arrivals, default=instance.publisher_distance(node)) + float(instance.delay[column])
+        return known[node]
+
+    return [latency(node) for node in range(instance.nodes)]
+
+
+def levels(instance: Instance, columns: Columns) -> list[int]:
+    """Of each node, one more than the highest of its sources; 1 if the publisher feeds it."""
+    known: dict[int, int] = {}
+
+    def level(node: int) -> int:
+        if node not in known:
+            known[node] = 1 + max((level(source) for source in instance.sources_of(int(columns[node]))), default=0)
+        return known[node]
+
+    return [level(node) for node in range(instance.nodes)]

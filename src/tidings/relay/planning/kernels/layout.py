@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tidings.kernels.arrays import I32, I64, Int
+from tidings.kernels.arrays import F64, I32, I64, Float, Int
 
 
 class Rows(NamedTuple):
@@ -30,3 +30,22 @@ class Rows(NamedTuple):
     """[rows]"""
     units_max: Int
     """The most units of one row that one column uses."""
+
+
+class Places(NamedTuple):
+    """What latencies depend on, of nodes and columns."""
+
+    first_source: I64
+    """[columns + 1]"""
+    sources: I32
+    """[nonzeros]"""
+    site: I32
+    """[nodes]"""
+    position: F64
+    """[nodes, 2]"""
+    from_publisher: F64
+    """[nodes]: distances"""
+    delay: F64
+    """[columns]"""
+    hop: Float
+    """The distance between places of which one is not known."""

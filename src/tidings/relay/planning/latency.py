@@ -1,0 +1,123 @@
+"""Less latency for a little more use: passes over a plan, sources first.
+
+The latency of a node is that of its slowest source, with the way from there, and the computation. Total latency never rises
+when that of a node falls. So a pass in topological order takes, for each node, the best of the columns that fit by
+`alpha * use + beta * latency`: latency alone takes far more use for little. A node that others wait for counts as many times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidings.kernels.arrays import F64, I64
+from tidings.relay.planning.core import load_of
+from tidings.relay.planning.instance import HOP, Columns, Instance
+from tidings.relay.planning.kernels.latency import hasten_each, subtree_weights
+from tidings.relay.planning.kernels.layout import Places
+from tidings.relay.planning.kernels.paths import measure, topological_order
+from tidings.relay.planning.model import model_of
+
+PASSES = 5
+USE_SLACK = 0.07
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Of each node: its latency; the source it waits for longest, -1: the publisher; its level, 1: fed by the publisher."""
+
+    latency: F64
+    critical: I64
+    level: I64
+
+
+def order_of(instance: Instance) -> I64:
+    """All nodes, each behind everything that could feed it."""
+    order: I64 = topological_order(instance.first_column, instance.first_source, instance.sources)
+    if len(order) < instance.nodes:
+        raise ValueError("sources form a cycle")
+    return order
+
+
+def paths_of(instance: Instance, columns: Columns, order: I64 | None = None) -> Paths:
+    """Latencies and levels of a plan. `order`: of `order_of`, if it is at hand."""
+    return _measured(_places_of(instance), order_of(instance) if order is None else order, columns)
+
+
+def total_latency(instance: Instance, columns: Columns) -> float:
+    """The sum over all views."""
+    return float(paths_of(instance, columns).latency @ instance.weight)
+
+
+def default_beta(instance: Instance, columns: Columns) -> float:
+    """Of alpha = 1: one view's latency, on average, is worth BETA_SHARE of its use, on average."""
+    latency = total_latency(instance, columns)
+    return instance.use(columns) / latency if latency > 0 else 1.0
+
+
+def reduce_latency(
+    instance: Instance,
+    columns: Columns,
+    alpha: float = 1.0,
+    beta: float | None = None,
+    passes: int = PASSES,
+    use_slack: float = USE_SLACK,
+) -> Columns:
+    """A plan with no more `alpha * use + beta * latency` than the valid one given; latency is the sum over all views.
+
+    What the publisher feeds stays the same, no capacity is exceeded, and use rises by no more than the part `use_slack`.
+    Passes end when one gains nothing.
+    """
+    if beta is None:
+        beta = alpha * default_beta(instance, columns)
+    model = model_of(instance)
+    places = _places_of(instance)
+    order = order_of(instance)
+    use_max = instance.use(columns) * (1 + use_slack)
+    best = columns
+    paths = _measured(places, order, best)
+    lowest = alpha * instance.use(best) + beta * float(paths.latency @ instance.weight)
+    for _ in range(passes):
+        plan = best.copy()
+        weights = subtree_weights(order, paths.critical, instance.weight)
+        hasten_each(
+            model.rows,
+            places,
+            instance.cost,
+            order,
+            weights,
+            alpha,
+            beta,
+            use_max - instance.use(plan),
+            plan,
+            load_of(model, plan),
+            paths.latency.copy(),
+        )
+        paths = _measured(places, order, plan)
+        total = alpha * instance.use(plan) + beta * float(paths.latency @ instance.weight)
+        if not total < lowest or instance.use(plan) > use_max:
+            break
+        best, lowest = plan, total
+    return best
+
+
+def _places_of(instance: Instance) -> Places:
+    away = instance.position - np.array(instance.publisher_position)
+    length = np.hypot(away[:, 0], away[:, 1])
+    return Places(
+        instance.first_source,
+        instance.sources,
+        instance.site,
+        instance.position,
+        np.where(np.isnan(length), HOP, length),
+        instance.delay,
+        HOP,
+    )
+
+
+def _measured(places: Places, order: I64, columns: Columns) -> Paths:
+    nodes = len(columns)
+    paths = Paths(np.empty(nodes), np.empty(nodes, np.int64), np.empty(nodes, np.int64))
+    measure(places, order, columns, paths.latency, paths.critical, paths.level)
+    return paths
