@@ -49,8 +49,8 @@ from tidings.relay.runtime.run import Item, Quarantine, Switch, readable, with_r
 
 T = TypeVar("T")
 
-_LOST_MAX = 20
-"""Workers that may die in one run: more, and there is something wrong with the work."""
+_LOST_MAX = 10
+"""Workers that may die before the next document is finished: more, and there is something wrong with the work."""
 _END_SECONDS = 10.0
 _SAID_BYTES = 2000
 
@@ -333,6 +333,7 @@ class NatsRelay:
         if self._moved.get(told.view, (0, 0))[0] == told.host:
             del self._moved[told.view]
         if self._ledger.tell(told.seq, told.view, told.told):
+            self._lost = 0
             self._progress.set()
 
 
