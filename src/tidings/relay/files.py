@@ -145,8 +145,8 @@ def _view(record: dict[str, Any]) -> View:
 def _site(record: dict[str, Any]) -> Site:
     id = _id(record, "site", {"id", "capacity", "x", "y"})
     capacity = record.get("capacity")
-    if capacity is not None and (type(capacity) is not int or capacity < 0):
-        raise _LineError(f'the "capacity" of site {id!r} is not a whole number from 0 on: how many views it may feed')
+    if capacity is not None and (type(capacity) is not int or capacity < 1):
+        raise _LineError(f'the "capacity" of site {id!r} is not a whole number from 1 on: how many views it may feed')
     x, y = record.get("x"), record.get("y")
     if x is None and y is None:
         return Site(id, capacity)

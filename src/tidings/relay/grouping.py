@@ -65,7 +65,9 @@ def group_views(views: Sequence[View], sites: Sequence[Site]) -> Groups:
     places = {site.id: place for place, site in enumerate(sites)}
     queries: dict[str, int] = {}
     groups: dict[tuple[int, int], int] = {}
-    query_of, group_of, heads = [], [], []
+    query_of: list[int] = []
+    group_of: list[int] = []
+    heads: list[int] = []
     for number, view in enumerate(views):
         query = queries.setdefault(carried_pattern(view.pattern), len(queries))
         if query == len(heads):

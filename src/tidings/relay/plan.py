@@ -32,8 +32,9 @@ PUBLISHER = "publisher"
 class RelayPlan:
     """inputs: per view, what it is computed from; (PUBLISHER,) if from the documents.
 
-    use: what the plan costs, as the planner counts. bound: no plan costs less. gap: (use - bound) / bound. latency: the sum
-    over all views. None where nobody has worked it out.
+    use: what the plan costs, as the planner counts. least_use: what it cost before latency was reduced. bound: no plan costs
+    less. gap: (least_use - bound) / least_use. latency: the sum over all views, in hops. least_use_latency: what it was before
+    it was reduced. None where nobody has worked it out.
     """
 
     inputs: Mapping[str, tuple[str, ...]]
@@ -41,6 +42,8 @@ class RelayPlan:
     bound: float | None = None
     gap: float | None = None
     latency: float | None = None
+    least_use: float | None = None
+    least_use_latency: float | None = None
 
     @cached_property
     def order(self) -> tuple[str, ...]:
@@ -132,7 +135,7 @@ def site_of(view: View) -> str:
     return view.id if view.site is None else view.site
 
 
-_FIGURES = ("use", "bound", "gap", "latency")
+_FIGURES = ("use", "bound", "gap", "latency", "least_use", "least_use_latency")
 
 
 def _inputs(view: str, planned: Any) -> tuple[str, ...]:

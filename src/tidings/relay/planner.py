@@ -48,11 +48,6 @@ class Planned:
     columns: Columns
     plan: RelayPlan
 
-    @property
-    def latency_of_least_use(self) -> float:
-        """What latency, summed over all views, was before it was reduced."""
-        return total_latency(self.instance, self.solution.columns)
-
 
 def plan_relay(
     views: Sequence[View],
@@ -84,19 +79,27 @@ def plan_relay(
     instance = build_instance(groups, sites, rewritings, sizes, capacity, publisher_capacity)
     solution = solve(instance, progress=tell)
     columns = reduce_latency(instance, solution.columns) if hasten else solution.columns
-    inputs = wire(groups, instance, columns, capacity)
-    latency = float(latencies(views, sites, groups, sizes, instance, columns, inputs).sum())
-    use = instance.use(columns)
-    bound = min(solution.bound, use)
+    tell(
+        f"latency reduced from {total_latency(instance, solution.columns):.6g} to {total_latency(instance, columns):.6g}"
+    )
+
+    def wired(chosen: Columns) -> tuple[Inputs, float]:
+        inputs = wire(groups, instance, chosen, capacity)
+        return inputs, float(latencies(views, sites, groups, sizes, instance, chosen, inputs).sum())
+
+    inputs, latency = wired(columns)
+    _, least_use_latency = wired(solution.columns)
     plan = RelayPlan(
         {
             view.id: tuple(views[source].id for source in sources) or (PUBLISHER,)
             for view, sources in zip(views, inputs, strict=True)
         },
-        use=use,
-        bound=bound,
-        gap=(use - bound) / bound if bound > 0 else 0.0,
+        use=instance.use(columns),
+        bound=solution.bound,
+        gap=solution.gap,
         latency=latency,
+        least_use=solution.use,
+        least_use_latency=least_use_latency,
     )
     return Planned(views, sites, capacity, groups, table, sizes, rewritings, instance, solution, columns, plan)
 

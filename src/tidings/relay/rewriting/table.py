@@ -94,9 +94,10 @@ class PatternTable:
         counts, rows = self._rows(patterns)
         nodes = len(rows[0])
         total, bits = _numbered_needs(counts, rows[3], rows[4])
-        arrays = (self._label, self._parent, self._constant, self._carried, self._is_child, self.bits)
-        for array, values in zip(arrays, (rows[0], rows[1], rows[3], rows[4], rows[2], bits), strict=True):
-            _put(array, first, values)
+        columns: list[NDArray[Any]] = [self._label, self._parent, self._is_child, self._constant, self._carried]
+        for column, values in zip(columns, rows, strict=True):
+            _put(column, first, values)
+        _put(self.bits, first, bits)
         grow(self.masks, first + nodes)
         grow(self.words, begin + len(patterns))
         _put(self._first_node, begin + 1, first + np.cumsum(counts))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tidings.kernels.arrays import F64, I64, Float
 from tidings.kernels.jit import kernel
 from tidings.relay.planning.kernels.layout import Places, Rows

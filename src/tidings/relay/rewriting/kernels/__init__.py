@@ -1,0 +1,1 @@
+"""Compiled loops of embedding, covering and grouping."""

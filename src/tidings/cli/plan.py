@@ -1,0 +1,132 @@
+"""`tidings plan`: which views feed which, within capacities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from tidings.cli.replay import EngineName
+
+if TYPE_CHECKING:
+    from tidings.relay.planner import Finding
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(plan)
+
+
+def plan(
+    views: Path = typer.Option(..., help="Views, one JSON object a line (views.jsonl)."),
+    documents: Path = typer.Option(..., help="Folder of sample documents: how large messages are is measured on them."),
+    out: Path = typer.Option(..., help="Where the plan goes (plan.json)."),
+    sites: Path | None = typer.Option(None, help="Sites with capacities and positions (sites.jsonl)."),
+    capacity: int | None = typer.Option(
+        None, help="How many views elsewhere a site may feed; a view without a site is its own. Default: no limit."
+    ),
+    publisher_capacity: int | None = typer.Option(
+        None, help="How many views the publisher may feed. Default: no limit."
+    ),
+    rewritings: int = typer.Option(30, min=1, max=1000, help="Ways to compute a view that are considered, at most."),
+    samples: int = typer.Option(20, min=0, help="Documents that are looked at."),
+    latency: bool = typer.Option(True, help="Reduce latency after use, at 7% more use at most."),
+    picture: Path | None = typer.Option(None, help="Draw the network (.svg or .png)."),
+    engine: EngineName = typer.Option(
+        EngineName.inline, help="Where rewritings are found: in this process, or on Spark."
+    ),
+    master: str = typer.Option("local[*]", help="Spark master, with --engine spark."),
+) -> None:
+    """Plan how views feed each other, such that nobody feeds more than it can, with least use and then little latency.
+
+    Every view is fed by the publisher of the documents, or computed from views that know enough. The plan names the inputs of
+    each; `tidings relay run` runs it. With --publisher-capacity there may be no plan: then you are told how many views the
+    publisher must feed at least.
+
+    Example: tidings plan --views views.jsonl --capacity 50 --documents documents --out plan.json --picture plan.svg
+    """
+    from itertools import islice
+
+    from tidings.files import check_files, replacing
+    from tidings.model.errors import UsageError
+    from tidings.relay.document import Document
+    from tidings.relay.files import read_documents, read_sites, read_views
+    from tidings.relay.plan import plan_json
+    from tidings.relay.planner import plan_relay
+    from tidings.relay.planning.solve import Infeasible
+    from tidings.terminal import announce_compiling
+
+    check_files((views, *([sites] if sites else [])), (out, picture))
+    _check_capacities(capacity, publisher_capacity)
+    if picture is not None and picture.suffix.lower() not in (".svg", ".png"):
+        raise UsageError(f"the name of the picture ends in .svg or .png: {picture}")
+    announce_compiling()
+    places = read_sites(sites) if sites else []
+    everyone = read_views(views, [site.id for site in places] if sites else None)
+    found = list(islice(read_documents(documents), samples))
+    readable = [document for _, document in found if isinstance(document, Document)]
+    try:
+        with _finding(engine, master) as find:
+            planned = plan_relay(
+                everyone,
+                readable,
+                sites=places,
+                capacity=capacity,
+                publisher_capacity=publisher_capacity,
+                rewritings_max=rewritings,
+                find=find,
+                hasten=latency,
+                tell=_telling(),
+            )
+    except Infeasible as error:
+        raise UsageError(f"{error}: --publisher-capacity {error.fed}") from None
+    with replacing(out) as sink:
+        sink.write(plan_json(planned.plan))
+
+
+@contextmanager
+def _finding(engine: EngineName, master: str) -> Iterator[Finding]:
+    """How rewritings are found, with a bar that shows how far it is."""
+    from tidings.kernels.arrays import F64
+    from tidings.relay.rewriting import PatternTable, Rewritings, find_rewritings
+    from tidings.terminal import progress
+
+    search: Callable[..., Rewritings] = find_rewritings
+    with ExitStack() as stack:
+        if engine is EngineName.spark:
+            from tidings.spark.relay.rewriting import find_rewritings_on_spark
+            from tidings.spark.session import spark_session
+
+            search = partial(find_rewritings_on_spark, stack.enter_context(spark_session("tidings plan", master)))
+
+        def find(table: PatternTable, cost: F64, k: int) -> Rewritings:
+            with progress() as display:
+                task = display.add_task("rewritings", total=len(table))
+                return search(table, cost, k, on_progress=lambda count: display.update(task, advance=count))
+
+        yield find
+
+
+def _telling() -> Callable[[str], None]:
+    """Tells a person at the terminal what was done, and when."""
+    import sys
+    import time
+
+    from tidings.terminal import console
+
+    if not sys.stderr.isatty():
+        return lambda sentence: None
+    screen, start = console(), time.monotonic()
+    return lambda sentence: screen.print(f"{time.monotonic() - start:7.1f} s  {sentence}", style="dim", highlight=False)
+
+
+def _check_capacities(capacity: int | None, publisher_capacity: int | None) -> None:
+    from tidings.model.errors import UsageError
+
+    if capacity is not None and capacity < 1:
+        raise UsageError(f"--capacity {capacity}: a view that may feed nobody cannot relay; give 1 or more")
+    if publisher_capacity is not None and publisher_capacity < 1:
+        raise UsageError(f"--publisher-capacity {publisher_capacity}: the publisher must feed someone; give 1 or more")

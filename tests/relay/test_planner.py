@@ -1,0 +1,86 @@
+"""Plans of random view sets: they fit the views and the capacities, and what runs by them is what each view says by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from random_patterns import json_documents, patterns_within, xml_documents
+
+from tidings.relay.document import Document
+from tidings.relay.files import PUBLISHER, Site, View
+from tidings.relay.pattern import parse_pattern
+from tidings.relay.plan import check, parse_plan, plan_json, site_of
+from tidings.relay.planner import plan_relay
+from tidings.relay.planning.solve import Infeasible
+from tidings.relay.reference import reference_rows
+from tidings.relay.runtime.run import run_relay
+
+
+@st.composite
+def relays(draw: st.DrawFn) -> tuple[list[View], list[Site], list[Document], int | None]:
+    documents = draw(st.lists(xml_documents() | json_documents(), min_size=1, max_size=3))
+    patterns = draw(st.lists(patterns_within(draw(st.sampled_from(documents))), min_size=1, max_size=8))
+    sites = [
+        Site(f"s{n}", draw(st.none() | st.integers(1, 4)), draw(st.none() | st.just((float(n), 0.0))))
+        for n in range(draw(st.integers(0, 3)))
+    ]
+    ids = [site.id for site in sites]
+    count = draw(st.integers(1, 25))
+    views = [
+        View(f"v{n}", draw(st.sampled_from(patterns)), draw(st.none() | st.sampled_from(ids)) if ids else None)
+        for n in range(count)
+    ]
+    return views, sites, documents, draw(st.none() | st.integers(1, 5))
+
+
+@settings(max_examples=60)
+@given(relays())
+def test_what_a_plan_delivers_is_what_each_view_says(
+    relay: tuple[list[View], list[Site], list[Document], int | None],
+) -> None:
+    views, sites, documents, capacity = relay
+    planned = plan_relay(views, documents, sites=sites, capacity=capacity)
+    given_capacities = {site.id: site.capacity for site in sites if site.capacity is not None}
+    rest = {} if capacity is None else {site_of(view): capacity for view in views} | {s.id: capacity for s in sites}
+    check(planned.plan, views, rest | given_capacities)
+    assert parse_plan(plan_json(planned.plan)) == planned.plan
+    named = [(f"{n}", document) for n, document in enumerate(documents)]
+    told = list(run_relay(planned.plan, views, named, quarantine=lambda *refused: pytest.fail(str(refused))))
+    expected = [
+        (view.id, name, rows)
+        for name, document in named
+        for view in sorted(views, key=lambda view: view.id)
+        if (rows := reference_rows(view.pattern, document))
+    ]
+    assert told == expected
+
+
+@settings(max_examples=30)
+@given(relays(), st.integers(1, 4))
+def test_a_publisher_that_cannot_feed_enough_is_told_how_many_it_must(
+    relay: tuple[list[View], list[Site], list[Document], int | None], room: int
+) -> None:
+    views, sites, documents, capacity = relay
+    try:
+        planned = plan_relay(views, documents, sites=sites, capacity=capacity, publisher_capacity=room)
+    except Infeasible as error:
+        assert error.fed > room
+        planned = plan_relay(views, documents, sites=sites, capacity=capacity, publisher_capacity=error.fed)
+        assume(error.is_proven)
+        assert error.needed <= planned.plan.feeds <= error.fed
+    else:
+        assert planned.plan.feeds <= room
+
+
+def test_equal_views_form_a_tree_within_their_capacities() -> None:
+    """17 views with 2 feeds each: 15 edges in the tree leave 19 for others."""
+    views = [View(f"v{n}", parse_pattern("//a[/b]{val}")) for n in range(17)]
+    views += [View(f"w{n}", parse_pattern(f'//a[/b][/c="{n}"]{{val}}')) for n in range(3)]
+    plan = plan_relay(views, [], capacity=2).plan
+    assert plan.feeds == 4  # one of the equal views; c is known to nobody
+    fed = Counter(source for inputs in plan.inputs.values() for source in inputs if source != PUBLISHER)
+    assert max(fed.values()) == 2
+    assert max(plan.levels.values()) == 5
