@@ -47,7 +47,7 @@ def random_plan(seed, views, ids=None, reach=None):
         sources = random.sample(earlier, min(len(earlier), random.randint(1, 3)))
         is_first = not sources or random.random() < 0.1
         inputs[id] = (PUBLISHER,) if is_first else tuple(ids[source] for source in sources)
-    return RelayPlan(inputs, use=1_234.5, bound=1_200.0, gap=0.02875, latency=2.5 * len(ids))
+    return RelayPlan(inputs, use=1_234.5, bound=1_200.0, gap=0.0008, latency=2.5 * len(ids), least_use=1_201.0)
 
 
 def dots_of(picture):
@@ -94,7 +94,7 @@ def test_the_title_says_how_good_the_plan_is():
     plan = random_plan(0, 40)
     title, figures = texts_of(paint_plan(plan))[:2]
     assert title == f"Relay plan: 40 views, {plan.feeds} of them ({plan.feeds / 40:.1%}) fed by the publisher"
-    assert "use 1,234 " in figures and "2.9% " in figures and "latency 2.50 hops" in figures
+    assert "use 1,234 " in figures and "least use 1,201, gap 0.08%" in figures and "latency 2.50 hops" in figures
 
 
 @pytest.mark.parametrize("more", [0, VIEWS_MAX])

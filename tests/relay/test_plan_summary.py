@@ -25,14 +25,16 @@ PLAN = RelayPlan(
     },
     use=2_100.0,
     bound=1_990.0,
-    gap=110 / 1_990,
+    gap=0.005,
     latency=12.0,
+    least_use=2_000.0,
+    least_use_latency=18.0,
 )
 
 
 def test_a_plan_made_by_hand():
     loads = loads_of(PLAN, capacity=4)
-    assert summary_lines(PLAN, loads, distinct=5, use_before=2_000.0, latency_before=18.0) == [
+    assert summary_lines(PLAN, loads, distinct=5) == [
         "views      6, 5 different",
         "publisher  feeds 2 views (33.3%); 4 (66.7%) are fed by other views",
         "inputs     1.75 per view that is fed by other views, on average",

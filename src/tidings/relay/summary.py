@@ -14,22 +14,14 @@ _BAR = 30
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
-def summary_lines(
-    plan: RelayPlan,
-    loads: Loads | None = None,
-    *,
-    distinct: int | None = None,
-    use_before: float | None = None,
-    latency_before: float | None = None,
-) -> list[str]:
+def summary_lines(plan: RelayPlan, loads: Loads | None = None, *, distinct: int | None = None) -> list[str]:
     """loads: of `loads_of`, with the capacities. distinct: how many different queries the views have.
 
-    use_before, latency_before: of the plan of least use, before latency was reduced; as in a plan, latency is the sum over all
-    views. Figures that nobody gives are left out.
+    Figures that nobody has worked out are left out.
     """
     if loads is None:
         loads = loads_of(plan)
-    lines = [*_feeding(plan, distinct), *_figures(plan, use_before, latency_before)]
+    lines = [*_feeding(plan, distinct), *_figures(plan)]
     if plan.inputs:
         lines += ["", "views per level (1: fed by the publisher; otherwise one more than the highest input)"]
         lines += bars(levels_shown(plan, LEVELS_MAX))
@@ -70,6 +62,10 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
 
 
+def percent(share: float) -> str:
+    return f"{share:.2%}" if 0 < share < 0.01 else f"{share:.1%}"
+
+
 def counted(count: int, noun: str) -> str:
     """`noun` in plural, without its s for one."""
     return f"{count:,} {noun.removesuffix('s') if count == 1 else noun}"
@@ -95,35 +91,27 @@ def _feeding(plan: RelayPlan, distinct: int | None) -> list[str]:
     return lines
 
 
-def _figures(plan: RelayPlan, use_before: float | None, latency_before: float | None) -> list[str]:
+def _figures(plan: RelayPlan) -> list[str]:
     lines = []
-    what = "bytes per document, to compute all views"
     if plan.use is not None:
-        name, use = ("use", plan.use) if use_before is None else ("least use", use_before)
-        lines.append(_line(name, f"{number(use)} {what}"))
-        if plan.bound is not None:
-            gap = f"(gap {_share(use - plan.bound, plan.bound)})"
-            lines.append(_line("bound", f"{number(plan.bound)}: no plan uses less {gap}"))
-        if use_before is not None:
-            lines.append(
-                _line("use", f"{number(plan.use)} ({_change(use_before, plan.use)}) after latency was reduced")
-            )
+        name, use = ("use", plan.use) if plan.least_use is None else ("least use", plan.least_use)
+        lines.append(_line(name, f"{number(use)} bytes per document, to compute all views"))
+    if plan.bound is not None:
+        gap = "" if plan.gap is None else f" (gap {percent(plan.gap)})"
+        lines.append(_line("bound", f"{number(plan.bound)}: no plan uses less{gap}"))
+    if plan.use is not None and plan.least_use is not None:
+        more = _change(plan.least_use, plan.use)
+        lines.append(_line("use", f"{number(plan.use)} ({more}) after latency was reduced"))
     if plan.latency is not None and plan.inputs:
-        mean = plan.latency / len(plan.inputs)
-        before, change = "", ""
-        if latency_before is not None:
-            before = f"{latency_before / len(plan.inputs):.2f} -> "
-            change = f" ({_change(latency_before, plan.latency)})"
-        lines.append(
-            _line("latency", f"{before}{mean:.2f} hops{change} from a document to a view's result, on average")
-        )
+        views = len(plan.inputs)
+        hops = f"{plan.latency / views:.2f} hops"
+        if plan.least_use_latency is not None:
+            change = _change(plan.least_use_latency, plan.latency)
+            hops = f"{plan.least_use_latency / views:.2f} -> {hops} ({change})"
+        lines.append(_line("latency", f"{hops} from a document to a view's result, on average"))
     if plan.inputs:
-        lines.append(
-            _line(
-                "levels",
-                f"{max(plan.levels.values()):,}: so many views does a document pass on its way to the deepest one",
-            )
-        )
+        deepest = max(plan.levels.values())
+        lines.append(_line("levels", f"{deepest:,}: so many views does a document pass on its way to the deepest one"))
     return lines
 
 
@@ -134,17 +122,12 @@ def _loads(loads: Loads) -> list[str]:
     lines = [f"{noun} by how many {elsewhere} they feed{limit}", *bars(histogram(loads.fed.values(), common))]
     if loads.capacity:
         full = len(loads.full_sites)
-        lines.append(f"  at capacity, with no room for more: {counted(full, noun)} ({_share(full, len(loads.fed))})")
+        lines.append(f"  at capacity, with no room for more: {counted(full, noun)} ({percent(full / len(loads.fed))})")
     return lines
 
 
 def _line(name: str, text: str) -> str:
     return f"{name:<10} {text}"
-
-
-def _share(part: float, whole: float) -> str:
-    share = max(0.0, part / whole) if whole > 0 else 0.0
-    return f"{share:.2%}" if 0 < share < 0.01 else f"{share:.1%}"
 
 
 def _change(before: float, after: float) -> str:

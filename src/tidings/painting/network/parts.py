@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tidings.painting.network.shapes import BLUE, FAINT, Rectangle, Shape, Text, text_width
 from tidings.relay.load import Loads
 from tidings.relay.plan import RelayPlan
-from tidings.relay.summary import counted, number
+from tidings.relay.summary import counted, number, percent
 
 MARGIN = 28.0
 HEADING = 66.0
@@ -26,7 +26,8 @@ def heading(plan: RelayPlan) -> list[Text]:
     if plan.use is not None:
         figures.append(f"use {number(plan.use)} bytes per document")
     if plan.gap is not None:
-        figures.append(f"at most {plan.gap:.1%} above the least possible (gap)")
+        least = "" if plan.least_use is None else f"least use {number(plan.least_use)}, "
+        figures.append(f"{least}gap {percent(plan.gap)}")
     if plan.latency is not None and views:
         figures.append(f"latency {plan.latency / views:.2f} hops on average")
     levels = max(plan.levels.values(), default=0)
