@@ -27,7 +27,7 @@ ALLOWED = {
     "files": {"model", "sql"},
     "terminal": {"kernels"},
     "standing": {"engine", "pipeline", "model", "families", "sql", "files", "terminal"},
-    "painting": {"painting", "engine", "pipeline", "model", "families", "files", "terminal"},
+    "painting": {"painting", "engine", "pipeline", "model", "families", "files", "terminal", "relay"},
     "spark": {"spark", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "files", "terminal"}
     | {"relay"},
     "bench": {"bench", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"},
