@@ -76,6 +76,20 @@ def test_a_chain_becomes_a_star():
     assert max(levels(narrow, reduce_latency(narrow, solve(narrow).columns))) < 8
 
 
+def test_a_node_that_many_wait_for_takes_the_place_of_one_that_none_waits_for():
+    # Node 1 is slow, 0 is not, and feeds one node only. In the cheapest plan that is 2; 4, 5 and 6 wait for 3.
+    slow_or_fast = [(90.0, ()), (10.0, (0,)), (10.0, (1,))]
+    dearer = [(90.0, ()), (11.0, (0,)), (10.0, (1,))]
+    columns = [[(20.0, ())], [(20.0, ())], slow_or_fast, dearer, *([[(90.0, ()), (10.0, (3,))]] * 3)]
+    delay = [0.0, 30.0, *[0.0] * 12]
+    instance = instance_of(columns, capacity=[1, 2, 0, 3, 0, 0, 0], delay=delay)
+    before = np.array([0, 1, 3, 7, 9, 11, 13])
+    assert violations(instance, before) == []
+    after = reduce_latency(instance, before)
+    assert after.tolist() == [0, 1, 4, 6, 9, 11, 13]
+    assert violations(instance, after) == []
+
+
 def test_the_way_from_the_publisher_counts():
     instance = instance_of(
         [[(1.0, ())], [(9.0, ()), (1.0, (0,))]],

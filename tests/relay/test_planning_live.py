@@ -92,15 +92,15 @@ def test_valid_after_every_change(seed, nodes, is_limited):
         else:
             lost, remove = before.node[before.instance.pool == pool].tolist(), partial(live.remove_pool, pool)
         dependants = set().union(*(live.dependants(node) for node in lost)) - set(lost)
-        orphans = remove()
-        assert set(orphans) == dependants
+        changed = remove()
+        assert set(changed[: len(dependants)]) == dependants
         after = check(live)
         assert set(after.node.tolist()) == set(alive) - set(lost)
-        for node in set(alive) - set(lost) - dependants:
+        for node in set(alive) - set(lost) - set(changed):
             place = before.node.tolist().index(node)
             now = after.node.tolist().index(node)
             assert before.index[before.columns[place]] == after.index[after.columns[now]]
-        for node in orphans:
+        for node in changed:
             place = after.node.tolist().index(node)
             if live.choice(node)[0] == 0:
                 assert fitting(after, place) == []
@@ -140,6 +140,17 @@ def test_thirty_dependants_find_another_source():
     assert live.remove(0) == list(range(4, 34))
     assert live.overflow == 0
     assert [len(live.dependants(source)) for source in (1, 2, 3)] == [10, 10, 10]
+    check(live)
+
+
+def test_one_moves_to_make_room_for_an_orphan():
+    # The orphan of 0 can only go to 1, which is full with 4; that one can go to 2.
+    columns = [[(5.0, ())], [(5.0, ())], [(5.0, ())]]
+    columns += [[(40.0, ()), (1.0, (0,)), (2.0, (1,))], [(40.0, ()), (1.0, (1,)), (3.0, (2,))]]
+    live = live_plan(instance_of(columns, capacity=[1, 1, 1, 0, 0], publisher_capacity=3))
+    assert live.remove(0) == [3, 4]
+    assert live.choice(3) == (2, Column(2.0, (1,)))
+    assert live.choice(4) == (2, Column(3.0, (2,)))
     check(live)
 
 

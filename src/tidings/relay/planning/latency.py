@@ -3,6 +3,9 @@
 The latency of a node is that of its slowest source, with the way from there, and the computation. Total latency never rises
 when that of a node falls. So a pass in topological order takes, for each node, the best of the columns that fit by
 `alpha * use + beta * latency`: latency alone takes far more use for little. A node that others wait for counts as many times.
+
+The first pass takes what fits. By then the sources near the publisher are full, often with nodes that gain little from it:
+later passes let two nodes change at once, one that leaves such a source and one that takes its place.
 """
 
 from __future__ import annotations
@@ -14,13 +17,15 @@ import numpy as np
 from tidings.kernels.arrays import F64, I64
 from tidings.relay.planning.core import load_of
 from tidings.relay.planning.instance import HOP, Columns, Instance
-from tidings.relay.planning.kernels.latency import hasten_each, subtree_weights
+from tidings.relay.planning.kernels.latency import Task, hasten_by_swaps, hasten_each, subtree_weights
 from tidings.relay.planning.kernels.layout import Places
 from tidings.relay.planning.kernels.paths import measure, topological_order
 from tidings.relay.planning.model import model_of
 
-PASSES = 5
+PASSES = 3
+"""More gain little: of 100,000 views the third saves 1% of the latency."""
 USE_SLACK = 0.07
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +56,7 @@ def total_latency(instance: Instance, columns: Columns) -> float:
 
 
 def default_beta(instance: Instance, columns: Columns) -> float:
-    """Of alpha = 1: one view's latency, on average, is worth BETA_SHARE of its use, on average."""
+    """For alpha = 1: to halve all latencies is worth as much as to halve all use."""
     latency = total_latency(instance, columns)
     return instance.use(columns) / latency if latency > 0 else 1.0
 
@@ -67,7 +72,7 @@ def reduce_latency(
     """A plan with no more `alpha * use + beta * latency` than the valid one given; latency is the sum over all views.
 
     What the publisher feeds stays the same, no capacity is exceeded, and use rises by no more than the part `use_slack`.
-    Passes end when one gains nothing.
+    Passes end when one with swaps gains nothing.
     """
     if beta is None:
         beta = alpha * default_beta(instance, columns)
@@ -78,27 +83,19 @@ def reduce_latency(
     best = columns
     paths = _measured(places, order, best)
     lowest = alpha * instance.use(best) + beta * float(paths.latency @ instance.weight)
-    for _ in range(passes):
+    for number in range(passes):
         plan = best.copy()
         weights = subtree_weights(order, paths.critical, instance.weight)
-        hasten_each(
-            model.rows,
-            places,
-            instance.cost,
-            order,
-            weights,
-            alpha,
-            beta,
-            use_max - instance.use(plan),
-            plan,
-            load_of(model, plan),
-            paths.latency.copy(),
-        )
-        paths = _measured(places, order, plan)
-        total = alpha * instance.use(plan) + beta * float(paths.latency @ instance.weight)
-        if not total < lowest or instance.use(plan) > use_max:
+        task = Task(model.rows, places, instance.cost, weights, alpha, beta)
+        hasten = hasten_each if number == 0 else hasten_by_swaps
+        hasten(task, order, use_max - instance.use(plan), plan, load_of(model, plan), paths.latency.copy())
+        found = _measured(places, order, plan)
+        total = alpha * instance.use(plan) + beta * float(found.latency @ instance.weight)
+        # Sums of costs in another order differ by rounding errors.
+        if total < lowest and instance.use(plan) <= use_max * (1 + ROUNDING):
+            best, paths, lowest = plan, found, total
+        elif number > 0:
             break
-        best, lowest = plan, total
     return best
 
 

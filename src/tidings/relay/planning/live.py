@@ -19,6 +19,7 @@ from tidings.relay.planning.snapshot import Column, Snapshot, snapshot_of
 from tidings.relay.planning.solve import Solution
 
 _ENDLESS = float("inf")
+NO_POOL = -1
 
 
 class NoRoom(TidingsError):
@@ -116,7 +117,7 @@ class LivePlan:
         Raises NoRoom, and changes nothing, if not even the publisher can feed it.
         """
         node = len(self._is_alive)
-        choice = self._best(node, site, columns)
+        choice = self._best(site, columns)
         if not choice.column.sources and self._publisher_free <= 0:
             raise NoRoom(
                 "neither the node's sources nor the publisher have capacity left: plan anew, or raise a capacity"
@@ -140,15 +141,18 @@ class LivePlan:
         self._more[node].extend(columns)
 
     def remove(self, node: int) -> list[int]:
-        """Takes a node away, and feeds those that it fed in another way. Returns these orphans, sources first."""
+        """Takes a node away, and feeds those that it fed in another way. Returns these orphans, sources first, and others.
+
+        The others had to move to make room for orphans that had none but at the publisher.
+        """
         return self._remove([node])
 
     def remove_site(self, site: int) -> list[int]:
-        """All nodes of a site fail at once; returns the orphans."""
+        """All nodes of a site fail at once; returns what `remove` does."""
         return self._remove(sorted(self._nodes_of_site.get(site, ())))
 
     def remove_pool(self, pool: int) -> list[int]:
-        """All nodes that share a capacity fail at once; returns the orphans."""
+        """All nodes that share a capacity fail at once; returns what `remove` does."""
         return self._remove(sorted(self._nodes_of_pool.get(pool, ())))
 
     def columns_of(self, node: int) -> list[Column]:
@@ -185,18 +189,74 @@ class LivePlan:
             self._nodes_of_pool[self._pool[node]].discard(node)
             self._more.pop(node, None)
         for node in waiting:
-            self._feed(node, self._best(node, self._site[node], self.columns_of(node)))
-        return waiting
+            self._feed(node, self._best(self._site[node], self.columns_of(node)))
+        moved: dict[int, None] = dict.fromkeys(waiting)
+        # A node that makes room for one may leave some for another, too: as long as one leaves, all are asked again.
+        at_publisher = [node for node in waiting if not self.choice(node)[1].sources]
+        while at_publisher:
+            left = [node for node in at_publisher if not self._leave_publisher(node, moved)]
+            if len(left) == len(at_publisher):
+                break
+            at_publisher = left
+        return list(moved)
 
-    def _best(self, node: int, site: int, columns: Sequence[Column]) -> _Choice:
-        """The column of least cost and prices that fits; the publisher's if none does."""
+    def _leave_publisher(self, node: int, moved: dict[int, None]) -> bool:
+        """Feeds a node by others again if that is possible, at most one of which has to be relieved of another node."""
+        columns = self.columns_of(node)
+        choice = self._best(self._site[node], columns)
+        if not choice.column.sources:
+            choice = self._best_if_one_moves(node, columns, moved)
+        if not choice.column.sources:
+            return False
+        self._unfeed(node)
+        self._feed(node, choice)
+        return True
+
+    def _best_if_one_moves(self, node: int, columns: Sequence[Column], moved: dict[int, None]) -> _Choice:
+        """A column that fits after a node that uses the one pool it lacks has moved; the publisher's if there is none.
+
+        The first that costs less than the publisher is taken.
+        """
+        for number, column in sorted(enumerate(columns), key=lambda numbered: numbered[1].cost):
+            if not column.sources or not all(self._is_alive[source] for source in column.sources):
+                continue
+            pools = self._pools_used_from(self._site[node], column.sources)
+            lacking = [pool for pool, units in Counter(pools).items() if units > self._free[pool]]
+            if len(lacking) != 1:
+                continue
+            for other in sorted(self._users(lacking[0]) - {node}):
+                if self._move_away(other, lacking[0], pools, columns[0].cost - column.cost):
+                    moved[other] = None
+                    return _Choice(number, column, pools)
+        return _Choice(0, columns[0], [])
+
+    def _move_away(self, node: int, pool: int, pools: list[int], loss_max: float) -> bool:
+        """Moves a node to a column that does not use a pool, if all these pools have room then and it costs little enough."""
+        old = self._choice[node]
+        if old is None or pool not in old.pools:
+            return False
+        self._unfeed(node)
+        new = self._best(self._site[node], self.columns_of(node), pool)
+        self._feed(node, new)
+        if new.column.sources and new.column.cost - old.column.cost < loss_max and self._has_room(pools):
+            return True
+        self._unfeed(node)
+        self._feed(node, old)
+        return False
+
+    def _users(self, pool: int) -> set[int]:
+        """The nodes that those of a pool feed."""
+        return set().union(*(self._dependants.get(source, ()) for source in self._nodes_of_pool.get(pool, ())))
+
+    def _best(self, site: int, columns: Sequence[Column], other_than: int = NO_POOL) -> _Choice:
+        """The column of least cost and prices that fits, and does not use some pool; the publisher's if none does."""
         best = _Choice(0, columns[0], [])
         lowest = _ENDLESS
         for index, column in enumerate(columns):
             if column.sources and column.cost < lowest and all(self._is_alive[source] for source in column.sources):
                 pools = self._pools_used_from(site, column.sources)
                 total = column.cost + sum(self._price[pool] for pool in pools)
-                if total < lowest and self._has_room(pools):
+                if total < lowest and self._has_room(pools) and other_than not in pools:
                     lowest = total
                     best = _Choice(index, column, pools)
         return best

@@ -42,6 +42,29 @@ def fits(rows: Rows, load: I64, column: Int) -> Int:
 
 
 @kernel
+def only_blocked_row(rows: Rows, load: I64, column: Int) -> tuple[Int, Int]:
+    """The row that has too few units left for a column, and how many too few: 0 if there is none. -1 if there are several."""
+    blocked = -1
+    lacking = 0
+    for use in range(rows.first_use[column], rows.first_use[column + 1]):
+        row = rows.use_row[use]
+        beyond = load[row] + rows.use_units[use] - rows.capacity[row]
+        if beyond > 0:
+            if lacking > 0:
+                return -1, beyond
+            blocked = row
+            lacking = beyond
+    return blocked, lacking
+
+
+@kernel
+def forget(rows: Rows, leaving: F64, column: Int) -> None:
+    """What it takes to leave the rows of a column is not known any more."""
+    for use in range(rows.first_use[column], rows.first_use[column + 1]):
+        leaving[rows.use_row[use]] = -np.inf
+
+
+@kernel
 def cheapest_fitting(rows: Rows, cost: F64, load: I64, node: Int, other_than: Int) -> tuple[Int, Float]:
     """The node's cheapest column that fits and does not use row `other_than`, -1 if there is none; and the next one's cost."""
     found = -1
@@ -166,17 +189,11 @@ def swap_each(rows: Rows, cost: F64, publisher: Int, penalty: Float, columns: I6
             gain = now - cost[column]
             if gain <= best_gain:
                 continue
-            blocked = -1
-            lacking = 0
-            for use in range(rows.first_use[column], rows.first_use[column + 1]):
-                row = rows.use_row[use]
-                if load[row] + rows.use_units[use] > rows.capacity[row]:
-                    lacking = load[row] + rows.use_units[use] - rows.capacity[row] if blocked < 0 else 1 << 30
-                    blocked = row
-            if blocked < 0:
+            blocked, lacking = only_blocked_row(rows, load, column)
+            if lacking == 0:
                 best_gain, target, leaver = gain, column, -1
                 continue
-            if lacking == 1 << 30 or gain - leaving[blocked] <= best_gain:
+            if blocked < 0 or gain - leaving[blocked] <= best_gain:
                 continue
             put(rows, load, column, 1)
             who, where, price = cheapest_leaver(
@@ -188,14 +205,14 @@ def swap_each(rows: Rows, cost: F64, publisher: Int, penalty: Float, columns: I6
                 best_gain, target, leaver, new_place = gain - price, column, who, where
         columns[node] = target
         put(rows, load, target, 1)
-        if target != old:
-            gained += best_gain
-            if leaver >= 0:
-                put(rows, load, columns[leaver], -1)
-                put(rows, load, new_place, 1)
-                columns[leaver] = new_place
-                # Full rows of both may have room now, and others have become full.
-                for column in (old, target, new_place):
-                    for use in range(rows.first_use[column], rows.first_use[column + 1]):
-                        leaving[rows.use_row[use]] = -np.inf
+        if target == old:
+            continue
+        gained += best_gain
+        if leaver >= 0:
+            put(rows, load, columns[leaver], -1)
+            put(rows, load, new_place, 1)
+            columns[leaver] = new_place
+            forget(rows, leaving, new_place)
+        forget(rows, leaving, old)
+        forget(rows, leaving, target)
     return gained
