@@ -20,8 +20,6 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 import msgspec
-from nats.aio.msg import Msg
-from nats.js.api import StreamConfig
 
 from tidings.relay.files import View
 from tidings.relay.pattern import Row
@@ -29,18 +27,8 @@ from tidings.relay.plan import PUBLISHER, RelayPlan, site_of
 from tidings.relay.runtime.epochs import Epoch, Recipe, Timeline, queries_of
 from tidings.relay.runtime.ledger import Ledger, Result
 from tidings.relay.runtime.message import Parts, ViewMessage, encode_message
-from tidings.relay.runtime.nats.wire import (
-    Connection,
-    Host,
-    Hosted,
-    Listener,
-    RelayError,
-    Setup,
-    Step,
-    Told,
-    all_subjects,
-    subject,
-)
+from tidings.relay.runtime.nats.connection import Connection, Heard, Listener, RelayError
+from tidings.relay.runtime.nats.wire import Host, Hosted, Setup, Step, Told, all_subjects, subject
 from tidings.relay.runtime.network import WINDOW
 from tidings.relay.runtime.pattern_query import match_patterns
 from tidings.relay.runtime.publisher import Publisher
@@ -170,9 +158,8 @@ class NatsRelay:
         self._connection: Connection | None = None
         self._listener: Listener | None = None
         stream = uuid4().hex
-        self._connection = connection = await Connection.open(self._url, stream, self._listen)
-        config = StreamConfig(name=stream, subjects=[all_subjects(stream)])
-        await connection.context.add_stream(config)
+        self._connection = connection = await Connection.open(self._url, stream, self._listen_again)
+        await connection.create(all_subjects(stream))
         await self._listen()
         async with self._hosting:
             for _ in range(self._processes):
@@ -235,6 +222,8 @@ class NatsRelay:
         if not self._workers:
             await self._start_worker()
         await self._host(self._place(sorted(lost.views)))
+        if self._listener is not None and self._listener.has_pieces:
+            await self._listen()  # without pieces of messages that will never be complete
 
     def _place(self, views: Iterable[str]) -> list[_Worker]:
         """Views of one site on one worker, otherwise where there are fewest; returns the workers with something new."""
@@ -321,15 +310,22 @@ class NatsRelay:
         async with self._hosting:
             await self._stream.purge(self._starts.get(first, self._last + 1))
 
+    async def _listen_again(self) -> None:
+        try:
+            await self._listen()
+        except Exception as error:
+            self._failure = error
+            self._progress.set()
+
     async def _listen(self) -> None:
-        """From the first unfinished document on; again when the connection was lost, and with it messages."""
+        """From the first unfinished document on."""
         if self._listener is not None:
             await self._listener.stop()
         start = self._starts.get(self._ledger.first, self._last + 1)
         self._listener = await self._stream.listen([subject(self._stream.stream, "told", "*")], start, self._hear)
 
-    async def _hear(self, msg: Msg) -> None:
-        told = msgspec.msgpack.decode(msg.data, type=Told)
+    async def _hear(self, heard: Heard) -> None:
+        told = msgspec.msgpack.decode(heard.data, type=Told)
         if self._moved.get(told.view, (0, 0))[0] == told.host:
             del self._moved[told.view]
         if self._ledger.tell(told.seq, told.view, told.told):

@@ -16,13 +16,13 @@ from enum import Enum, auto
 from typing import TypeVar
 
 import msgspec
-from nats.aio.msg import Msg
 
 from tidings.model.errors import TidingsError
 from tidings.relay.plan import PUBLISHER
 from tidings.relay.runtime.epochs import Recipe, read_query
 from tidings.relay.runtime.message import decode_message, encode_message
-from tidings.relay.runtime.nats.wire import Connection, Host, Hosted, Listener, Setup, Step, Told, subject
+from tidings.relay.runtime.nats.connection import Connection, Heard, Listener
+from tidings.relay.runtime.nats.wire import Host, Hosted, Setup, Step, Told, subject
 from tidings.relay.runtime.node import Emission, RelayNode
 from tidings.relay.runtime.query import Derivation
 
@@ -41,7 +41,7 @@ class Order(Enum):
     END = auto()
 
 
-_Inbox = asyncio.Queue[Msg | Host | Order]
+_Inbox = asyncio.Queue[Heard | Host | Order]
 
 
 class Worker:
@@ -62,7 +62,7 @@ class Worker:
         """Until there are no more commands."""
         while True:
             for item in await self._taken():
-                if isinstance(item, Msg):
+                if isinstance(item, Heard):
                     self._hear(item)
                     continue
                 await self._store()
@@ -77,17 +77,17 @@ class Worker:
                 sys.stdout.flush()
             await self._store()
 
-    async def _taken(self) -> list[Msg | Host | Order]:
+    async def _taken(self) -> list[Heard | Host | Order]:
         """What has come in: at least one, and no more than a batch."""
         found = [await self._inbox.get()]
         while len(found) < _MESSAGES_MAX and not self._inbox.empty():
             found.append(self._inbox.get_nowait())
         return found
 
-    def _hear(self, msg: Msg) -> None:
-        listeners = self._listeners.get(msg.subject)
+    def _hear(self, heard: Heard) -> None:
+        listeners = self._listeners.get(heard.subject)
         if listeners:
-            message = decode_message(msg.data)
+            message = decode_message(heard.data)
             for source, node in listeners:
                 self._out += node.receive(source, message)
 
@@ -167,7 +167,7 @@ async def _main() -> None:
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
-    inbox: _Inbox = asyncio.Queue()
+    inbox: _Inbox = asyncio.Queue(_MESSAGES_MAX)
 
     async def commands() -> None:
         with suppress(asyncio.IncompleteReadError):
