@@ -35,7 +35,8 @@ _REQUEST_OVER = ("404", "408", "409")
 _FILTERS_MAX = 500
 """Subjects of one consumer; where there are more, it hears of all views."""
 _HEADER_BYTES = 1024
-_ID, _WHOLE, _PIECE, _PIECES = "Nats-Msg-Id", "Relay-Whole", "Relay-Piece", "Relay-Pieces"
+_ID, _SENDER = "Nats-Msg-Id", "Relay-Sender"
+_WHOLE, _PIECE, _PIECES = "Relay-Whole", "Relay-Piece", "Relay-Pieces"
 
 
 class RelayError(TidingsError):
@@ -43,9 +44,10 @@ class RelayError(TidingsError):
 
 
 class Heard(NamedTuple):
-    """A message of the stream."""
+    """A message of the stream. sender: the number that its sender had."""
 
     subject: str
+    sender: int
     data: bytes
 
 
@@ -54,11 +56,15 @@ _OnLoss = Callable[[], Awaitable[None]]
 
 
 class Connection:
-    """A connection to the stream of one run. on_loss: called when messages may have been lost, to listen again."""
+    """A connection to the stream of one run.
+
+    on_loss: called when messages may have been lost, to listen again. sender: a number that goes with what is stored.
+    """
 
     def __init__(self, client: Client, stream: str, on_loss: _OnLoss) -> None:
         self._client, self._on_loss = client, on_loss
         self.stream = stream
+        self.sender = 0
         self.context = client.jetstream(publish_async_max_pending=100_000)
 
     @staticmethod
@@ -121,14 +127,14 @@ class Connection:
         """A message as it is sent: in pieces if it is larger than what the server takes."""
         size = self._client.max_payload - _HEADER_BYTES
         if len(data) <= size:
-            yield to, data, {_ID: id}
+            yield to, data, {_ID: id, _SENDER: str(self.sender)}
             return
         # Those who send it again may write it differently: what belongs together has the sender's own id.
         whole = f"{id}.{uuid4().hex}"
         starts = range(0, len(data), size)
         for number, start in enumerate(starts):
-            headers = {_ID: f"{whole}.{number}", _WHOLE: whole, _PIECE: str(number), _PIECES: str(len(starts))}
-            yield to, data[start : start + size], headers
+            place = {_WHOLE: whole, _PIECE: str(number), _PIECES: str(len(starts))}
+            yield to, data[start : start + size], {_ID: f"{whole}.{number}", _SENDER: str(self.sender), **place}
 
     async def listen(self, subjects: Sequence[str], start: int, hear: _Hear) -> Listener:
         """Everything on these subjects from a place in the stream on, what is there and what will come."""
@@ -198,13 +204,14 @@ class Listener:
         """Messages may come in pieces, each perhaps more than once."""
         whole = headers.get(_WHOLE)
         if whole is None:
-            await self._hear(Heard(msg.subject, msg.data))
+            await self._hear(Heard(msg.subject, int(headers[_SENDER]), msg.data))
             return
         pieces = self._pieces.setdefault(whole, {})
         pieces[int(headers[_PIECE])] = msg.data
         if len(pieces) == int(headers[_PIECES]):
             del self._pieces[whole]
-            await self._hear(Heard(msg.subject, b"".join(pieces[number] for number in sorted(pieces))))
+            data = b"".join(pieces[number] for number in sorted(pieces))
+            await self._hear(Heard(msg.subject, int(headers[_SENDER]), data))
 
 
 async def _look(url: str) -> None:

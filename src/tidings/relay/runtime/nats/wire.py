@@ -1,39 +1,15 @@
 """What processes of a relay say to each other.
 
     relay.<run>.feed.<view>     publisher to view: a ViewMessage
-    relay.<run>.view.<view>     view to views: a ViewMessage
-    relay.<run>.told.<view>     view to subscriber: Told
+    relay.<run>.view.<view>     view to views, and to its subscriber: a ViewMessage
 
-Views have numbers here, as their ids may be anything. What is stored has an id, so that it is stored once if it is sent twice;
-receivers know as well what they have.
+Views have numbers here, as their ids may be anything. Rows are made where they are read: they are many more than the matches
+they are made of.
 """
 
 from __future__ import annotations
 
 import msgspec
-
-from tidings.relay.errors import RowsError
-from tidings.relay.runtime import ledger
-
-
-class Told(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a subscriber is told of a document. host: by which command the view is hosted. refused: why there are no rows."""
-
-    host: int
-    seq: int
-    view: str
-    rows: list[tuple[str, ...]] = []
-    refused: str | None = None
-
-    @staticmethod
-    def of(host: int, seq: int, view: str, told: ledger.Told) -> Told:
-        if isinstance(told, RowsError):
-            return Told(host, seq, view, refused=str(told))
-        return Told(host, seq, view, told)
-
-    @property
-    def told(self) -> ledger.Told:
-        return self.rows if self.refused is None else RowsError(self.refused)
 
 
 class Step(msgspec.Struct, frozen=True, array_like=True):
@@ -47,7 +23,7 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Hosted(msgspec.Struct, frozen=True, array_like=True):
-    """A view that a worker is to host. next: the first document of which its subscriber has not been told."""
+    """A view that a worker is to host. next: the first document of which it has not had its say."""
 
     view: str
     number: int

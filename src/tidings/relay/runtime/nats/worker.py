@@ -2,9 +2,7 @@
 
 Commands come on the standard input, each with its length before it; an answer to each goes to the standard output. When the
 input ends, so does the worker. All that it knows can be had again: a worker that takes over a view starts behind the last
-document of which its subscriber was told, and hears again what the stream has from the first unfinished document on.
-
-What views say is stored before what subscribers are told. So whoever finds the latter in the stream will find the former.
+document of which the view has had its say, and hears again what the stream has from the first unfinished document on.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from tidings.relay.plan import PUBLISHER
 from tidings.relay.runtime.epochs import Recipe, read_query
 from tidings.relay.runtime.message import decode_message, encode_message
 from tidings.relay.runtime.nats.connection import Connection, Heard, Listener
-from tidings.relay.runtime.nats.wire import Host, Hosted, Setup, Step, Told, subject
+from tidings.relay.runtime.nats.wire import Host, Hosted, Setup, Step, subject
 from tidings.relay.runtime.node import Emission, RelayNode
 from tidings.relay.runtime.query import Derivation
 
@@ -54,7 +52,7 @@ class Worker:
         self._numbers: dict[str, int] = {}
         self._listeners: dict[str, list[tuple[str, RelayNode]]] = {}
         self._derivations: dict[_Key, Derivation | None] = {}
-        self._host, self._start = 0, 1
+        self._start = 1
         self._listener: Listener | None = None
         self._out: list[Emission] = []
 
@@ -92,14 +90,14 @@ class Worker:
                 self._out += node.receive(source, message)
 
     async def _take_over(self, host: Host) -> None:
-        self._host, self._start = host.number, host.start
+        self._connection.sender, self._start = host.number, host.start
         nodes = {}
         used: dict[_Key, Derivation | None] = {}
         for hosted in host.hosted:
             schedule = [(step.first, self._recipe(step, used)) for step in hosted.steps]
             node = self._nodes.get(hosted.view)
             if node is None:
-                node = RelayNode(hosted.view, schedule, hosted.next)
+                node = RelayNode(hosted.view, schedule, hosted.next, told=sys.maxsize)
             else:
                 self._out += node.reschedule(schedule)
             nodes[hosted.view] = node
@@ -145,17 +143,12 @@ class Worker:
     async def _store(self) -> None:
         """All that views have said since the last time."""
         out, self._out = self._out, []
-        stream = self._connection.stream
-        said = []
-        told = []
-        for message, rows in out:
+        messages = []
+        for message, _ in out:
             number = self._numbers[message.view]
-            said.append((subject(stream, "view", number), f"view.{number}.{message.seq}", encode_message(message)))
-            if rows is not None:
-                data = msgspec.msgpack.encode(Told.of(self._host, message.seq, message.view, rows))
-                told.append((subject(stream, "told", number), f"told.{number}.{message.seq}", data))
-        await self._connection.store(said)
-        await self._connection.store(told)
+            to = subject(self._connection.stream, "view", number)
+            messages.append((to, f"view.{number}.{message.seq}", encode_message(message)))
+        await self._connection.store(messages)
 
 
 async def _read(reader: asyncio.StreamReader, kind: type[T]) -> T:
