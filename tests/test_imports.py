@@ -134,7 +134,7 @@ def test_relay_does_input_and_output_in_one_file():
 def test_relay_talks_to_other_processes_in_one_place():
     paths = [path for path in MODULES if name_of(path).startswith("relay")]
     talking = {name_of(path) for path in paths if imports_any_of(path, {"asyncio", "threading", "subprocess", "nats"})}
-    assert talking == {f"relay.runtime.nats.{name}" for name in ("relay", "wire", "worker")}
+    assert talking == {f"relay.runtime.nats.{name}" for name in ("connection", "relay", "worker")}
 
 
 COMMANDS = [path for path in (SOURCE / "cli").glob("*.py") if path.stem == "main" or "def add_to(" in path.read_text()]

@@ -81,10 +81,7 @@ class PatternDerivation:
                 return None
             given.append(parts)
         if self._is_copy:
-            return tuple(
-                Part(given[0][step.places[0].part].ids, tuple(_column(given, column) for column in step.columns))
-                for step in self._steps
-            )
+            return tuple([self._copied(given[0], step) for step in self._steps])
         matches: list[list[Key]] = []
         for step in self._steps:
             ids = _candidates(step, given)
@@ -96,10 +93,13 @@ class PatternDerivation:
         reduce_matches(KEYS, self._target, matches)
         if not matches[0]:
             return None
-        return tuple(
-            Part(ids, tuple(_selected(ids, given, column) for column in step.columns))
-            for ids, step in zip(matches, self._steps, strict=True)
-        )
+        return tuple([_part(given, ids, step) for ids, step in zip(matches, self._steps, strict=True)])
+
+    def _copied(self, given: tuple[Part, ...], step: _Step) -> Part:
+        part = given[step.places[0].part]
+        if len(step.columns) == len(part.columns):
+            return part
+        return Part(part.ids, tuple([part.columns[column.column] for column in step.columns]))
 
 
 def derivation(target: Pattern, sources: Sequence[Pattern]) -> PatternDerivation | None:
@@ -155,6 +155,10 @@ def _candidates(step: _Step, given: list[tuple[Part, ...]]) -> list[Key]:
 
 def _column(given: list[tuple[Part, ...]], column: _Column) -> list[str]:
     return given[column.place.source][column.place.part].columns[column.column]
+
+
+def _part(given: list[tuple[Part, ...]], ids: list[Key], step: _Step) -> Part:
+    return Part(ids, tuple([_selected(ids, given, column) for column in step.columns]) if step.columns else ())
 
 
 def _selected(ids: list[Key], given: list[tuple[Part, ...]], column: _Column) -> list[str]:

@@ -1,16 +1,17 @@
-"""Which subscribers have been told of which documents: what is told goes out document by document, and only once."""
+"""Which views have had their say of which documents: what they said goes out document by document, and only once."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from tidings.relay.errors import RowsError
 from tidings.relay.pattern import Row
 
 Told = list[Row] | RowsError
 """What a subscriber is told of a document, or why he is not."""
+T = TypeVar("T")
 
 
 class Result(NamedTuple):
@@ -21,16 +22,16 @@ class Result(NamedTuple):
     rows: Told
 
 
-class Ledger:
+class Ledger(Generic[T]):
     """first: the oldest document that is not finished. next: the number of the next one to be published, from 1."""
 
     def __init__(self) -> None:
         self.first = self.next = 1
-        self._open: dict[int, tuple[str, int, dict[str, Told]]] = {}
-        self._finished: deque[tuple[str, dict[str, Told]]] = deque()
+        self._open: dict[int, tuple[str, int, dict[str, T]]] = {}
+        self._finished: deque[tuple[str, dict[str, T]]] = deque()
 
     def open(self, name: str, views: int) -> int:
-        """Another document, of which so many subscribers are to be told; its number."""
+        """Another document, of which so many views have something to say; its number."""
         seq = self.next
         self.next += 1
         self._open[seq] = name, views, {}
@@ -41,27 +42,27 @@ class Ledger:
     def name(self, seq: int) -> str:
         return self._open[seq][0]
 
-    def tell(self, seq: int, view: str, rows: Told) -> bool:
-        """Whether this was what the oldest document waited for. What has been told already is passed over."""
+    def enter(self, seq: int, view: str, said: T) -> bool:
+        """Whether this was what the oldest document waited for. What has been said already is passed over."""
         if seq < self.first:
             return False
         _, views, told = self._open[seq]
-        told.setdefault(view, rows)
+        told.setdefault(view, said)
         return seq == self.first and len(told) == views and self._advance()
 
-    def untold(self, view: str) -> int:
-        """The first document of which a subscriber has not been told."""
+    def missing(self, view: str) -> int:
+        """The first document of which a view has not had its say."""
         for seq in range(self.first, self.next):
             if view not in self._open[seq][2]:
                 return seq
         return self.next
 
-    def results(self) -> Iterator[Result]:
-        """What has been told of finished documents: by document, then by view; each once."""
+    def finished(self) -> Iterator[tuple[str, str, T]]:
+        """(view, document, what was said) of finished documents: by document, then by view; each once."""
         while self._finished:
             name, told = self._finished.popleft()
             for view in sorted(told):
-                yield Result(view, name, told[view])
+                yield view, name, told[view]
 
     def _advance(self) -> bool:
         while self.first < self.next:

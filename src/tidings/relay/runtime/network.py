@@ -20,7 +20,7 @@ from tidings.model.errors import UsageError
 from tidings.relay.files import View
 from tidings.relay.plan import PUBLISHER, RelayPlan, site_of
 from tidings.relay.runtime.epochs import Epoch, Timeline, queries_of
-from tidings.relay.runtime.ledger import Ledger, Result
+from tidings.relay.runtime.ledger import Ledger, Result, Told
 from tidings.relay.runtime.message import Parts, ViewMessage
 from tidings.relay.runtime.node import Emission, RelayNode
 from tidings.relay.runtime.pattern_query import match_patterns
@@ -64,7 +64,7 @@ class RelayNetwork:
         views = list(views)
         self._sites = {view.id: site_of(view) for view in views}
         self._timeline = Timeline(Epoch(1, 1, plan, queries_of(views)))
-        self._ledger = Ledger()
+        self._ledger: Ledger[Told] = Ledger()
         self._documents: dict[int, Any] = {}
         self._said: dict[int, dict[str, ViewMessage]] = {}
         self._nodes: dict[str, RelayNode] = {}
@@ -115,7 +115,7 @@ class RelayNetwork:
 
     def results(self) -> Iterator[Result]:
         """What subscribers are told of finished documents: by document, then by view; each once."""
-        return self._ledger.results()
+        return map(Result._make, self._ledger.finished())
 
     def switch(self, plan: RelayPlan, views: Iterable[View]) -> None:
         """Documents published from now on run by this plan. Views may come and go."""
@@ -154,7 +154,7 @@ class RelayNetwork:
     def _add_nodes(self, views: Iterable[str]) -> None:
         for view in views:
             if view not in self._nodes:
-                told = self._ledger.untold(view) - 1
+                told = self._ledger.missing(view) - 1
                 self._nodes[view] = RelayNode(view, self._timeline.schedule(view), self._ledger.first, told)
 
     def _resend(self) -> None:
@@ -181,7 +181,7 @@ class RelayNetwork:
             self._said[seq][view] = message
             for target in self._timeline.at(seq).plan.dependants[view]:
                 self.in_flight.append(Transfer(view, target, message))
-            if rows is not None and self._ledger.tell(seq, view, rows):
+            if rows is not None and self._ledger.enter(seq, view, rows):
                 self._forget()
 
     def _forget(self) -> None:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from tidings.relay.errors import RowsError
 from tidings.relay.runtime.epochs import Recipe
 from tidings.relay.runtime.ledger import Told
-from tidings.relay.runtime.message import ViewMessage
+from tidings.relay.runtime.message import Parts, ViewMessage
+from tidings.relay.runtime.query import Query
 
 Schedule = Sequence[tuple[int, Recipe | None]]
 """Recipes by the first document they are for; None where the view is absent."""
@@ -102,13 +103,7 @@ class RelayNode:
         message = ViewMessage(recipe.epoch, self.next, first.document, self.view, parts)
         if self.next <= self.told:
             return Emission(message, None)
-        rows: Told = []
-        if parts is not None:
-            try:
-                rows = recipe.query.rows(parts)
-            except RowsError as error:
-                rows = RowsError(str(error))  # a new one: the traceback of the other keeps the rows in memory
-        return Emission(message, rows)
+        return Emission(message, told(recipe.query, parts))
 
     def _recipe(self, seq: int) -> Recipe | None:
         found = None
@@ -128,3 +123,13 @@ class RelayNode:
             del self._schedule[0]
         if self._schedule:
             self.next = max(self.next, self._schedule[0][0])
+
+
+def told(query: Query, parts: Parts) -> Told:
+    """What a subscriber is told of what his view says of a document."""
+    if parts is None:
+        return []
+    try:
+        return query.rows(parts)
+    except RowsError as error:
+        return RowsError(str(error))  # a new one: the traceback of the other keeps the rows in memory

@@ -86,29 +86,35 @@ match_patterns = pattern_matching(_each)
 
 
 class _Reader:
-    """Parts of messages from a document. A subtree is serialised once for all patterns that ask for it."""
+    """Parts of messages from a document. What several patterns ask for is made once, if their matches are one list."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
         self._contents: dict[int, str] = {}
+        self._made: dict[tuple[int, tuple[Returned, ...]], tuple[Sequence[int], Part]] = {}
 
-    def parts(self, columns: Sequence[Sequence[Returned]], matches: NodeMatches) -> Parts:
+    def parts(self, columns: Sequence[tuple[Returned, ...]], matches: NodeMatches) -> Parts:
         if not len(matches[0]):
             return None
-        return tuple(map(self._part, columns, matches))
+        return tuple([self._part(*each) for each in zip(columns, matches, strict=True)])
 
-    def _part(self, columns: Sequence[Returned], nodes: Sequence[int]) -> Part:
-        keys = self._document.keys
-        values = tuple([self._value(node, returned) for node in nodes] for returned in columns)
-        return Part([keys[node] for node in nodes], values)
+    def _part(self, columns: tuple[Returned, ...], nodes: Sequence[int]) -> Part:
+        # Lists are kept with what is made of them, so that no other one gets the same address.
+        key = id(nodes), columns
+        made = self._made.get(key)
+        if made is None:
+            keys = self._document.keys
+            values = tuple([self._values(returned, nodes) for returned in columns])
+            made = self._made[key] = nodes, Part([keys[node] for node in nodes], values)
+        return made[1]
 
-    def _value(self, node: int, returned: Returned) -> str:
+    def _values(self, returned: Returned, nodes: Sequence[int]) -> list[str]:
         if returned is Returned.VAL:
-            return self._document.val(node)
-        found = self._contents.get(node)
-        if found is None:
-            found = self._contents[node] = self._document.cont(node)
-        return found
+            return list(map(self._document.val, nodes))
+        for node in nodes:
+            if node not in self._contents:
+                self._contents[node] = self._document.cont(node)
+        return [self._contents[node] for node in nodes]
 
 
 def _values(step: PatternNode, part: Part, columns: Sequence[Returned]) -> dict[Key, Row]:

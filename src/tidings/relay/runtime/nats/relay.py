@@ -1,6 +1,6 @@
 """The process that starts workers, publishes documents and gathers what subscribers are told.
 
-    documents -> NatsRelay --feed-> stream -> workers --view-> stream -> workers .. --told-> stream -> NatsRelay -> results
+    documents -> NatsRelay --feed-> stream -> workers --view-> stream -> workers .. --view-> stream -> NatsRelay -> rows
 
 The stream keeps messages until their document is finished, so a worker that dies loses nothing: its views go to the others, or
 to a new worker if there is none, and hear again what they need. Workers are told of a new plan before the first document that
@@ -20,35 +20,26 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 import msgspec
-from nats.aio.msg import Msg
-from nats.js.api import StreamConfig
 
 from tidings.relay.files import View
 from tidings.relay.pattern import Row
 from tidings.relay.plan import PUBLISHER, RelayPlan, site_of
 from tidings.relay.runtime.epochs import Epoch, Recipe, Timeline, queries_of
 from tidings.relay.runtime.ledger import Ledger, Result
-from tidings.relay.runtime.message import Parts, ViewMessage, encode_message
-from tidings.relay.runtime.nats.wire import (
-    Connection,
-    Host,
-    Hosted,
-    Listener,
-    RelayError,
-    Setup,
-    Step,
-    Told,
-    all_subjects,
-    subject,
-)
+from tidings.relay.runtime.message import Parts, ViewMessage, decode_message, encode_message
+from tidings.relay.runtime.nats.connection import Connection, Heard, Listener, RelayError
+from tidings.relay.runtime.nats.wire import Host, Hosted, Setup, Step, all_subjects, subject
 from tidings.relay.runtime.network import WINDOW
+from tidings.relay.runtime.node import told
 from tidings.relay.runtime.pattern_query import match_patterns
 from tidings.relay.runtime.publisher import Publisher
-from tidings.relay.runtime.query import Matching
+from tidings.relay.runtime.query import Matching, Query
 from tidings.relay.runtime.run import Item, Quarantine, Switch, readable, with_rows
 
 T = TypeVar("T")
 
+_Said = tuple[str, str, tuple[Query, Parts]]
+"""View, document, and what is to be told."""
 _LOST_MAX = 10
 """Workers that may die before the next document is finished: more, and there is something wrong with the work."""
 _END_SECONDS = 10.0
@@ -113,7 +104,7 @@ class NatsRelay:
         self._sites = {view.id: site_of(view) for view in views}
         self._url, self._processes, self._window = url, processes, window
         self._publisher = Publisher(matching)
-        self._ledger = Ledger()
+        self._ledger: Ledger[tuple[Query, Parts]] = Ledger()
         self._workers: list[_Worker] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._numbers: dict[str, int] = {}
@@ -137,8 +128,8 @@ class NatsRelay:
                 continue
             name, document = item
             feeds = list(self._publisher.feeds(self._timeline.current, document))
-            yield from with_rows(self._call(self._publish(name, feeds)), quarantine)
-        yield from with_rows(self._call(self._finish()), quarantine)
+            yield from with_rows(_results(self._call(self._publish(name, feeds))), quarantine)
+        yield from with_rows(_results(self._call(self._finish())), quarantine)
 
     def __enter__(self) -> NatsRelay:
         # The connection and the workers are looked after while the caller does something else.
@@ -170,9 +161,8 @@ class NatsRelay:
         self._connection: Connection | None = None
         self._listener: Listener | None = None
         stream = uuid4().hex
-        self._connection = connection = await Connection.open(self._url, stream, self._listen)
-        config = StreamConfig(name=stream, subjects=[all_subjects(stream)])
-        await connection.context.add_stream(config)
+        self._connection = connection = await Connection.open(self._url, stream, self._listen_again)
+        await connection.create(all_subjects(stream))
         await self._listen()
         async with self._hosting:
             for _ in range(self._processes):
@@ -235,6 +225,8 @@ class NatsRelay:
         if not self._workers:
             await self._start_worker()
         await self._host(self._place(sorted(lost.views)))
+        if self._listener is not None and self._listener.has_pieces:
+            await self._listen()  # without pieces of messages that will never be complete
 
     def _place(self, views: Iterable[str]) -> list[_Worker]:
         """Views of one site on one worker, otherwise where there are fewest; returns the workers with something new."""
@@ -266,7 +258,7 @@ class NatsRelay:
 
     def _hosted(self, view: str) -> Hosted:
         steps = [_step(first, recipe) for first, recipe in self._timeline.schedule(view)]
-        return Hosted(view, self._number(view), self._ledger.untold(view), steps)
+        return Hosted(view, self._number(view), self._ledger.missing(view), steps)
 
     def _number(self, view: str) -> int:
         return self._numbers.setdefault(view, len(self._numbers))
@@ -280,7 +272,7 @@ class NatsRelay:
             await self._host(self._workers)
             self._publisher.forget(self._timeline)
 
-    async def _publish(self, name: str, feeds: list[tuple[str, Parts]]) -> list[Result]:
+    async def _publish(self, name: str, feeds: list[tuple[str, Parts]]) -> list[_Said]:
         await self._until(lambda: self._ledger.next - self._ledger.first < self._window)
         await self._purge()
         epoch = self._timeline.current
@@ -292,11 +284,11 @@ class NatsRelay:
             data = encode_message(ViewMessage(epoch.number, seq, name, view, parts))
             messages.append((subject(self._stream.stream, "feed", number), f"feed.{number}.{seq}", data))
         self._last = max([self._last, *await self._stream.store(messages)])
-        return list(self._ledger.results())
+        return list(self._ledger.finished())
 
-    async def _finish(self) -> list[Result]:
+    async def _finish(self) -> list[_Said]:
         await self._until(lambda: self._ledger.first == self._ledger.next)
-        return list(self._ledger.results())
+        return list(self._ledger.finished())
 
     async def _until(self, is_so: Callable[[], bool]) -> None:
         while True:
@@ -311,7 +303,7 @@ class NatsRelay:
         """Removes messages of finished documents now and then.
 
         Not while workers find out where to begin, nor what they may be reading for a view that has moved: its old host may
-        have told a subscriber in its last moment, and the new one does not know.
+        have had its say in its last moment, and the new one does not know.
         """
         first = min([self._ledger.first, *(next for _, next in self._moved.values())])
         if first - self._purged < self._window:
@@ -321,20 +313,35 @@ class NatsRelay:
         async with self._hosting:
             await self._stream.purge(self._starts.get(first, self._last + 1))
 
+    async def _listen_again(self) -> None:
+        try:
+            await self._listen()
+        except Exception as error:
+            self._failure = error
+            self._progress.set()
+
     async def _listen(self) -> None:
-        """From the first unfinished document on; again when the connection was lost, and with it messages."""
+        """From the first unfinished document on."""
         if self._listener is not None:
             await self._listener.stop()
         start = self._starts.get(self._ledger.first, self._last + 1)
-        self._listener = await self._stream.listen([subject(self._stream.stream, "told", "*")], start, self._hear)
+        self._listener = await self._stream.listen([subject(self._stream.stream, "view", "*")], start, self._hear)
 
-    async def _hear(self, msg: Msg) -> None:
-        told = msgspec.msgpack.decode(msg.data, type=Told)
-        if self._moved.get(told.view, (0, 0))[0] == told.host:
-            del self._moved[told.view]
-        if self._ledger.tell(told.seq, told.view, told.told):
+    async def _hear(self, heard: Heard) -> None:
+        message = decode_message(heard.data)
+        if self._moved.get(message.view, (0, 0))[0] == heard.sender:
+            del self._moved[message.view]
+        if message.seq < self._ledger.first:
+            return
+        query = self._timeline.at(message.seq).queries[message.view]
+        if self._ledger.enter(message.seq, message.view, (query, message.parts)):
             self._lost = 0
             self._progress.set()
+
+
+def _results(said: Iterable[_Said]) -> Iterator[Result]:
+    for view, document, (query, parts) in said:
+        yield Result(view, document, told(query, parts))
 
 
 def _step(first: int, recipe: Recipe | None) -> Step:

@@ -2,9 +2,7 @@
 
 Commands come on the standard input, each with its length before it; an answer to each goes to the standard output. When the
 input ends, so does the worker. All that it knows can be had again: a worker that takes over a view starts behind the last
-document of which its subscriber was told, and hears again what the stream has from the first unfinished document on.
-
-What views say is stored before what subscribers are told. So whoever finds the latter in the stream will find the former.
+document of which the view has had its say, and hears again what the stream has from the first unfinished document on.
 """
 
 from __future__ import annotations
@@ -16,13 +14,13 @@ from enum import Enum, auto
 from typing import TypeVar
 
 import msgspec
-from nats.aio.msg import Msg
 
 from tidings.model.errors import TidingsError
 from tidings.relay.plan import PUBLISHER
 from tidings.relay.runtime.epochs import Recipe, read_query
 from tidings.relay.runtime.message import decode_message, encode_message
-from tidings.relay.runtime.nats.wire import Connection, Host, Hosted, Listener, Setup, Step, Told, subject
+from tidings.relay.runtime.nats.connection import Connection, Heard, Listener
+from tidings.relay.runtime.nats.wire import Host, Hosted, Setup, Step, subject
 from tidings.relay.runtime.node import Emission, RelayNode
 from tidings.relay.runtime.query import Derivation
 
@@ -41,7 +39,7 @@ class Order(Enum):
     END = auto()
 
 
-_Inbox = asyncio.Queue[Msg | Host | Order]
+_Inbox = asyncio.Queue[Heard | Host | Order]
 
 
 class Worker:
@@ -54,7 +52,7 @@ class Worker:
         self._numbers: dict[str, int] = {}
         self._listeners: dict[str, list[tuple[str, RelayNode]]] = {}
         self._derivations: dict[_Key, Derivation | None] = {}
-        self._host, self._start = 0, 1
+        self._start = 1
         self._listener: Listener | None = None
         self._out: list[Emission] = []
 
@@ -62,7 +60,7 @@ class Worker:
         """Until there are no more commands."""
         while True:
             for item in await self._taken():
-                if isinstance(item, Msg):
+                if isinstance(item, Heard):
                     self._hear(item)
                     continue
                 await self._store()
@@ -77,29 +75,29 @@ class Worker:
                 sys.stdout.flush()
             await self._store()
 
-    async def _taken(self) -> list[Msg | Host | Order]:
+    async def _taken(self) -> list[Heard | Host | Order]:
         """What has come in: at least one, and no more than a batch."""
         found = [await self._inbox.get()]
         while len(found) < _MESSAGES_MAX and not self._inbox.empty():
             found.append(self._inbox.get_nowait())
         return found
 
-    def _hear(self, msg: Msg) -> None:
-        listeners = self._listeners.get(msg.subject)
+    def _hear(self, heard: Heard) -> None:
+        listeners = self._listeners.get(heard.subject)
         if listeners:
-            message = decode_message(msg.data)
+            message = decode_message(heard.data)
             for source, node in listeners:
                 self._out += node.receive(source, message)
 
     async def _take_over(self, host: Host) -> None:
-        self._host, self._start = host.number, host.start
+        self._connection.sender, self._start = host.number, host.start
         nodes = {}
         used: dict[_Key, Derivation | None] = {}
         for hosted in host.hosted:
             schedule = [(step.first, self._recipe(step, used)) for step in hosted.steps]
             node = self._nodes.get(hosted.view)
             if node is None:
-                node = RelayNode(hosted.view, schedule, hosted.next)
+                node = RelayNode(hosted.view, schedule, hosted.next, told=sys.maxsize)
             else:
                 self._out += node.reschedule(schedule)
             nodes[hosted.view] = node
@@ -145,17 +143,12 @@ class Worker:
     async def _store(self) -> None:
         """All that views have said since the last time."""
         out, self._out = self._out, []
-        stream = self._connection.stream
-        said = []
-        told = []
-        for message, rows in out:
+        messages = []
+        for message, _ in out:
             number = self._numbers[message.view]
-            said.append((subject(stream, "view", number), f"view.{number}.{message.seq}", encode_message(message)))
-            if rows is not None:
-                data = msgspec.msgpack.encode(Told.of(self._host, message.seq, message.view, rows))
-                told.append((subject(stream, "told", number), f"told.{number}.{message.seq}", data))
-        await self._connection.store(said)
-        await self._connection.store(told)
+            to = subject(self._connection.stream, "view", number)
+            messages.append((to, f"view.{number}.{message.seq}", encode_message(message)))
+        await self._connection.store(messages)
 
 
 async def _read(reader: asyncio.StreamReader, kind: type[T]) -> T:
@@ -167,7 +160,7 @@ async def _main() -> None:
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
-    inbox: _Inbox = asyncio.Queue()
+    inbox: _Inbox = asyncio.Queue(_MESSAGES_MAX)
 
     async def commands() -> None:
         with suppress(asyncio.IncompleteReadError):
