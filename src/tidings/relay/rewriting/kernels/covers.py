@@ -28,10 +28,10 @@ U64 = np.uint64
 
 
 @kernel(nogil=True)
-def lists_by_bit(masks: Any, count: Any, first: Any, members: Any) -> None:
-    """Candidates of each bit, in the order of the masks: members[first[b]:first[b + 1]]."""
+def lists_by_bit(masks: Any, order: Any, first: Any, members: Any) -> None:
+    """Candidates of each bit, in an order: members[first[b]:first[b + 1]]."""
     first[:] = 0
-    for candidate in range(count):
+    for candidate in order:
         rest = masks[candidate]
         while rest:
             first[lowest_bit(rest) + 1] += 1
@@ -39,7 +39,7 @@ def lists_by_bit(masks: Any, count: Any, first: Any, members: Any) -> None:
     for bit in range(64):
         first[bit + 1] += first[bit]
     at = first.copy()
-    for candidate in range(count):
+    for candidate in order:
         rest = masks[candidate]
         while rest:
             bit = lowest_bit(rest)
@@ -62,19 +62,22 @@ def rarest_bit(uncovered: Any, first: Any) -> Any:
 
 
 @kernel(nogil=True)
-def minimal_covers(masks: Any, count: Any, full: Any, k: Any, first: Any, members: Any, found: Any, sizes: Any) -> Any:
-    """How many covers were found, at most k: found[i, :sizes[i]] are the candidates of the i-th, in rising order.
+def minimal_covers(
+    masks: Any, order: Any, full: Any, k: Any, first: Any, members: Any, found: Any, sizes: Any, made: Any
+) -> Any:
+    """How many covers there are now, at most k, with `made` that were there before.
 
-    masks: what each candidate covers, cheapest candidate first. first, members: room for `lists_by_bit`.
+    found[i, :sizes[i]] are the candidates of the i-th, in rising order. masks: what each candidate covers. order: in which
+    candidates are tried. first, members: room for `lists_by_bit`.
     """
-    lists_by_bit(masks, count, first, members)
+    lists_by_bit(masks, order, first, members)
     rest = full
     while rest:
         bit = lowest_bit(rest)
         if first[bit] == first[bit + 1]:
-            return 0
+            return made
         rest &= rest - U64(1)
-    made, steps = np.int64(0), np.int64(0)
+    steps = np.int64(0)
     root = rarest_bit(full, first)
     width = first[root + 1] - first[root]
     quota = max(np.int64(1), k // (np.int64(2) * width))
