@@ -1,6 +1,6 @@
 """The relay bench: from views to a plan, stage by stage, and documents through it, beside a publisher that does all itself.
 
-Views are those of `tidings workload relay-views`, all different. The publisher may feed 1.2 times the views that no other can
+Views are those of `tidings workload views`, all different. The publisher may feed 1.2 times the views that no other can
 feed, as in the published runs.
 """
 
