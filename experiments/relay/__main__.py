@@ -14,6 +14,7 @@ EXPERIMENTS = {
     "latency": plans.latency,
     "levels": plans.levels,
     "wan": wan.run,
+    "wan_rows": wan.run,
     "wan_random": wan.run,
 }
 HERE = Path(__file__).parent

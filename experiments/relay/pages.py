@@ -92,6 +92,7 @@ PICTURES = {
     "latency": Picture("Latency while it is reduced", [_passes(0), _passes(1)]),
     "levels": Picture("Views per level", [_level_curves(_PLANS, 0), _level_curves(_PLANS, 1)]),
     "wan": Picture("10,000 views in a wide-area network", _WAN_PANELS),
+    "wan_rows": Picture("The same, with rows listed", _WAN_PANELS),
     "wan_random": Picture("Random views in a wide-area network", _WAN_PANELS),
 }
 
@@ -249,6 +250,7 @@ def _levels(rows: Rows, said: Config) -> str:
 
 
 def _wan(rows: Rows, said: Config) -> str:
+    first = rows[0]
     if "latency_mean_s" in said:
         about = (
             f"Published: {said['latency_mean_s']} s of mean view latency; with capacity 5 and least use from {said['first_s']}"
@@ -258,13 +260,12 @@ def _wan(rows: Rows, said: Config) -> str:
         )
         title = "Figures 9 to 11: a wide-area network"
     else:
-        about = f"Random views, {said['set']}: the publisher feeds the least it must."
-        title = "The same with random views"
-    first = rows[0]
+        about = f"{said['set']}."
+        title = "The same with rows" if first["node_per_row"] else "The same with random views"
     about += (
         f" {first['unfed']:,} distinct views can be fed by no other. {first['matched_share']:.1f}% of pairs of a view and a"
-        f" document have rows. A node takes {1e6 * first['node_each']:.0f} us, {1e6 * first['node_per_id']:.2f} us per id of"
-        f" its inputs and {1e6 * first['node_per_row']:.2f} us per row."
+        f" document match. A node takes {1e6 * first['node_each']:.0f} us, {1e6 * first['node_per_id']:.3f} us per id of"
+        f" its inputs and {1e6 * first['node_per_row']:.3f} us per row that it lists."
     )
     head = ["", *(f"capacity {row['capacity']}" for row in rows)]
     lines = [
@@ -292,5 +293,6 @@ _SECTIONS: dict[str, Callable[[Rows, Config], str]] = {
     "latency": _latency,
     "levels": _levels,
     "wan": _wan,
+    "wan_rows": _wan,
     "wan_random": _wan,
 }

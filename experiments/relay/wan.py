@@ -1,7 +1,7 @@
 """Documents through plans on machines in several cities: levels, view latency and document delivery time (figures 9 to 11).
 
 Documents are published one at a time: each finds the network idle. What the publisher takes to match a document is not counted,
-as published.
+as published. A view is done when it has its matches, or when it has listed the rows of its subscriber as well (`rows`).
 """
 
 from __future__ import annotations
@@ -68,19 +68,19 @@ class _Site:
 
     def __init__(self, found: Prepared, published: list[Document], config: Config, seed: int) -> None:
         self._found, self._documents, self._seed = found, published, seed
-        self._nodes_documents = config["nodes_documents"]
+        self._nodes_documents, self._lists_rows = config["nodes_documents"], config["rows"]
         self._machines: Machines = draw_machines(
             seed, config["machines"], mbit=tuple(config["mbit"]), switch_ms=config["switch_ms"],
             jitter_ms=config["jitter_ms"], message_ms=config["message_ms"],
         )  # fmt: skip
         self._machine_of: I64 = np.random.default_rng([seed, 7]).integers(0, config["machines"], len(found.views))
-        self.table = tabulate(found.patterns, published)
+        self.table = tabulate(found.patterns, published, lists_rows=self._lists_rows)
         self._is_measured = False
 
     def figures(self, made: RelayPlan) -> dict[str, float]:
         views, query_of = self._found.views, self._found.groups.query_of
         deployment = deploy(made, views, self._machines, self._machine_of)
-        nodes = NodeWork(made, views)
+        nodes = NodeWork(made, views, lists_rows=self._lists_rows)
         some = [
             deliver(deployment, nodes.take(document), self._rng(at))
             for at, document in enumerate(self._documents[: self._nodes_documents])

@@ -3,6 +3,9 @@
 A view says the same of a document by any plan. So the messages of all different views are made once for each document, as nodes
 make them, and their sizes are kept. How long a node takes is measured on some documents; for others it is taken to be linear in
 the ids of its inputs and in the rows that it lists for its subscriber.
+
+Rows are listed, or left to the subscriber: few views have most of the rows, and the time of these would hide all else. A node
+lists none of documents of which its subscriber has been told.
 """
 
 from __future__ import annotations
@@ -27,10 +30,13 @@ from tidings.relay.runtime.message import Parts, ViewMessage, encode_message
 from tidings.relay.runtime.node import RelayNode
 from tidings.relay.runtime.pattern_query import PatternQuery, pattern_matching
 
+_ALL = 1 << 60
+"""More documents than there are."""
+
 
 @dataclass(frozen=True, eq=False)
 class MessageTable:
-    """int64[documents, queries]. bytes: of a message, without the name of the view. ids: in it. rows: that follow from it."""
+    """int64[documents, queries]. bytes: of a message, without the name of the view. ids: in it. rows: that are listed."""
 
     bytes: I64
     ids: I64
@@ -38,11 +44,11 @@ class MessageTable:
 
     @property
     def matched_share(self) -> float:
-        """Of pairs of a document and a query, those with rows."""
-        return float((self.rows > 0).mean())
+        """Of pairs of a document and a query, those with matches."""
+        return float((self.ids > 0).mean())
 
 
-def tabulate(patterns: Sequence[Pattern], documents: Sequence[Document]) -> MessageTable:
+def tabulate(patterns: Sequence[Pattern], documents: Sequence[Document], *, lists_rows: bool) -> MessageTable:
     queries = [PatternQuery(pattern) for pattern in patterns]
     matcher = pattern_matching(prepare_shared)(queries)
     table = MessageTable(*(np.zeros((len(documents), len(queries)), np.int64) for _ in range(3)))
@@ -50,7 +56,7 @@ def tabulate(patterns: Sequence[Pattern], documents: Sequence[Document]) -> Mess
         for number, (query, parts) in enumerate(zip(queries, matcher(document), strict=True)):
             table.bytes[at, number] = len(encode_message(_message(at, "", parts)))
             table.ids[at, number] = _ids(parts)
-            table.rows[at, number] = _rows(query, parts)
+            table.rows[at, number] = _rows(query, parts) if lists_rows else 0
     return table
 
 
@@ -66,19 +72,19 @@ class Speed:
 class NodeWork:
     """The nodes of a plan, for one document after the other. timings: (input ids, rows, seconds) of all that was computed."""
 
-    def __init__(self, plan: RelayPlan, views: Sequence[View]) -> None:
+    def __init__(self, plan: RelayPlan, views: Sequence[View], *, lists_rows: bool) -> None:
         epoch = Epoch(1, 1, plan, queries_of(views))
         timeline = Timeline(epoch)
         self._queries = [epoch.queries[view.id] for view in views]
         self._names = [view.id for view in views]
         self._inputs = [plan.inputs[view.id] for view in views]
-        self._nodes = [RelayNode(view.id, timeline.schedule(view.id), 1) for view in views]
+        told = 0 if lists_rows else _ALL
+        self._nodes = [RelayNode(view.id, timeline.schedule(view.id), 1, told) for view in views]
         self._said: dict[str, ViewMessage] = {}
         self._from_publisher: dict[int, ViewMessage] = {}
         self._document: Document | None = None
         self._at = -1
         self.timings: list[tuple[int, int, float]] = []
-        self.bytes_of: dict[int, int] = {}
 
     def take(self, document: Document) -> NodeWork:
         """The next document."""
@@ -107,18 +113,24 @@ class NodeWork:
         seconds = time.thread_time() - begin
         (emission,) = emissions
         self._said[self._names[view]] = emission.message
-        size = self.bytes_of[view] = len(encode_message(emission.message))
+        size = len(encode_message(emission.message))
         rows = ROWS_MAX if isinstance(emission.rows, RowsError) else len(emission.rows or ())
         self.timings.append((sum(_ids(message.parts) for _, message in given), rows, seconds))
         return seconds, size
 
 
 def fit(timings: Sequence[tuple[int, int, float]]) -> Speed:
-    """Least squares; nothing takes less than no time."""
+    """Least squares; what would take less than no time is left out."""
     measured = np.array(timings)
     factors = np.column_stack([np.ones(len(measured)), measured[:, :2]])
-    found = np.linalg.lstsq(factors, measured[:, 2])[0].clip(min=0.0)
-    return Speed(*map(float, found))
+    kept, found = np.arange(3), np.zeros(3)
+    while len(kept):
+        found[:] = 0.0
+        found[kept] = np.linalg.lstsq(factors[:, kept], measured[:, 2])[0]
+        if (found >= 0).all():
+            break
+        kept = kept[found[kept] > 0]
+    return Speed(*map(float, found.clip(min=0.0)))
 
 
 class TableWork:

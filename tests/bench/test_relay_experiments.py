@@ -28,8 +28,9 @@ sets = {{{_SETS}}}
 plans = {{{_SETS}, capacities = [2, "none"]}}
 latency = {{{_SETS}, capacities = [2, "none"]}}
 levels = {{{_SETS}, capacities = [2, "none"]}}
-wan = {{views = 300, distinct = 100, pool = 1_500, documents = 3, publisher_capacity = 30, {_WAN}}}
-wan_random = {{views = 120, distinct = 80, documents = 2, publisher_capacity = 10, {_WAN}}}
+wan = {{rows = false, views = 300, distinct = 100, pool = 1_500, documents = 3, publisher_capacity = 30, {_WAN}}}
+wan_rows = {{rows = true, views = 60, distinct = 40, pool = 500, documents = 1, publisher_capacity = 30, {_WAN}}}
+wan_random = {{rows = false, views = 120, distinct = 80, documents = 2, publisher_capacity = 10, {_WAN}}}
 """
 
 
@@ -53,7 +54,7 @@ def measured(out: Path) -> dict[str, list[dict[str, Any]]]:
 
 def test_everything_is_written(out: Path, measured: dict[str, Any]) -> None:
     assert set(measured) == set(EXPERIMENTS)
-    for name in ("latency", "levels", "wan", "wan_random"):
+    for name in ("latency", "levels", "wan", "wan_rows", "wan_random"):
         assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     page = (out / "README.md").read_text()
     assert all(title in page for title in ("## Table 2:", "## Table 3:", "## Figures 6 and 7:", "## Figure 8:"))
@@ -71,7 +72,7 @@ def test_plans_keep_what_they_say(measured: dict[str, Any]) -> None:
 
 
 def test_the_table_knows_the_messages_of_nodes_to_the_byte(measured: dict[str, Any]) -> None:
-    for row in (*measured["wan"], *measured["wan_random"]):
+    for row in (*measured["wan"], *measured["wan_rows"], *measured["wan_random"]):
         for plan in ("least_use", "less_latency"):
             assert row[f"{plan}_bytes_off"] == 0 and row[f"{plan}_bytes_per_document"] > 0
             assert row[f"{plan}_latency_min_s"] < row[f"{plan}_latency_mean_s"] < row[f"{plan}_delivery_mean_s"]
@@ -158,3 +159,5 @@ def test_the_speed_of_nodes_is_fitted() -> None:
     timings = [(ids, rows, 1e-5 + 2e-6 * ids + 1e-6 * rows) for ids in range(5) for rows in (0, 3, 10)]
     speed = fit(timings)
     assert (speed.each, speed.per_id, speed.per_row) == pytest.approx((1e-5, 2e-6, 1e-6))
+    less = fit([(ids, rows, 1e-3 - 1e-5 * ids) for ids, rows, _ in timings])
+    assert less.per_id == 0 and less.each + 4 * less.per_row == pytest.approx(1e-3 - 2e-5, rel=0.01)
