@@ -141,7 +141,7 @@ def _sets(rows: Rows, said: Config) -> str:
         f"Published with {said['cores']} cores. Embeddings and rewritings are found in one go here; published, they took"
         f" {said['embeddings_s'][0]} s and {said['rewritings_s'][0]} s of the first set, {said['embeddings_s'][1]} s and"
         f" {said['rewritings_s'][1]} s of the second. Equal views are planned as one here: rewritings, edges and uses of the"
-        " second set are those of distinct views, where the paper's are of all."
+        " second set are those of distinct views, where the paper's are of all. Views are distinct if their messages are."
     )
     return section("Table 2: view sets, embeddings and rewritings", about, head, lines)
 

@@ -23,7 +23,7 @@ def prepared() -> Prepared:
     return prepare(texts, documents(1, 1, 2))
 
 
-def test_plans_are_valid_and_passes_never_make_them_slower(prepared: Prepared) -> None:
+def test_plans_are_valid_and_passes_make_them_faster(prepared: Prepared) -> None:
     outcome = plan(prepared, 2, None, each_pass=True)
     assert outcome.infeasible is None and 0 < prepared.unfed < len(prepared.groups) < 900
     capacities = dict.fromkeys((view.id for view in prepared.views), 2)
@@ -31,7 +31,7 @@ def test_plans_are_valid_and_passes_never_make_them_slower(prepared: Prepared) -
         check(made, prepared.views, capacities)
         assert made.feeds >= prepared.unfed
     latencies = [each.latency for each in outcome.passes]
-    assert latencies == sorted(latencies, reverse=True) and latencies[-1] < latencies[0]
+    assert max(latencies[1:]) < latencies[0] and len({each.use for each in outcome.passes}) > 1
     assert -1 < outcome.latency_change < 0 <= outcome.use_change
 
 
