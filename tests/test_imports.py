@@ -27,7 +27,7 @@ ALLOWED = {
     "files": {"model", "sql"},
     "terminal": {"kernels"},
     "standing": {"engine", "pipeline", "model", "families", "sql", "files", "terminal"},
-    "painting": {"painting", "engine", "pipeline", "model", "families", "files", "terminal"},
+    "painting": {"painting", "engine", "pipeline", "model", "families", "files", "terminal", "relay"},
     "spark": {"spark", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "files", "terminal"}
     | {"relay"},
     "bench": {"bench", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
@@ -130,6 +130,12 @@ def test_relay_does_input_and_output_in_one_file():
     assert {name_of(path) for path in paths if imports_any_of(path, {"pathlib", "os", "time", "random"})} == {
         "relay.files"
     }
+
+
+def test_relay_talks_to_other_processes_in_one_place():
+    paths = [path for path in MODULES if name_of(path).startswith("relay")]
+    talking = {name_of(path) for path in paths if imports_any_of(path, {"asyncio", "threading", "subprocess", "nats"})}
+    assert talking == {f"relay.runtime.nats.{name}" for name in ("relay", "wire", "worker")}
 
 
 COMMANDS = [path for path in (SOURCE / "cli").glob("*.py") if path.stem == "main" or "def add_to(" in path.read_text()]

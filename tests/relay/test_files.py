@@ -92,13 +92,14 @@ def test_no_file(tmp_path):
 
 
 def test_sites(file):
-    path = file('{"id": "s1", "capacity": 50, "x": 0.3, "y": 7}\n{"id": "s2", "capacity": 0}\n{"id": "s3"}\n')
-    assert read_sites(path) == [Site("s1", 50, (0.3, 7.0)), Site("s2", 0), Site("s3")]
+    path = file('{"id": "s1", "capacity": 50, "x": 0.3, "y": 7}\n{"id": "s2", "capacity": 1}\n{"id": "s3"}\n')
+    assert read_sites(path) == [Site("s1", 50, (0.3, 7.0)), Site("s2", 1), Site("s3")]
 
 
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
+        ('"capacity": 0', "\"capacity\" of site 's' is not a whole number from 1 on"),
         ('"capacity": -1', "\"capacity\" of site 's' is not a whole number"),
         ('"capacity": 1.5', "whole number"),
         ('"capacity": true', "whole number"),

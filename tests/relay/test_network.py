@@ -13,7 +13,8 @@ from tidings.relay.evaluate import evaluate_pattern
 from tidings.relay.files import View
 from tidings.relay.pattern import parse_pattern
 from tidings.relay.plan import PUBLISHER, RelayPlan
-from tidings.relay.runtime.network import RelayNetwork, Result
+from tidings.relay.runtime.ledger import Result
+from tidings.relay.runtime.network import RelayNetwork
 from tidings.relay.runtime.query import match_each
 
 WINDOW = 4

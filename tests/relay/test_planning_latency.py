@@ -12,7 +12,7 @@ from tidings.relay.planning.reference import latencies, levels
 
 
 def any_plan(instance):
-    return solve(instance, core_columns_max=0).columns
+    return solve(instance, integer_columns_max=0).columns
 
 
 @settings(max_examples=40, deadline=None)

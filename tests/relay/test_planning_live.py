@@ -14,7 +14,7 @@ from tidings.relay.planning.live import Column, LivePlan, NoRoom
 
 
 def live_plan(instance):
-    return LivePlan(instance, solve(instance, core_columns_max=0))
+    return LivePlan(instance, solve(instance, integer_columns_max=0))
 
 
 def check(live):

@@ -47,7 +47,7 @@ def test_as_good_as_the_best_plan(instance):
 def test_without_the_integer_program_plans_are_valid_and_bounds_hold(instance):
     best = exact(instance)
     try:
-        solution = solve(instance, core_columns_max=0)
+        solution = solve(instance, integer_columns_max=0)
     except Infeasible as infeasible:
         fewest = fewest_fed(instance)
         assert infeasible.needed <= fewest <= infeasible.fed
@@ -65,7 +65,7 @@ def test_without_the_integer_program_plans_are_valid_and_bounds_hold(instance):
 @given(SEEDS)
 def test_a_core_that_is_too_small_still_gives_a_bound(seed):
     instance = random_instance(seed, 60)
-    solution = solve(instance, core_columns_max=20)
+    solution = solve(instance, core_columns_max=40, integer_columns_max=20)
     best = instance.use(exact(instance))
     assert violations(instance, solution.columns) == []
     assert solution.bound <= best + TOLERANCE

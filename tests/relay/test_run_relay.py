@@ -11,7 +11,7 @@ from tidings.relay.evaluate import evaluate_pattern
 from tidings.relay.files import View, read_documents
 from tidings.relay.pattern import parse_pattern
 from tidings.relay.plan import PUBLISHER, RelayPlan
-from tidings.relay.runtime.run import result_line, run_relay
+from tidings.relay.runtime.run import Switch, result_line, run_relay
 
 VIEWS = views_of(PATTERNS)
 
@@ -33,6 +33,14 @@ def test_results_in_order():
     ]
     assert found
     assert put_aside == []
+
+
+def test_the_plan_changes_between_documents():
+    switch = Switch(RelayPlan({"v3": (PUBLISHER,), "v1": ("v3",)}), [VIEWS[3], View("v1", VIEWS[4].pattern)])
+    items = [("1", DOCUMENTS[0]), switch, ("2", DOCUMENTS[0])]
+    found, _ = run(RelayPlan({"v1": (PUBLISHER,), "v2": (PUBLISHER,)}), VIEWS[1:3], items)
+    assert [(view, name) for view, name, _ in found] == [("v1", "1"), ("v2", "1"), ("v1", "2"), ("v3", "2")]
+    assert found[2][2] == evaluate_pattern(VIEWS[4].pattern, DOCUMENTS[0])
 
 
 def test_broken_documents_go_to_quarantine(tmp_path):

@@ -13,6 +13,8 @@ import typer
 from tidings.cli.replay import EngineName
 
 if TYPE_CHECKING:
+    from tidings.relay.load import Loads
+    from tidings.relay.plan import RelayPlan
     from tidings.relay.planner import Finding
 
 
@@ -54,9 +56,11 @@ def plan(
     from tidings.model.errors import UsageError
     from tidings.relay.document import Document
     from tidings.relay.files import read_documents, read_sites, read_views
+    from tidings.relay.load import loads_of
     from tidings.relay.plan import plan_json
     from tidings.relay.planner import plan_relay
     from tidings.relay.planning.solve import Infeasible
+    from tidings.relay.summary import summary_lines
     from tidings.terminal import announce_compiling
 
     check_files((views, *([sites] if sites else [])), (out, picture))
@@ -85,6 +89,23 @@ def plan(
         raise UsageError(f"{error}: --publisher-capacity {error.fed}") from None
     with replacing(out) as sink:
         sink.write(plan_json(planned.plan))
+    loads = loads_of(planned.plan, everyone, places, capacity)
+    for line in summary_lines(planned.plan, loads, distinct=len(planned.groups.heads)):
+        typer.echo(line, err=True)
+    if len(readable) < len(found):
+        typer.echo(
+            f"{len(found) - len(readable)} of {len(found)} sample documents cannot be read and did not count", err=True
+        )
+    if picture is not None:
+        _draw(planned.plan, loads, picture)
+
+
+def _draw(plan: RelayPlan, loads: Loads, path: Path) -> None:
+    from tidings.files import write_bytes
+    from tidings.painting.network import paint_plan, png, svg
+
+    picture = paint_plan(plan, loads)
+    write_bytes(path, [png(picture) if path.suffix.lower() == ".png" else svg(picture).encode()])
 
 
 @contextmanager

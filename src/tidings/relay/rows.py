@@ -1,13 +1,16 @@
 """The rows of a pattern from the matches of its nodes: of a document, or of what messages say of one.
 
-From the leaves of the pattern up, the distinct rows of the part below each match. Parts that return nothing are left out: as
-the matches are all part of an embedding, they match. No partial row is made that is not part of a row.
+From the leaves of the pattern up, the distinct rows of the part below each match, sorted. Parts that return nothing are left
+out: as the matches are all part of an embedding, they match. No partial row is made that is not part of a row.
+
+Columns are in the order of the parts, so all combinations of sorted rows, taken in turn, are sorted and distinct by themselves.
+Only where several matches come together their rows are merged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
+from itertools import chain, pairwise
 from math import prod
 from typing import Generic
 
@@ -36,7 +39,7 @@ def pattern_rows(
     """
     if not matches[0]:
         return []
-    return sorted(_Rows(pattern, structure, matches, returned, rows_max).all())
+    return _Rows(pattern, structure, matches, returned, rows_max).all()
 
 
 class _Rows(Generic[Node]):
@@ -59,16 +62,12 @@ class _Rows(Generic[Node]):
         self._children = pattern.children
         self._returning = pattern.returning
 
-    def all(self) -> set[Row]:
+    def all(self) -> list[Row]:
         rows = self._of(0)
-        found: set[Row] = set()
-        for node in self._matches[0]:
-            found |= rows[node]
-            self._check(len(found))
-        return found
+        return self._union([rows[node] for node in self._matches[0]])
 
-    def _of(self, number: int) -> dict[Node, set[Row]]:
-        """Per match of a node of the pattern, the distinct rows of the part at and below it."""
+    def _of(self, number: int) -> dict[Node, list[Row]]:
+        """Per match of a node of the pattern, the rows of the part at and below it."""
         step = self._nodes[number]
         children = self._children[number]
         below = {
@@ -76,30 +75,45 @@ class _Rows(Generic[Node]):
         }
         if not below:
             self._count(1, len(self._matches[number]))
-            return {node: {self._returned(number, node)} for node in self._matches[number]}
+            return {node: [self._returned(number, node)] for node in self._matches[number]}
         if not step.returns and len(below) == 1:
             return next(iter(below.values()))
         branches = sum(child in below for child in children[: len(step.branches)])
-        found: dict[Node, set[Row]] = {}
+        found: dict[Node, list[Row]] = {}
         for node in self._matches[number]:
-            parts: list[set[Row]] = [rows[node] for rows in below.values()]
-            parts.insert(branches, {self._returned(number, node)})
+            parts: list[list[Row]] = [rows[node] for rows in below.values()]
             self._count(prod(map(len, parts)))
-            found[node] = {tuple(value for part in row for value in part) for row in product(*parts)}
+            if step.returns:
+                parts.insert(branches, [self._returned(number, node)])
+            found[node] = _product(parts)
         return found
 
-    def _by_parent(self, parent: int, child: int, rows: dict[Node, set[Row]]) -> dict[Node, set[Row]]:
+    def _by_parent(self, parent: int, child: int, rows: dict[Node, list[Row]]) -> dict[Node, list[Row]]:
         """Per match of the parent, the rows of the child's matches below it."""
-        found: dict[Node, set[Row]] = {}
+        found: dict[Node, list[Row]] = {}
         if self._nodes[child].axis is Axis.CHILD:
+            lists: dict[Node, list[list[Row]]] = {}
             for node, below in rows.items():
-                found.setdefault(self._structure.parent(node), set()).update(below)
-            return found
+                lists.setdefault(self._structure.parent(node), []).append(below)
+            return {node: self._union(below) for node, below in lists.items()}
         for node in self._matches[parent]:
             first, behind = within(self._structure, node, self._matches[child])
-            found[node] = set().union(*(rows[below] for below in self._matches[child][first:behind]))
+            found[node] = self._union([rows[below] for below in self._matches[child][first:behind]])
             self._count(len(found[node]))
         return found
+
+    def _union(self, lists: list[list[Row]]) -> list[Row]:
+        if len(lists) == 1:
+            return lists[0]
+        if sum(map(len, lists)) > self._rows_max:  # perhaps only because there are equal ones
+            found: set[Row] = set()
+            for rows in lists:
+                found.update(rows)
+                self._check(len(found))
+            return sorted(found)
+        merged = list(chain.from_iterable(lists))
+        merged.sort()  # takes what is in order as it is
+        return [merged[0], *(row for before, row in pairwise(merged) if row != before)]
 
     def _count(self, made: int, matches: int = 1) -> None:
         """Called before partial rows of a match are kept. Each is part of another row, so too many are too many rows."""
@@ -111,3 +125,11 @@ class _Rows(Generic[Node]):
     def _check(self, count: int) -> None:
         if count > self._rows_max:
             raise RowsError(f"more than {self._rows_max:,} rows in one document: {_HINT}")
+
+
+def _product(parts: list[list[Row]]) -> list[Row]:
+    """All combinations, the last part's rows changing fastest."""
+    found, *others = parts
+    for part in others:
+        found = [row + more for row in found for more in part]
+    return found

@@ -10,7 +10,7 @@ import numpy as np
 from tidings.kernels.arrays import F64, I32, I64
 from tidings.model.errors import UsageError
 
-SECONDS_MAX = 600.0
+SECONDS_MAX = 120.0
 """A safety net. Work is limited by the size of programs and by the nodes of the search, so that results are repeatable."""
 
 
@@ -32,35 +32,50 @@ class Outcome:
 
     values: F64 | None
     bound: float
-    is_optimal: bool
 
 
-def minimise(program: Program, start: F64 | None = None, nodes_max: int | None = None, gap: float = 0.0) -> Outcome:
+def minimise(program: Program, start: F64 | None = None, nodes_max: int | None = None) -> Outcome:
     """Solves a program: to optimality, unless the search takes more than `nodes_max` nodes. `start`: one to begin with."""
     highspy = _highspy()
-    solver = highspy.Highs()
-    options = {"output_flag": False, "threads": 1, "parallel": "off", "random_seed": 0, "time_limit": SECONDS_MAX}
-    options |= {"mip_rel_gap": gap, "mip_abs_gap": 0.0}
+    solver = _solver(highspy, mip_rel_gap=0.0, mip_abs_gap=0.0)
     if nodes_max is not None:
-        options["mip_max_nodes"] = nodes_max
-    for name, value in options.items():
-        solver.setOptionValue(name, value)
-    solver.passModel(_linear_program(highspy, program))
+        solver.setOptionValue("mip_max_nodes", nodes_max)
+    linear = _linear_program(highspy, program)
+    linear.integrality_ = [highspy.HighsVarType.kInteger] * len(program.cost)
+    solver.passModel(linear)
     if start is not None:
         solution = highspy.HighsSolution()
         solution.col_value = start.tolist()
         solver.setSolution(solution)
     solver.run()
     status = solver.getModelStatus()
-    kinds = highspy.HighsModelStatus
-    if status == kinds.kInfeasible:
-        return Outcome(None, np.inf, True)
+    if status == highspy.HighsModelStatus.kInfeasible:
+        return Outcome(None, np.inf)
     information = solver.getInfo()
     found = information.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     values = np.round(np.array(solver.getSolution().col_value)) if found else None
-    is_optimal = status in (kinds.kOptimal, kinds.kModelEmpty)
-    bound = float(program.cost @ values) if is_optimal and values is not None else information.mip_dual_bound
-    return Outcome(values, bound if gap == 0.0 else information.mip_dual_bound, is_optimal)
+    if values is not None and status == highspy.HighsModelStatus.kOptimal:
+        return Outcome(values, float(program.cost @ values))
+    return Outcome(values, information.mip_dual_bound)
+
+
+def relaxed(program: Program) -> F64 | None:
+    """The best values between 0 and 1, most of them 0 or 1: a corner of the polytope. None if there are none."""
+    highspy = _highspy()
+    solver = _solver(highspy, solver="ipm", run_crossover="on")
+    solver.passModel(_linear_program(highspy, program))
+    solver.run()
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    return np.array(solver.getSolution().col_value)
+
+
+def _solver(highspy: Any, **options: Any) -> Any:
+    solver = highspy.Highs()
+    always = {"output_flag": False, "threads": 1, "parallel": "off", "random_seed": 0, "time_limit": SECONDS_MAX}
+    for name, value in (always | options).items():
+        solver.setOptionValue(name, value)
+    return solver
 
 
 def _linear_program(highspy: Any, program: Program) -> Any:
@@ -77,7 +92,6 @@ def _linear_program(highspy: Any, program: Program) -> Any:
     linear.a_matrix_.start_ = program.first_entry.astype(np.int32)
     linear.a_matrix_.index_ = program.entry_row
     linear.a_matrix_.value_ = program.entry_value
-    linear.integrality_ = [highspy.HighsVarType.kInteger] * columns
     return linear
 
 

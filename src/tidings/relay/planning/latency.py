@@ -25,7 +25,7 @@ USE_SLACK = 0.07
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Of each node: its latency, the source it waits for longest (-1: the publisher), its level (1: fed by the publisher)."""
+    """Of each node: its latency; the source it waits for longest, -1: the publisher; its level, 1: fed by the publisher."""
 
     latency: F64
     critical: I64

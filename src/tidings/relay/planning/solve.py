@@ -1,6 +1,6 @@
 """The plan of least use within capacities, with a proof of how good it is.
 
-prices      dual coordinate ascent: what a unit of each capacity is worth; a lower bound of the use of any plan
+prices      what a unit of each capacity is worth; a lower bound of the use of any plan
 a plan      nodes are placed by reduced cost, who loses most first; then moved, and swapped, as long as that gains
 the core    HiGHS, over the columns that prices leave open
 """
@@ -9,27 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from tidings.kernels.arrays import F64, I64
+from tidings.kernels.arrays import F64
 from tidings.model.errors import TidingsError
-from tidings.relay.planning.core import core_of, load_of, solve_core
+from tidings.relay.planning.core import core_of, load_of, round_core, solve_core
 from tidings.relay.planning.instance import UNLIMITED, Columns, Instance
-from tidings.relay.planning.kernels.ascent import INFEASIBLE, ascend, reduce_costs
 from tidings.relay.planning.kernels.moves import move_each, place_by_regret, swap_each
 from tidings.relay.planning.model import NO_ROW, Model, model_of
+from tidings.relay.planning.prices import Dual, find_prices
 
-GAIN_MIN = 5e-5
-"""Sweeps over the prices go on while the bound rises by more than this part of it."""
-SWEEPS_MAX = 200
-SHARE = 0.5
-"""Any price between two thresholds is as good for its own row. Half way leaves others most to gain."""
 PASSES_MAX = 20
 """Of moves and swaps."""
-CORE_COLUMNS_MAX = 30_000
-CORE_NODES_MAX = 200
-"""Nodes of the solver's search tree."""
+CORE_COLUMNS_MAX = 50_000
+"""A linear program of this size takes seconds."""
+INTEGER_COLUMNS_MAX = 10_000
+"""So does an integer program of this one."""
+SEARCH_NODES_MAX = 200
+NO_COLUMN = -1
+MOST = float(np.finfo(np.float64).max)
+ROUNDING = 1e-6
 
 Progress = Callable[[str], None]
 
@@ -78,54 +79,45 @@ class Infeasible(TidingsError):
         return self.needed > self.capacity
 
 
-@dataclass(eq=False)
-class _Dual:
-    """Prices of rows, and what follows from them: reduced cost of each column, the best column of each node, loads, value."""
-
-    price: F64
-    reduced: F64
-    best: I64
-    load: I64
-    value: float
-
-
-@dataclass(eq=False)
-class _Plan:
-    columns: Columns
-    load: I64
-
-
 def solve(
     instance: Instance,
     *,
     progress: Progress | None = None,
     core_columns_max: int = CORE_COLUMNS_MAX,
-    core_nodes_max: int = CORE_NODES_MAX,
+    integer_columns_max: int = INTEGER_COLUMNS_MAX,
+    search_nodes_max: int = SEARCH_NODES_MAX,
 ) -> Solution:
-    """The best plan found. Raises `Infeasible` if the publisher would have to feed more nodes than it may, as far as is known.
+    """The best plan found. Raises `Infeasible` if none was found in which the publisher feeds no more nodes than it may.
 
     progress: called with a sentence after each step.
-    core_columns_max: how many columns, beyond one per node, the integer program has at most; 0: it is left out.
-    core_nodes_max: how many nodes its search tree has at most.
+    core_columns_max: how many columns, beyond one per node, a linear program has at most.
+    integer_columns_max: how many an integer program has at most, likewise; 0: there is none, nor a linear one.
+    search_nodes_max: how many nodes the integer program's search tree has at most.
     """
-    limits = (core_columns_max, core_nodes_max)
+    limits = _Limits(core_columns_max, integer_columns_max, search_nodes_max)
     tell = progress or (lambda sentence: None)
     only_publisher = int((np.diff(instance.first_column) == 1).sum())
     solution = None
     if only_publisher <= instance.publisher_capacity:
-        solution = _solve(instance, None, tell, *limits)
+        solution = _solve(instance, None, tell, limits)
     if solution is not None:
         return solution
     tell("no plan yet within the publisher's capacity: looking for the least it must feed")
-    fewest = _solve(_counting_publisher(instance), None, tell, *limits)
-    assert fewest is not None
-    fed = int(fewest.use + 0.5)
+    fewest = _solve(_counting_publisher(instance), None, tell, limits)
+    assert fewest is not None, "a publisher without limit can feed all"
+    fed = round(fewest.use)
     allowed = max(fed, instance.publisher_capacity)
-    solution = _solve(replace(instance, publisher_capacity=allowed), fewest.columns, tell, *limits)
-    assert solution is not None
+    solution = _solve(replace(instance, publisher_capacity=allowed), fewest.columns, tell, limits)
+    assert solution is not None, "a plan was given"
     if allowed > instance.publisher_capacity:
-        raise Infeasible(instance.publisher_capacity, int(np.ceil(fewest.bound - 1e-6)), fed, solution)
+        raise Infeasible(instance.publisher_capacity, int(np.ceil(fewest.bound - ROUNDING)), fed, solution)
     return solution
+
+
+class _Limits(NamedTuple):
+    core_columns: int
+    integer_columns: int
+    search_nodes: int
 
 
 def _counting_publisher(instance: Instance) -> Instance:
@@ -135,73 +127,76 @@ def _counting_publisher(instance: Instance) -> Instance:
     return replace(instance, cost=cost, publisher_capacity=UNLIMITED)
 
 
-def _solve(
-    instance: Instance, start: Columns | None, tell: Progress, core_columns_max: int, core_nodes_max: int
-) -> Solution | None:
+def _solve(instance: Instance, start: Columns | None, tell: Progress, limits: _Limits) -> Solution | None:
     """`start` is a valid plan to fall back on. None if no plan was found."""
     model = model_of(instance)
     tell(f"{model.nodes} nodes, {len(model.cost)} columns, {len(model.capacity)} capacities that could be exceeded")
-    dual = _prices(model, tell)
-    plan = _build(model, dual)
+    dual = find_prices(model)
+    tell(f"bound {dual.value:.8g}, {np.count_nonzero(dual.price)} capacities have a price")
+    search = _Search(model, dual, tell)
+    search.place(np.full(model.nodes, NO_COLUMN))
     if start is not None:
-        other = _Plan(start.copy(), load_of(model, start))
-        _improve(model, other)
-        if not _is_valid(model, plan) or model.cost[other.columns].sum() < model.cost[plan.columns].sum():
-            plan = other
-    if not _is_valid(model, plan):
-        return None
-    use = float(model.cost[plan.columns].sum())
-    tell(f"use {use:.6g}, bound {dual.value:.6g}")
+        search.place(start)
     bound = dual.value
-    slack = dual.reduced - np.repeat(dual.reduced[dual.best], np.diff(instance.first_column))
-    if core_columns_max > 0 and use > bound:
-        core = core_of(model, slack, use - bound, plan.columns, core_columns_max)
-        outcome = solve_core(model, core, plan.columns, core_nodes_max)
-        bound = max(bound, min(outcome.bound, dual.value + core.excluded_slack))
-        plan = _Plan(outcome.plan.copy(), load_of(model, outcome.plan))
-        _improve(model, plan)
-        use = float(model.cost[plan.columns].sum())
-        tell(f"core of {len(core.columns)} columns: use {use:.6g}, bound {bound:.6g}")
+    if limits.integer_columns > 0 and search.value > bound:
+        bound = max(bound, _search_core(model, dual, search, limits))
+    if search.overflow > 0:
+        return None
     prices = np.zeros(instance.pools + 1)
     prices[model.pool_of_row] = dual.price
-    return Solution(plan.columns, use, min(bound, use), prices[:-1], float(prices[-1]))
+    use = instance.use(search.columns)
+    return Solution(search.columns, use, min(bound, use), prices[:-1], float(prices[-1]))
 
 
-def _prices(model: Model, tell: Progress) -> _Dual:
-    nodes, rows = model.nodes, len(model.capacity)
-    dual = _Dual(np.zeros(rows), np.empty(len(model.cost)), np.empty(nodes, np.int64), np.empty(rows, np.int64), 0.0)
-    dual.value = reduce_costs(model.rows, model.cost, dual.price, dual.reduced, dual.best, dual.load)
-    order = np.argsort(-dual.load, kind="stable").astype(np.int32)
-    if model.publisher_row != NO_ROW:
-        order = np.append(np.int32(model.publisher_row), order[order != model.publisher_row])
-    found = np.empty(int(model.rows.user_units.sum()) + 1)
-    for _ in range(SWEEPS_MAX):
-        value = ascend(model.rows, order, SHARE, dual.price, dual.reduced, dual.best, dual.load, found)
-        assert value != INFEASIBLE, "nodes that only the publisher can feed were counted before"
-        gain = value - dual.value
-        dual.value = value
-        if gain <= GAIN_MIN * abs(value):
-            break
-    # Rounding errors of many small changes are gone.
-    dual.value = reduce_costs(model.rows, model.cost, dual.price, dual.reduced, dual.best, dual.load)
-    tell(f"bound {dual.value:.6g}, {np.count_nonzero(dual.price)} capacities have a price")
-    return dual
+def _search_core(model: Model, dual: Dual, search: _Search, limits: _Limits) -> float:
+    """Gives plans to the search; returns a bound of the use of any plan."""
+    slack = dual.slack(model)
+    core = core_of(slack, search.value - dual.value, search.columns, limits.core_columns)
+    if len(core.columns) - model.nodes > limits.integer_columns:
+        rounded = round_core(model, core, search.columns)
+        if rounded is None:
+            return dual.value
+        search.place(rounded)
+        # Nodes that were not rounded can have any column of theirs, as far as there is room in the program.
+        slack[~(rounded < 0)[model.rows.node_of]] = np.inf
+        core = core_of(slack, MOST, search.columns, limits.integer_columns)
+        outcome = solve_core(model, core, search.columns, limits.search_nodes)
+        if outcome.plan is not None:
+            search.place(outcome.plan)
+        return dual.value
+    outcome = solve_core(model, core, search.columns, limits.search_nodes)
+    if outcome.plan is not None:
+        search.place(outcome.plan)
+    return min(outcome.bound, dual.value + core.excluded_slack)
 
 
-def _build(model: Model, dual: _Dual) -> _Plan:
-    plan = _Plan(np.full(model.nodes, -1, np.int64), np.zeros(len(model.capacity), np.int64))
-    place_by_regret(model.rows, dual.reduced, plan.columns, plan.load)
-    _improve(model, plan)
-    return plan
+class _Search:
+    """The best plan so far, by `value`: its cost, and a penalty for each node too many that the publisher feeds."""
 
+    def __init__(self, model: Model, dual: Dual, tell: Progress) -> None:
+        self._model = model
+        self._dual = dual
+        self._tell = tell
+        self._penalty = float(model.cost.max(initial=1.0)) * (model.nodes + 1)
+        self.columns: Columns = model.rows.first_column[:-1]
+        self.overflow = 0
+        self.value = np.inf
 
-def _improve(model: Model, plan: _Plan) -> None:
-    penalty = float(model.cost.max(initial=1.0)) * model.nodes
-    arguments = (model.rows, model.cost, model.publisher_row, penalty, plan.columns, plan.load)
-    for _ in range(PASSES_MAX):
-        if move_each(*arguments) + swap_each(*arguments) == 0.0:
-            break
-
-
-def _is_valid(model: Model, plan: _Plan) -> bool:
-    return bool((plan.load <= model.capacity).all())
+    def place(self, columns: Columns) -> None:
+        """Completes a plan, improves it, and keeps it if it is better than what there was. NO_COLUMN: the node has none yet."""
+        model = self._model
+        columns = columns.copy()
+        load = load_of(model, columns[columns >= 0])
+        place_by_regret(model.rows, self._dual.reduced, columns, load)
+        arguments = (model.rows, model.cost, model.publisher_row, self._penalty, columns, load)
+        for _ in range(PASSES_MAX):
+            if move_each(*arguments) + swap_each(*arguments) == 0.0:
+                break
+        excess = np.maximum(load - model.capacity, 0)
+        overflow = int(excess[model.publisher_row]) if model.publisher_row != NO_ROW else 0
+        assert excess.sum() == overflow, "only the publisher may feed more than it should"
+        value = float(model.cost[columns].sum()) + overflow * self._penalty
+        if value < self.value:
+            self.columns, self.overflow, self.value = columns, overflow, value
+        excuse = f", {overflow} nodes too many at the publisher" if overflow else ""
+        self._tell(f"use {model.cost[columns].sum():.8g}, bound {self._dual.value:.8g}{excuse}")

@@ -11,7 +11,7 @@ import numpy as np
 
 from tidings.kernels.arrays import F64, I32, I64
 from tidings.relay.rewriting.kernels.covers import DEPTH_MAX
-from tidings.relay.rewriting.kernels.search import rewrite
+from tidings.relay.rewriting.kernels.search import rewrite, targets_of
 from tidings.relay.rewriting.table import PatternTable
 
 REWRITINGS_MAX = 30
@@ -79,6 +79,15 @@ def rewritings_of(table: PatternTable, targets: I64, cost: F64, k: int, *, order
     first = np.concatenate([[0], np.cumsum(counts)])
     first_source = np.concatenate([[0], ends[: first[-1]]])
     return Rewritings(first, first_source, members[: first_source[-1]].copy(), embedded, dropped)
+
+
+def patterns_fed_by(table: PatternTable, source: int, most: int) -> list[int]:
+    """Patterns that one pattern alone is enough for, and that do not embed in it: at most so many."""
+    targets = np.empty(most, np.int64)
+    arrays = (table.nodes, table.masks, table.bits, table.words, table.full, table.alive)
+    count = targets_of(*arrays, source, table.labels, targets)
+    found: list[int] = targets[:count].tolist()
+    return found
 
 
 def joined(parts: Sequence[Rewritings]) -> Rewritings:

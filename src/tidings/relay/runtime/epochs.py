@@ -14,14 +14,22 @@ from functools import cached_property
 
 from tidings.model.errors import UsageError
 from tidings.relay.files import View
+from tidings.relay.pattern import parse_pattern
 from tidings.relay.plan import PUBLISHER, RelayPlan
-from tidings.relay.runtime.pattern_query import PatternQuery
+from tidings.relay.runtime.pattern_query import PATTERN, PatternQuery
 from tidings.relay.runtime.query import Derivation, Query
 
 
 def queries_of(views: Iterable[View]) -> dict[str, Query]:
     """What each view asks for."""
     return {view.id: PatternQuery(view.pattern) for view in views}
+
+
+def read_query(described: tuple[str, str]) -> Query:
+    """The inverse of `Query.described`."""
+    kind, text = described
+    assert kind == PATTERN
+    return PatternQuery(parse_pattern(text))
 
 
 @dataclass(frozen=True)

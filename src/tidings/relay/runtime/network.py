@@ -17,29 +17,21 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from tidings.model.errors import UsageError
-from tidings.relay.errors import RowsError
 from tidings.relay.files import View
-from tidings.relay.pattern import Row
 from tidings.relay.plan import PUBLISHER, RelayPlan, site_of
 from tidings.relay.runtime.epochs import Epoch, Timeline, queries_of
+from tidings.relay.runtime.ledger import Ledger, Result
 from tidings.relay.runtime.message import Parts, ViewMessage
 from tidings.relay.runtime.node import Emission, RelayNode
 from tidings.relay.runtime.pattern_query import match_patterns
-from tidings.relay.runtime.query import Matcher, Matching
+from tidings.relay.runtime.publisher import Publisher
+from tidings.relay.runtime.query import Matching
 
 WINDOW = 16
 """Documents in the network at once."""
 
 Replan = Callable[[RelayPlan, Collection[str]], RelayPlan]
 """From a plan and the views that have failed, a plan of the same views for the documents that are not finished."""
-
-
-class Result(NamedTuple):
-    """What one subscriber is told of one document."""
-
-    view: str
-    document: str
-    rows: list[Row] | RowsError
 
 
 class Transfer(NamedTuple):
@@ -67,16 +59,14 @@ class RelayNetwork:
         window: int = WINDOW,
         replan: Replan = same_plan,
     ) -> None:
-        self._matching, self._window, self._replan = matching, window, replan
+        self._publisher = Publisher(matching)
+        self._window, self._replan = window, replan
         views = list(views)
         self._sites = {view.id: site_of(view) for view in views}
         self._timeline = Timeline(Epoch(1, 1, plan, queries_of(views)))
-        self._matchers: dict[int, Matcher] = {}
-        self._documents: dict[int, tuple[str, Any]] = {}
+        self._ledger = Ledger()
+        self._documents: dict[int, Any] = {}
         self._said: dict[int, dict[str, ViewMessage]] = {}
-        self._told: dict[int, dict[str, list[Row] | RowsError]] = {}
-        self._finished: deque[tuple[str, dict[str, list[Row] | RowsError]]] = deque()
-        self._first = self._next = 1
         self._nodes: dict[str, RelayNode] = {}
         self._restarted: set[str] = set()
         self._add_nodes(plan.inputs)
@@ -87,7 +77,7 @@ class RelayNetwork:
     @property
     def has_room(self) -> bool:
         """Whether a document may be published."""
-        return self._next - self._first < self._window
+        return self._ledger.next - self._ledger.first < self._window
 
     @property
     def plans(self) -> list[RelayPlan]:
@@ -97,12 +87,14 @@ class RelayNetwork:
     def publish(self, name: str, document: Any) -> None:
         if not self.has_room:
             raise UsageError(f"there are {self._window} unfinished documents: deliver messages before you publish more")
-        seq = self._next
-        self._next += 1
-        self._documents[seq] = name, document
-        self._said[seq], self._told[seq] = {}, {}
-        self._feed(seq)
-        self._finish()
+        epoch = self._timeline.current
+        if not epoch.recipes:
+            self._ledger.open(name, 0)
+            return
+        seq = self._ledger.open(name, len(epoch.recipes))
+        self._documents[seq], self._said[seq] = document, {}
+        for view, parts in self._publisher.feeds(epoch, document):
+            self._send_root(epoch, seq, view, parts)
 
     def deliver(self, at: int = 0) -> None:
         """One of the messages in flight arrives, the oldest if nothing else is said."""
@@ -123,15 +115,12 @@ class RelayNetwork:
 
     def results(self) -> Iterator[Result]:
         """What subscribers are told of finished documents: by document, then by view; each once."""
-        while self._finished:
-            name, told = self._finished.popleft()
-            for view in sorted(told):
-                yield Result(view, name, told[view])
+        return self._ledger.results()
 
     def switch(self, plan: RelayPlan, views: Iterable[View]) -> None:
         """Documents published from now on run by this plan. Views may come and go."""
         views = list(views)
-        self._timeline.switch(self._next, plan, queries_of(views))
+        self._timeline.switch(self._ledger.next, plan, queries_of(views))
         self._sites = {view.id: site_of(view) for view in views}
         self._reschedule()
         self._add_nodes(plan.inputs)
@@ -165,70 +154,49 @@ class RelayNetwork:
     def _add_nodes(self, views: Iterable[str]) -> None:
         for view in views:
             if view not in self._nodes:
-                told = max((seq for seq, told in self._told.items() if view in told), default=0)
-                self._nodes[view] = RelayNode(view, self._timeline.schedule(view), self._first, told)
+                told = self._ledger.untold(view) - 1
+                self._nodes[view] = RelayNode(view, self._timeline.schedule(view), self._ledger.first, told)
 
     def _resend(self) -> None:
         """All that nodes wait for and that others have said; it may be in flight as well."""
         for view, node in self._nodes.items():
-            for seq in range(node.next, self._next):
+            for seq in range(node.next, self._ledger.next):
                 for source in node.wants(seq):
                     if source == PUBLISHER:
                         epoch = self._timeline.at(seq)
-                        parts = epoch.queries[view].match(self._documents[seq][1])
+                        parts = epoch.queries[view].match(self._documents[seq])
                         self._send_root(epoch, seq, view, parts)
                     elif (message := self._said[seq].get(source)) is not None:
                         self.in_flight.append(Transfer(source, view, message))
 
-    def _feed(self, seq: int) -> None:
-        epoch = self._timeline.at(seq)
-        matcher = self._matchers.get(epoch.number)
-        if matcher is None:
-            matcher = self._matchers[epoch.number] = self._matching(list(epoch.roots))
-        for views, parts in zip(epoch.roots.values(), matcher(self._documents[seq][1]), strict=True):
-            for view in views:
-                self._send_root(epoch, seq, view, parts)
-
     def _send_root(self, epoch: Epoch, seq: int, view: str, parts: Parts) -> None:
-        message = ViewMessage(epoch.number, seq, self._documents[seq][0], view, parts)
+        message = ViewMessage(epoch.number, seq, self._ledger.name(seq), view, parts)
         self.in_flight.append(Transfer(PUBLISHER, view, message))
 
     def _emit(self, emissions: Iterable[Emission]) -> None:
         for message, rows in emissions:
             view, seq = message.view, message.seq
-            if seq < self._first:  # said again, and nobody needs it
+            if seq < self._ledger.first:  # said again, and nobody needs it
                 continue
-            plan = self._timeline.at(seq).plan
             self._said[seq][view] = message
-            for target in plan.dependants[view]:
+            for target in self._timeline.at(seq).plan.dependants[view]:
                 self.in_flight.append(Transfer(view, target, message))
-            if rows is not None:
-                told = self._told[seq]
-                told[view] = rows
-                if len(told) == len(plan.inputs):
-                    self._finish()
+            if rows is not None and self._ledger.tell(seq, view, rows):
+                self._forget()
 
-    def _finish(self) -> None:
-        """Gives out what is told of documents that are finished, and forgets the documents."""
-        while self._first < self._next:
-            told = self._told[self._first]
-            if len(told) < len(self._timeline.at(self._first).plan.inputs):
-                break
-            self._finished.append((self._documents.pop(self._first)[0], told))
-            del self._told[self._first], self._said[self._first]
-            self._first += 1
-        self._catch_up()
-        if self._timeline.forget(self._first):
-            views = self._timeline.views()
-            self._nodes = {view: node for view, node in self._nodes.items() if view in views}
-            numbers = {epoch.number for epoch in self._timeline.epochs}
-            self._matchers = {number: matcher for number, matcher in self._matchers.items() if number in numbers}
-
-    def _catch_up(self) -> None:
-        """Nodes that say again what they said do not go on with documents that are finished: their inputs may be gone."""
+    def _forget(self) -> None:
+        """What is kept for documents that are finished."""
+        first = self._ledger.first
+        for seq in [seq for seq in self._said if seq < first]:
+            del self._documents[seq], self._said[seq]
         for view in list(self._restarted):
             node = self._nodes.get(view)
             if node is None or node.next > node.told:
                 self._restarted.discard(view)
             else:
-                self._emit(node.advance(self._first))
+                # It has yet to say again what it said of documents that are finished now: their messages may be gone.
+                self._emit(node.advance(first))
+        if self._timeline.forget(first):
+            views = self._timeline.views()
+            self._nodes = {view: node for view, node in self._nodes.items() if view in views}
+            self._publisher.forget(self._timeline)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tidings.relay.errors import RowsError
-from tidings.relay.pattern import Row
 from tidings.relay.runtime.epochs import Recipe
+from tidings.relay.runtime.ledger import Told
 from tidings.relay.runtime.message import ViewMessage
 
 Schedule = Sequence[tuple[int, Recipe | None]]
@@ -22,7 +22,7 @@ class Emission(NamedTuple):
     """What a view has to say of a document, to other views and to its subscriber, who need not be told again: None."""
 
     message: ViewMessage
-    rows: list[Row] | RowsError | None
+    rows: Told | None
 
 
 class RelayNode:
@@ -102,7 +102,7 @@ class RelayNode:
         message = ViewMessage(recipe.epoch, self.next, first.document, self.view, parts)
         if self.next <= self.told:
             return Emission(message, None)
-        rows: list[Row] | RowsError = []
+        rows: Told = []
         if parts is not None:
             try:
                 rows = recipe.query.rows(parts)

@@ -16,6 +16,8 @@ from tidings.relay.runtime.derive import PatternDerivation, derivation, part_col
 from tidings.relay.runtime.message import Part, Parts
 from tidings.relay.runtime.query import Matcher, Matching, Query
 
+PATTERN = "pattern"
+"""The kind of query, as views name it."""
 NodeMatches = Sequence[Sequence[int]]
 """As of `node_matches`."""
 PatternMatching = Callable[[Sequence[Pattern]], Callable[[Document], Sequence[NodeMatches]]]
@@ -27,6 +29,10 @@ class PatternQuery:
     """Parts are those of the pattern's nodes, in preorder."""
 
     pattern: Pattern
+
+    @property
+    def described(self) -> tuple[str, str]:
+        return PATTERN, self.pattern.text
 
     def match(self, document: Document) -> Parts:
         return _Reader(document).parts(self._columns, node_matches(self.pattern, document))

@@ -15,6 +15,10 @@ Derivation = Callable[[Sequence[Parts]], Parts]
 class Query(Protocol):
     """What a view asks for. Equal queries are equal values, and hashable."""
 
+    @property
+    def described(self) -> tuple[str, str]:
+        """What kind of query it is, and its text: for other processes (`read_query`)."""
+
     def match(self, document: Any) -> Parts:
         """By looking at the document itself."""
 

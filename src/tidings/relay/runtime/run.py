@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,7 +12,8 @@ from tidings.relay.errors import DocumentError, RowsError
 from tidings.relay.files import View
 from tidings.relay.pattern import Row
 from tidings.relay.plan import RelayPlan
-from tidings.relay.runtime.network import RelayNetwork, Result
+from tidings.relay.runtime.ledger import Result
+from tidings.relay.runtime.network import RelayNetwork
 from tidings.relay.runtime.pattern_query import match_patterns
 from tidings.relay.runtime.query import Matching
 
@@ -19,10 +21,21 @@ Quarantine = Callable[[str, str | None, str], None]
 """Called with a document's name, a view (None: all), and why subscribers are not told of the document."""
 
 
+class Switch(NamedTuple):
+    """Between documents: those behind it run by another plan, perhaps of other views."""
+
+    plan: RelayPlan
+    views: Sequence[View]
+
+
+Item = tuple[str, Document | DocumentError] | Switch
+"""What a stream consists of: documents with their names, and changes of the plan."""
+
+
 def run_relay(
     plan: RelayPlan,
     views: Sequence[View],
-    documents: Iterable[tuple[str, Document | DocumentError]],
+    documents: Iterable[Item],
     *,
     quarantine: Quarantine,
     matching: Matching = match_patterns,
@@ -33,17 +46,22 @@ def run_relay(
     UsageError if the plan does not fit the views, when the first result is asked for.
     """
     network = RelayNetwork(plan, views, matching=matching)
-    for name, document in readable(documents, quarantine):
-        network.publish(name, document)
+    for item in readable(documents, quarantine):
+        if isinstance(item, Switch):
+            network.switch(*item)
+            continue
+        network.publish(*item)
         network.run()
         yield from with_rows(network.results(), quarantine)
 
 
-def readable(
-    documents: Iterable[tuple[str, Document | DocumentError]], quarantine: Quarantine
-) -> Iterator[tuple[str, Document]]:
-    """The documents that can be published; others go to quarantine."""
-    for name, document in documents:
+def readable(items: Iterable[Item], quarantine: Quarantine) -> Iterator[tuple[str, Document] | Switch]:
+    """The items without documents that cannot be published, which go to quarantine."""
+    for item in items:
+        if isinstance(item, Switch):
+            yield item
+            continue
+        name, document = item
         if isinstance(document, DocumentError):
             quarantine(name, None, str(document))
         elif not _is_text(name):

@@ -70,3 +70,41 @@ def _put(chosen: Any, size: Any, ends: Any, members: Any, column: Any, end: Any,
         members[end + i] = chosen[i]
     ends[column] = end + size
     return column + 1, end + size, fits
+
+
+@kernel
+def columns_of_views(
+    group_of: Any, place: Any, first_member: Any, members: Any, first_column: Any, first_source: Any, sources: Any,
+    first_input: Any, inputs: Any, others: Any, counts: Any, ends: Any, found: Any,
+) -> Any:  # fmt: skip
+    """Columns of each view: the publisher's, the one by its inputs if it has some, those by `others` members of its group that
+    stand before it, then those of its group.
+
+    place: of a view among its group's members, members[first_member[g] : first_member[g + 1]]. first_column, first_source,
+    sources: columns of groups; one of its members, in turn, stands for a group. inputs[first_input[v] : first_input[v + 1]]:
+    of a view by the plan there is.
+
+    counts: columns per view. ends, found: as in `columns_of_groups`, and so is what is returned.
+    """
+    column, end, fits = np.int64(0), np.int64(0), True
+    chosen = np.empty(64, np.int64)
+    for view in range(len(group_of)):
+        begin = column
+        group, turn = group_of[view], place[view]
+        column, end, fits = _put(chosen, 0, ends, found, column, end, fits)
+        size = first_input[view + 1] - first_input[view]
+        if size:
+            chosen[:size] = inputs[first_input[view] : first_input[view + 1]]
+            column, end, fits = _put(chosen, size, ends, found, column, end, fits)
+        for back in range(min(turn, others)):
+            chosen[0] = members[first_member[group] + (turn - 1) // (back + 1)]
+            column, end, fits = _put(chosen, 1, ends, found, column, end, fits)
+        for at in range(first_column[group] + 1, first_column[group + 1]):
+            size = 0
+            for source in sources[first_source[at] : first_source[at + 1]]:
+                first, behind = first_member[source], first_member[source + 1]
+                chosen[size] = members[first + turn % (behind - first)]
+                size += 1
+            column, end, fits = _put(chosen, size, ends, found, column, end, fits)
+        counts[view] = column - begin
+    return column, end, fits

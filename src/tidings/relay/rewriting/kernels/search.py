@@ -185,3 +185,28 @@ def rewrite(
             ends[made] = end
             made += 1
     return embedded, dropped
+
+
+@kernel(nogil=True)
+def targets_of(
+    nodes: Any, masks: Any, bits: Any, words: Any, full: Any, alive: Any, source: Any, labels: Any, targets: Any
+) -> Any:
+    """How many patterns the source alone is enough for, of those that do not embed in it; as many as `targets` has room for."""
+    found = np.empty(64, U64)
+    alike = np.zeros(labels, U64)
+    count = 0
+    for target in range(len(alive)):
+        if count == len(targets) or target == source or not alive[target] or full[target] == 0:
+            continue
+        for word in range(WORDS):
+            if words[source, word] & ~words[target, word]:
+                break
+        else:
+            if not _embeds(nodes, masks, source, target, alike, found):
+                continue
+            if coverage(nodes, bits, source, target, found) != full[target]:
+                continue
+            if not _embeds(nodes, masks, target, source, alike, found):
+                targets[count] = target
+                count += 1
+    return count
