@@ -111,7 +111,7 @@ class _Rows(Generic[Node]):
                 found.update(rows)
                 self._check(len(found))
             return sorted(found)
-        merged = list(chain.from_iterable(lists))
+        merged: list[Row] = list(chain.from_iterable(lists))
         merged.sort()  # takes what is in order as it is
         return [merged[0], *(row for before, row in pairwise(merged) if row != before)]
 
