@@ -37,7 +37,7 @@ def _passes(place: int) -> Panel:
             seconds, shares = [row["seconds"] for row in each], [row["latency_share"] for row in each]
             axis.plot(seconds, shares, "o-", color=colour, label=f"capacity {capacity}", markersize=4)
         axis.set_title(name, fontsize=10)
-        axis.set_xlabel("seconds of latency passes")
+        axis.set_xlabel("CPU seconds of latency passes")
         axis.set_ylabel("latency, % of the plan of least use")
         axis.set_ylim(bottom=0)
 
@@ -210,7 +210,7 @@ def _certificate(row: Any) -> str:
 
 
 def _latency(rows: Rows, said: Config) -> str:
-    head = ["set, capacity", "passes", "seconds", "latency, hops", "latency change, %", "use change, %"]
+    head = ["set, capacity", "passes", "CPU seconds", "latency, hops", "latency change, %", "use change, %"]
     lines = [
         [
             f"{row['set']}, {row['capacity']}",

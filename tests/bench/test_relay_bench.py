@@ -61,12 +61,20 @@ def test_the_report_has_all_figures(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         ("_SAMPLES", 1),
         ("_TINY", 50),
         ("_DOCUMENTS", 1),
-        ("_RUN_CAPACITY", 3),
+        ("_CAPACITY", 3),
         ("CAPACITIES", (3, None)),
     ):
         monkeypatch.setattr(relay, name, value)
     report = relay.run(Options((200,)), lambda _: None)
-    for key in ("stage.rewritings_s", "plan.3.gap", "plan.none.latency", "memory.peak", "run.each.over_relay"):
+    for key in (
+        "stage.rewritings_s",
+        "plan.3.gap",
+        "plan.none.latency",
+        "memory.peak",
+        "change.add_ms",
+        "change.rehomed",
+        "run.each.over_relay",
+    ):
         assert report.value(key, 200) is not None
     out = tmp_path / "relay.json"
     ran = CliRunner().invoke(app, ["bench", "relay", "--sizes", "200", "--engines", "plan", "--json", str(out)])

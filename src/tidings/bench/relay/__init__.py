@@ -1,4 +1,4 @@
-"""The relay bench: from views to a plan, stage by stage, and documents through it, beside a publisher that does all itself.
+"""The relay bench: planning stage by stage, views that come and go, documents through a plan, and a publisher that does it all.
 
 Views are those of `tidings workload views`, all different. The publisher may feed 1.2 times the views that no other can
 feed, as in the published runs.
@@ -6,10 +6,11 @@ feed, as in the published runs.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 
 from tidings.bench import Options, Say, known_names
-from tidings.bench.relay import running
+from tidings.bench.relay import change, running
 from tidings.bench.relay.data import ViewSet, documents
 from tidings.bench.relay.stages import Outcome, Prepared, peak_bytes, plan, prepare
 from tidings.bench.report import Figure, Heading, Report, short
@@ -17,13 +18,13 @@ from tidings.bench.stamp import describe, load_average, stamp
 
 TITLE = "relay: views that feed views"
 CAPACITIES: tuple[int | None, ...] = (30, 50, 100, None)
-_RUN_CAPACITY = 50
-"""Of the plan that documents run through."""
+_CAPACITY = 50
+"""Of the plan in which views come and go, and that documents run through."""
 _SAMPLES = 20
 """Documents by which sizes are measured."""
 _DOCUMENTS = 50
 """That are run, at most."""
-_ENGINES = ("plan", "run")
+_ENGINES = ("plan", "change", "run")
 _TINY = 300
 _NOTES = (
     "rewritten: views that are fed by others; the publisher may feed 1.2 times the views that no other can feed",
@@ -38,7 +39,9 @@ def run(options: Options, say: Say) -> Report:
     report = Report(TITLE, options.sizes, stamp(options.seed))
     say("warming up: kernels are compiled on their first use")
     tiny = _prepared(_TINY, options.seed)
-    plan(tiny, 3, tiny.publisher_capacity)
+    outcome = plan(tiny, 3, tiny.publisher_capacity)
+    if "change" in engines:
+        deque(change.measure(outcome, documents(options.seed, 1, 1), options.seed), maxlen=0)
     for size in options.sizes:
         tell: Say = lambda text, size=size: say(f"{short(size)}: {text}")  # type: ignore[misc]  # noqa: E731
         report.add(size, _measure(size, options, engines, report, tell))
@@ -52,16 +55,19 @@ def _measure(size: int, options: Options, engines: tuple[str, ...], report: Repo
     prepared = _prepared(size, options.seed)
     yield from _stage_figures(prepared)
     outcome = None
-    for capacity in CAPACITIES if "plan" in engines else (_RUN_CAPACITY,):
+    for capacity in CAPACITIES if "plan" in engines else (_CAPACITY,):
         say(f"plan for capacity {_name(capacity)}")
         found = plan(prepared, capacity, prepared.publisher_capacity)
         if "plan" in engines:
             yield from _plan_figures(found)
         if found.infeasible is not None:
             report.notes.append(f"{short(size)}, capacity {_name(capacity)}: {found.infeasible}, which was taken")
-        if capacity == _RUN_CAPACITY:
+        if capacity == _CAPACITY:
             outcome = found
     yield Figure("memory.peak", "most memory of the process so far", "MB", peak_bytes() / 1e6)
+    if "change" in engines and outcome is not None:
+        say("views that come and go")
+        yield from change.measure(outcome, documents(options.seed, 1, _SAMPLES), options.seed)
     if "run" in engines and outcome is not None:
         published = documents(options.seed, _SAMPLES + 1, _DOCUMENTS)
         yield from running.measure(outcome.hastened, prepared.views, published, say)

@@ -15,7 +15,7 @@ from tidings.relay.files import View
 from tidings.relay.grouping import Groups, build_instance, group_views
 from tidings.relay.pattern import Pattern, parse_pattern
 from tidings.relay.plan import PUBLISHER, RelayPlan
-from tidings.relay.planner import source_costs
+from tidings.relay.planner import Planned, source_costs
 from tidings.relay.planning.instance import Columns, Instance
 from tidings.relay.planning.latency import PASSES, reduce_latency, total_latency
 from tidings.relay.planning.solve import Infeasible, Solution, solve
@@ -67,7 +67,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Pass:
-    """The plan after so many passes that reduce latency. seconds: from the start."""
+    """The plan after so many passes that reduce latency. seconds: of a processor, from the start."""
 
     seconds: float
     latency: float
@@ -102,6 +102,14 @@ class Outcome:
     def hastened(self) -> RelayPlan:
         return self.prepared.relay_plan(self.instance, self.columns, self.capacity)
 
+    def planned(self) -> Planned:
+        """As the planner gives it."""
+        known = self.prepared
+        return Planned(
+            known.views, (), self.capacity, known.groups, known.table, known.sizes, known.rewritings,
+            self.instance, self.solution, self.columns, self.hastened,
+        )  # fmt: skip
+
     @property
     def latency_change(self) -> float:
         return self.passes[-1].latency / self.passes[0].latency - 1
@@ -126,7 +134,9 @@ def prepare(texts: Iterable[str], documents: Sequence[Document], rewritings_max:
 def plan(
     prepared: Prepared, capacity: int | None, publisher_capacity: int | None, *, each_pass: bool = False
 ) -> Outcome:
-    """each_pass: passes that reduce latency are made again from the start for every number of them, to see what each does."""
+    """each_pass: passes that reduce latency are made again from the start for every number of them, to see what each
+    does, until one changes nothing.
+    """
     made, instance = timed(
         build_instance, prepared.groups, (), prepared.rewritings, prepared.sizes, capacity, publisher_capacity
     )
@@ -139,8 +149,11 @@ def plan(
     passes = [Pass(0.0, total_latency(instance, columns), found.use)]
     hastened = Seconds(0.0, 0.0)
     for count in range(1, PASSES + 1) if each_pass else (PASSES,):
+        before = columns
         hastened, columns = timed(reduce_latency, instance, found.columns, passes=count)
-        passes.append(Pass(hastened.wall, total_latency(instance, columns), instance.use(columns)))
+        passes.append(Pass(hastened.cpu, total_latency(instance, columns), instance.use(columns)))
+        if np.array_equal(before, columns):
+            break
     return Outcome(
         prepared, capacity, publisher_capacity, instance, found, columns, infeasible,
         made.wall, solved.wall, hastened.wall, tuple(passes),
