@@ -30,7 +30,8 @@ ALLOWED = {
     "painting": {"painting", "engine", "pipeline", "model", "families", "files", "terminal", "relay"},
     "spark": {"spark", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "files", "terminal"}
     | {"relay"},
-    "bench": {"bench", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"},
+    "bench": {"bench", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
+    | {"relay"},
     "cli": {"cli", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
     | {"bench", "files", "terminal", "standing", "painting", "plain", "relay"},
 }

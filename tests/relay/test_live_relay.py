@@ -14,6 +14,7 @@ from tidings.relay.live import LiveRelay
 from tidings.relay.pattern import Pattern, parse_pattern
 from tidings.relay.plan import check, site_of
 from tidings.relay.planner import plan_relay
+from tidings.relay.planning import NoRoom
 from tidings.relay.reference import reference_rows
 from tidings.relay.runtime.run import run_relay
 
@@ -93,3 +94,13 @@ def test_mistakes_are_refused() -> None:
     with pytest.raises(UsageError, match="no site 's9'"):
         relay.fail("s9")
     assert [view.id for view in relay.views] == ["a"]
+
+
+def test_a_view_for_which_there_is_no_room_feeds_nobody() -> None:
+    relay = LiveRelay(plan_relay([View("one", parse_pattern("//c/e{val}"))], [], capacity=1, publisher_capacity=1))
+    other, both = View("other", parse_pattern("//c/d{val}")), View("both", parse_pattern("//c[/d{val}]/e{val}"))
+    for view in (other, both):
+        with pytest.raises(NoRoom):
+            relay.add(view)
+    relay.remove("one")
+    assert relay.add(both) == (PUBLISHER,)

@@ -99,6 +99,11 @@ BENCHES: Mapping[str, Entry] = {
         has_cases=True,
         agreement_sizes=(10_000,),
     ),
+    "relay": Entry(
+        "views that feed views: planning stage by stage, and documents through a plan, against a publisher that does it all",
+        "tidings.bench.relay",
+        sizes=(10_000, 100_000),
+    ),
     "live": Entry(
         "a live source through `tidings run`, killed meanwhile: is every view right, and how late",
         "tidings.bench.live",

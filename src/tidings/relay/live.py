@@ -24,7 +24,7 @@ from tidings.relay.files import PUBLISHER, View
 from tidings.relay.plan import RelayPlan
 from tidings.relay.planner import Planned, plan_relay, source_costs
 from tidings.relay.planning.instance import NO_SITE, UNLIMITED, Instance
-from tidings.relay.planning.live import LivePlan
+from tidings.relay.planning.live import LivePlan, NoRoom
 from tidings.relay.planning.snapshot import Column
 from tidings.relay.planning.solve import Solution
 from tidings.relay.rewriting.kernels.groups import columns_of_views
@@ -109,7 +109,11 @@ class LiveRelay:
         site = NO_SITE if view.site is None else self._places[view.site]
         position = self._sites[view.site].position if view.site is not None else None
         columns = self._columns(query)
-        node = self._live.add(columns, self._pool(view), site, position or (np.nan, np.nan))
+        try:
+            node = self._live.add(columns, self._pool(view), site, position or (np.nan, np.nan))
+        except NoRoom:
+            self._table.alive[query] = bool(self._holders[query])
+            raise
         self._views[node] = view
         self._nodes[view.id] = node
         self._query_of.append(query)

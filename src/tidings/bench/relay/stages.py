@@ -1,0 +1,172 @@
+"""Planning a relay stage by stage, as `plan_relay` does it, with the time that each takes."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from tidings.bench.timing import Seconds, timed
+from tidings.relay.document import Document
+from tidings.relay.files import View
+from tidings.relay.grouping import Groups, build_instance, group_views
+from tidings.relay.pattern import Pattern, parse_pattern
+from tidings.relay.plan import PUBLISHER, RelayPlan
+from tidings.relay.planner import Planned, source_costs
+from tidings.relay.planning.instance import Columns, Instance
+from tidings.relay.planning.latency import PASSES, reduce_latency, total_latency
+from tidings.relay.planning.solve import Infeasible, Solution, solve
+from tidings.relay.rewriting import PatternTable, Rewritings, find_rewritings
+from tidings.relay.rewriting.rewritings import REWRITINGS_MAX
+from tidings.relay.sizes import ViewSizes, measure_views
+from tidings.relay.wiring import wire
+
+_MARGIN = 1.2
+"""Of the published runs: the publisher may feed so many times the views that no other can feed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Views with all that plans of any capacity have in common.
+
+    patterns: the different ones, by number. seconds: of each stage, by name.
+    """
+
+    views: Sequence[View]
+    groups: Groups
+    patterns: Sequence[Pattern]
+    sizes: ViewSizes
+    table: PatternTable
+    rewritings: Rewritings
+    seconds: dict[str, Seconds]
+
+    @cached_property
+    def unfed(self) -> int:
+        """Groups of equal views that no other view can feed: the publisher must."""
+        return int((np.diff(self.rewritings.first)[self.groups.query] == 0).sum())
+
+    @property
+    def publisher_capacity(self) -> int:
+        """As in the published runs."""
+        return int(_MARGIN * self.unfed)
+
+    def relay_plan(self, instance: Instance, columns: Columns, capacity: int | None) -> RelayPlan:
+        """The inputs of each view, by a plan for groups."""
+        inputs = wire(self.groups, instance, columns, capacity)
+        views = self.views
+        return RelayPlan(
+            {
+                view.id: tuple(views[source].id for source in sources) or (PUBLISHER,)
+                for view, sources in zip(views, inputs, strict=True)
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The plan after so many passes that reduce latency. seconds: of a processor, from the start."""
+
+    seconds: float
+    latency: float
+    use: float
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A plan of least use, and what passes that reduce latency made of it.
+
+    infeasible: why the publisher's capacity was not kept, with the least that is known to do, which was taken instead.
+    passes: the first is the plan of least use.
+    """
+
+    prepared: Prepared
+    capacity: int | None
+    publisher_capacity: int | None
+    instance: Instance
+    solution: Solution
+    columns: Columns
+    infeasible: Infeasible | None
+    instance_s: float
+    solve_s: float
+    latency_s: float
+    passes: tuple[Pass, ...]
+
+    @cached_property
+    def least_use(self) -> RelayPlan:
+        return self.prepared.relay_plan(self.instance, self.solution.columns, self.capacity)
+
+    @cached_property
+    def hastened(self) -> RelayPlan:
+        return self.prepared.relay_plan(self.instance, self.columns, self.capacity)
+
+    def planned(self) -> Planned:
+        """As the planner gives it."""
+        known = self.prepared
+        return Planned(
+            known.views, (), self.capacity, known.groups, known.table, known.sizes, known.rewritings,
+            self.instance, self.solution, self.columns, self.hastened,
+        )  # fmt: skip
+
+    @property
+    def latency_change(self) -> float:
+        return self.passes[-1].latency / self.passes[0].latency - 1
+
+    @property
+    def use_change(self) -> float:
+        return self.passes[-1].use / self.passes[0].use - 1
+
+
+def prepare(texts: Iterable[str], documents: Sequence[Document], rewritings_max: int = REWRITINGS_MAX) -> Prepared:
+    """From the texts of views. documents: samples, for sizes."""
+    seconds = {}
+    seconds["parse"], views = timed(lambda: [View(f"v{n}", parse_pattern(text)) for n, text in enumerate(texts, 1)])
+    seconds["group"], groups = timed(group_views, views, ())
+    patterns = [views[head].pattern for head in groups.heads.tolist()]
+    seconds["sizes"], sizes = timed(measure_views, patterns, documents)
+    seconds["table"], table = timed(PatternTable, patterns)
+    seconds["rewritings"], rewritings = timed(find_rewritings, table, source_costs(sizes), rewritings_max)
+    return Prepared(views, groups, patterns, sizes, table, rewritings, seconds)
+
+
+def plan(
+    prepared: Prepared, capacity: int | None, publisher_capacity: int | None, *, each_pass: bool = False
+) -> Outcome:
+    """each_pass: passes that reduce latency are made again from the start for every number of them, to see what each
+    does, until one changes nothing.
+    """
+    made, instance = timed(
+        build_instance, prepared.groups, (), prepared.rewritings, prepared.sizes, capacity, publisher_capacity
+    )
+    infeasible = None
+    solved, found = timed(_solution, instance)
+    if isinstance(found, Infeasible):
+        infeasible, found = found, found.least_overflow
+        instance = replace(instance, publisher_capacity=infeasible.fed)
+    columns = found.columns
+    passes = [Pass(0.0, total_latency(instance, columns), found.use)]
+    hastened = Seconds(0.0, 0.0)
+    for count in range(1, PASSES + 1) if each_pass else (PASSES,):
+        before = columns
+        hastened, columns = timed(reduce_latency, instance, found.columns, passes=count)
+        passes.append(Pass(hastened.cpu, total_latency(instance, columns), instance.use(columns)))
+        if np.array_equal(before, columns):
+            break
+    return Outcome(
+        prepared, capacity, publisher_capacity, instance, found, columns, infeasible,
+        made.wall, solved.wall, hastened.wall, tuple(passes),
+    )  # fmt: skip
+
+
+def _solution(instance: Instance) -> Solution | Infeasible:
+    try:
+        return solve(instance)
+    except Infeasible as error:
+        return error
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
