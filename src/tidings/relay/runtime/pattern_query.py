@@ -28,7 +28,10 @@ class PatternQuery:
 
     pattern: Pattern
 
-    def match(self, document: Document) -> Parts:
+    def match(self, document: object) -> Parts:
+        """None for documents that are no trees."""
+        if not isinstance(document, Document):
+            return None
         return _Reader(document).parts(self._columns, node_matches(self.pattern, document))
 
     def derivation(self, sources: Sequence[PatternQuery]) -> PatternDerivation | None:
@@ -61,7 +64,9 @@ def pattern_matching(prepare: PatternMatching) -> Matching:
         assert len(patterns) == len(queries)
         match = prepare([query.pattern for query in patterns])
 
-        def matcher(document: Document) -> list[Parts]:
+        def matcher(document: object) -> list[Parts]:
+            if not isinstance(document, Document):
+                return [None] * len(patterns)
             reader = _Reader(document)
             found = match(document)
             return [reader.parts(query._columns, each) for query, each in zip(patterns, found, strict=True)]
