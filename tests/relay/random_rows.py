@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import operator
+import random
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -66,11 +67,11 @@ def literal(value):
 
 
 @st.composite
-def selections(draw, columns=("b", "c", "d", "e")):
+def selections(draw):
+    """Over all tables and types."""
     table = draw(st.sampled_from("tttu"))
     values = VALUES[table]
-    compared = st.sampled_from(sorted(values) if table == "u" else columns)
-    condition = compared.flatmap(
+    condition = st.sampled_from(sorted(values)).flatmap(
         lambda column: st.tuples(st.just(column), st.sampled_from(sorted(SIGNS)), st.sampled_from(values[column]))
     )
     names = [*values, "h"] if table == "t" else list(values)
@@ -78,23 +79,39 @@ def selections(draw, columns=("b", "c", "d", "e")):
     return Selection(table, shown, tuple(draw(st.lists(condition, max_size=3))))
 
 
-def selections_by_many():
-    return selections(columns=tuple(VALUES["t"]))
+@st.composite
+def related_selections(draw, count=18):
+    """A list of selections so alike that many can be computed from one or several others."""
+    chance = random.Random(draw(st.integers(0, 2**32)))
+    columns = chance.sample("bcdef", 2)
+    return [_related(chance, columns) for _ in range(count)]
+
+
+def _related(chance, columns):
+    conditions = []
+    for column in columns:
+        values = VALUES["t"][column]
+        if chance.random() < 0.6:
+            conditions.append((column, chance.choice([">", ">="]), values[chance.choice([0, 0, 1])]))
+        if chance.random() < 0.6:
+            conditions.append((column, chance.choice(["<", "<="]), values[chance.choice([-1, -1, -2])]))
+    shown = chance.choice([("a",), ("g", "h"), ("g",), ("h", "a", "g"), ("h",), tuple(columns), (columns[0], "g")])
+    return Selection("t", shown, tuple(conditions))
 
 
 @st.composite
 def batches(draw):
     """Rows as (table, {column: value}), each key once."""
+    chance = random.Random(draw(st.integers(0, 2**32)))
     found = {}
-    for _ in range(draw(st.integers(0, 12))):
-        table = draw(st.sampled_from("tttu"))
+    for _ in range(draw(st.integers(0, 40))):
+        table = chance.choice("tttu")
         key = CATALOG.table(table).key
+        columns = {**VALUES[table], "h": [b"", b"\xff\0"]} if table == "t" else VALUES[table]
         row = {
-            name: draw(st.sampled_from(values) if name in key else st.none() | st.sampled_from(values))
-            for name, values in VALUES[table].items()
+            name: None if name not in key and chance.random() < 0.15 else chance.choice(values)
+            for name, values in columns.items()
         }
-        if table == "t":
-            row["h"] = draw(st.sampled_from([None, b"", b"\xff\0"]))
         found[table, tuple(row[name] for name in key)] = (table, row)
     return list(found.values())
 
