@@ -28,18 +28,20 @@ from tidings.sql.constants import Interval
 if TYPE_CHECKING:
     from tidings.relay.row_derive import RowDerivation
 
-_DOUBLE_MAX = sys.float_info.max
-_LEAST_AND_GREATEST: dict[ColumnType, tuple[int, int]] = {
-    ColumnType.BIGINT: (CODE_MIN, CODE_MAX),
-    ColumnType.INT: (-(2**31), 2**31 - 1),
-    ColumnType.BOOLEAN: (0, 1),
-    ColumnType.DOUBLE: (code_of(ColumnType.DOUBLE, -_DOUBLE_MAX), code_of(ColumnType.DOUBLE, _DOUBLE_MAX)),
-    ColumnType.DATE: (code_of(ColumnType.DATE, dt.date.min), code_of(ColumnType.DATE, dt.date.max)),
+_GREATEST = sys.float_info.max
+_ENDS: dict[ColumnType, tuple[OrderKey, OrderKey | None]] = {
+    ColumnType.TEXT: ("", None),
+    ColumnType.BIGINT: (CODE_MIN, CODE_MAX + 1),
+    ColumnType.INT: (-(2**31), 2**31),
+    ColumnType.BOOLEAN: (0, 2),
+    ColumnType.DOUBLE: (code_of(ColumnType.DOUBLE, -_GREATEST), code_of(ColumnType.DOUBLE, _GREATEST) + 1),
+    ColumnType.DATE: (code_of(ColumnType.DATE, dt.date.min), code_of(ColumnType.DATE, dt.date.max) + 1),
     ColumnType.TIMESTAMP: (
         code_of(ColumnType.TIMESTAMP, dt.datetime.min),
-        code_of(ColumnType.TIMESTAMP, dt.datetime.max),
+        code_of(ColumnType.TIMESTAMP, dt.datetime.max) + 1,
     ),
 }
+"""Start and stop of the range of all values of a type."""
 _HINT = "a view over rows has one table and for each column one range: =, <, <=, >, >= and BETWEEN, joined by AND"
 
 
@@ -62,11 +64,11 @@ class ColumnRange:
 
     @property
     def has_lower(self) -> bool:
-        return self.start != full_range(self.column).start
+        return self.start != _ENDS[self.column.type][0]
 
     @property
     def has_upper(self) -> bool:
-        return self.stop != full_range(self.column).stop
+        return self.stop != _ENDS[self.column.type][1]
 
     @property
     def is_empty(self) -> bool:
@@ -80,15 +82,6 @@ class ColumnRange:
     def holds(self, key: OrderKey | None) -> bool:
         """key: of the value; None if it is null."""
         return key is not None and self.start <= key and (self.stop is None or key < self.stop)  # type: ignore[operator]
-
-
-@lru_cache(maxsize=1024)
-def full_range(column: Column) -> ColumnRange:
-    """All values but null."""
-    if column.type is ColumnType.TEXT:
-        return ColumnRange(column, "", None)
-    least, greatest = _LEAST_AND_GREATEST[column.type]
-    return ColumnRange(column, least, greatest + 1)
 
 
 @dataclass(frozen=True)
@@ -185,11 +178,11 @@ def _of_interval(column: Column, interval: Interval) -> ColumnRange | None:
     """None if it is empty."""
     if interval.is_empty:
         return None
-    if column.type is not ColumnType.TEXT:
-        least, greatest = _LEAST_AND_GREATEST[column.type]
-        return ColumnRange(column, max(interval.lo_code, least), min(interval.hi_code, greatest) + 1)
-    start = "" if interval.lo is None else interval.lo if interval.lo_closed else after(interval.lo)
-    stop = None if interval.hi is None else after(interval.hi) if interval.hi_closed else interval.hi
+    first, last = _ENDS[column.type]
+    if isinstance(first, int) and isinstance(last, int):
+        return ColumnRange(column, max(interval.lo_code, first), min(interval.hi_code + 1, last))
+    start = first if interval.lo is None else interval.lo if interval.lo_closed else after(interval.lo)
+    stop = last if interval.hi is None else after(interval.hi) if interval.hi_closed else interval.hi
     return ColumnRange(column, start, stop)
 
 

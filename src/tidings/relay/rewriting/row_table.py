@@ -10,7 +10,7 @@ greatest stop so far reaches the target's stop are too short.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,15 +67,9 @@ class RowTable:
         """First group per table; per group its first query and its first slot; slots; per query its group."""
         return self.first_group, self.first_member, self.first_slot, self.slots, self.group_of
 
-    @property
-    def tables(self) -> Iterable[str]:
-        return self._tables
-
-    def members_of(self, table: str) -> tuple[int, int]:
-        """The places of the queries of a table: from the first to before the second."""
-        number = self._tables[table]
-        first, last = self.first_group[number], self.first_group[number + 1]
-        return int(self.first_member[first]), int(self.first_member[last])
+    def number_of(self, table: str) -> int | None:
+        """None if no query is over it."""
+        return self._tables.get(table)
 
     def ranks(self, rows: TableRows) -> I32:
         """int32[rows, slots]: the rank of the greatest end that is not above a value; NULL of null."""
