@@ -12,7 +12,7 @@ within.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,7 @@ from tidings.relay.planning.instance import NO_SITE, UNLIMITED, Instance
 from tidings.relay.rewriting import Rewritings
 from tidings.relay.rewriting.kernels.groups import columns_of_groups
 from tidings.relay.rewriting.rewritings import REWRITINGS_MAX
+from tidings.relay.row_query import RowQuery, carried_query
 from tidings.relay.sizes import ViewSizes
 
 VARIANTS = 3
@@ -63,11 +64,13 @@ class Groups:
 def group_views(views: Sequence[View], sites: Sequence[Site]) -> Groups:
     """Groups in the order in which their heads stand among the views."""
     places = {site.id: place for place, site in enumerate(sites)}
-    queries: dict[str, int] = {}
+    queries: dict[Hashable, int] = {}
     groups: dict[tuple[int, int], int] = {}
     query_of, group_of, heads = [], [], []
     for number, view in enumerate(views):
-        query = queries.setdefault(carried_pattern(view.pattern), len(queries))
+        asked = view.query
+        carried = carried_query(asked) if isinstance(asked, RowQuery) else carried_pattern(asked)
+        query = queries.setdefault(carried, len(queries))
         if query == len(heads):
             heads.append(number)
         query_of.append(query)
