@@ -10,6 +10,7 @@ import numpy as np
 from experiments.paper import Config, Rows, Say
 from tidings.bench.relay.data import ViewSet, documents
 from tidings.bench.relay.stages import Prepared, peak_bytes, prepare
+from tidings.relay.files import pattern_of
 from tidings.relay.planner import source_costs
 from tidings.relay.rewriting.rewritings import rewritings_of
 
@@ -44,7 +45,7 @@ def run(config: Config, seed: int, say: Say) -> Rows:
 
 
 def _view_figures(found: Prepared) -> dict[str, Any]:
-    nodes = [node for view in found.views for node in view.pattern.nodes]
+    nodes = [node for view in found.views for node in pattern_of(view).nodes]
     predicates = sum(node.constant is not None for node in nodes)
     return {
         "views": len(found.views),

@@ -22,11 +22,11 @@ from tidings.kernels.arrays import F64, I64
 from tidings.relay.document import Document
 from tidings.relay.errors import RowsError
 from tidings.relay.files import View
+from tidings.relay.message import Parts, ViewMessage, encode_message
 from tidings.relay.pattern import Pattern
 from tidings.relay.plan import PUBLISHER, RelayPlan
 from tidings.relay.rows import ROWS_MAX
 from tidings.relay.runtime.epochs import Epoch, Timeline, queries_of
-from tidings.relay.runtime.message import Parts, ViewMessage, encode_message
 from tidings.relay.runtime.node import RelayNode
 from tidings.relay.runtime.pattern_query import PatternQuery, pattern_matching
 

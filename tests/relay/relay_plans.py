@@ -67,7 +67,7 @@ def random_plan(random: Random, views) -> RelayPlan:
     by_pattern = {}
     inputs = {}
     for view in order:
-        text = view.pattern.text
+        text = view.query.text
         choices = [[text]] if text in by_pattern else []
         choices += [chosen for chosen in REWRITINGS[text] if all(source in by_pattern for source in chosen)]
         if choices and random.random() < 0.9:

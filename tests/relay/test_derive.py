@@ -12,7 +12,7 @@ from tidings.relay.embedding import is_rewriting
 from tidings.relay.errors import RowsError
 from tidings.relay.evaluate import evaluate_pattern, node_matches
 from tidings.relay.json_document import parse_json
-from tidings.relay.runtime.message import ViewMessage, decode_message, encode_message
+from tidings.relay.message import ViewMessage, decode_message, encode_message
 from tidings.relay.runtime.pattern_query import PatternQuery, match_patterns
 from tidings.relay.xml_document import parse_xml
 

@@ -38,8 +38,12 @@ def test_views(file):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ('{"id": "v2", "sql": "SELECT * FROM t"}', "view 'v2' has \"sql\": views over rows are not supported here"),
-        ('{"id": "v2", "pattern": "/a", "sql": "x"}', 'has "sql"'),
+        (
+            '{"id": "v2", "sql": "SELECT * FROM t"}',
+            "view 'v2' has \"sql\": name the catalog of its tables with --catalog",
+        ),
+        ('{"id": "v2", "pattern": "/a", "sql": "x"}', 'view \'v2\' has both "pattern" and "sql"'),
+        ('{"id": "v2", "sql": 7}', 'no "pattern" and no "sql"'),
         ('{"id": "v1", "pattern": "/b{id}"}', "view 'v1' is on line 1 already"),
         ('{"id": "v2", "pattern": "/b{id}", "site": "s9"}', "at the site 's9', which the sites do not have"),
         ('{"id": "v2", "pattern": "/b{id}", "site": 9}', "not the id of a site"),
@@ -54,7 +58,7 @@ def test_views(file):
         ('{"id": "publisher", "pattern": "/b{id}"}', "no view can have the id 'publisher'"),
         (
             '{"id": "v2", "pattern": "/b{id}", "capacity": 3}',
-            "unknown field 'capacity': there are id, pattern, site",
+            "unknown field 'capacity': there are id, pattern, site, sql",
         ),
         ('{"id": "v2", "pattern": "/b{id}"', "not JSON: Expecting ',' delimiter at column 33"),
         ("[]", "not a JSON object"),
@@ -140,7 +144,10 @@ def test_documents_are_in_the_order_of_their_names(tmp_path):
     assert [evaluate_pattern(parse_pattern("//a{val}"), document) for document in documents] == [[], [("2",)], [("1",)]]
     reasons = [str(reason) for _, reason in found if isinstance(reason, DocumentError)]
     assert reasons[0].startswith("not XML: ")
-    assert reasons[1:] == ["neither XML nor JSON: the name of a document ends in .xml or .json", "not a file"]
+    assert reasons[1:] == [
+        "neither XML nor JSON: the name of a document ends in .xml or .json (rows: .jsonl)",
+        "not a file",
+    ]
 
 
 def test_a_document_that_is_too_large(tmp_path, monkeypatch):

@@ -51,7 +51,7 @@ def test_every_change_leaves_a_plan_that_delivers(data: st.DataObject) -> None:
             case "remove" if len(held) > 1:
                 gone = data.draw(st.sampled_from(sorted(held)))
                 fed = {id for id in held if gone in relay.inputs(id)}
-                assert set(relay.remove(gone)) == fed
+                assert set(relay.remove(gone)) >= fed
                 del held[gone]
             case "fail":
                 site = data.draw(st.sampled_from(["s0", "s1", "s2"]))
@@ -66,7 +66,7 @@ def test_every_change_leaves_a_plan_that_delivers(data: st.DataObject) -> None:
         plan = relay.plan()
         check(plan, views, capacities(views, capacity))
     told = list(run_relay(plan, views, [("d", document)], quarantine=lambda *refused: pytest.fail(str(refused))))
-    rows = {one.id: reference_rows(one.pattern, document) for one in views}
+    rows = {one.id: reference_rows(one.query, document) for one in views}
     assert told == [(id, "d", rows[id]) for id in sorted(rows) if rows[id]]
 
 

@@ -42,7 +42,7 @@ def expected(views_at):
         (view.id, f"{number}", rows)
         for number in range(COUNT)
         for view in sorted(views_at(number), key=lambda view: view.id)
-        if (rows := evaluate_pattern(view.pattern, document_at(number)))
+        if (rows := evaluate_pattern(view.query, document_at(number)))
     ]
 
 
@@ -124,7 +124,7 @@ def test_messages_that_are_too_large_for_nats_go_in_pieces(server):
             yield stream[1]
 
         found = list(relay.run(items(), no_quarantine))
-    assert found == [(view.id, name, evaluate_pattern(view.pattern, document)) for name, _ in stream for view in views]
+    assert found == [(view.id, name, evaluate_pattern(view.query, document)) for name, _ in stream for view in views]
 
 
 def test_a_worker_that_ends_by_itself(server, monkeypatch):

@@ -22,7 +22,7 @@ VIEWS = views_of(PATTERNS)
 
 
 def expected_results(views, name, document):
-    return [Result(view.id, name, evaluate_pattern(view.pattern, document)) for view in sorted(views, key=by_id)]
+    return [Result(view.id, name, evaluate_pattern(view.query, document)) for view in sorted(views, key=by_id)]
 
 
 def by_id(view):
@@ -137,7 +137,7 @@ def test_the_window_bounds_what_is_in_the_network():
 
 
 def test_views_at_a_site_fail_together():
-    views = [View("v0", VIEWS[0].pattern, "s1"), View("v1", VIEWS[1].pattern, "s1"), VIEWS[2]]
+    views = [View("v0", VIEWS[0].query, "s1"), View("v1", VIEWS[1].query, "s1"), VIEWS[2]]
     network = RelayNetwork(RelayPlan({"v0": (PUBLISHER,), "v1": (PUBLISHER,), "v2": (PUBLISHER,)}), views)
     network.publish("1", DOCUMENTS[0])
     assert network.views_at("s1") == ["v0", "v1"]

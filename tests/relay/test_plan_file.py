@@ -110,7 +110,7 @@ def test_capacities(site):
 
 
 def test_views_at_one_site_do_not_count():
-    views = [View(view.id, view.pattern, "s1") for view in VIEWS]
+    views = [View(view.id, view.query, "s1") for view in VIEWS]
     check(RelayPlan(INPUTS), views, {"s1": 0})
     with pytest.raises(UsageError, match="'s1' feed"):
         check(RelayPlan(INPUTS), [*views[:3], VIEWS[3]], {"s1": 0})

@@ -53,7 +53,7 @@ def test_what_a_plan_delivers_is_what_each_view_says(
         (view.id, name, rows)
         for name, document in named
         for view in sorted(views, key=lambda view: view.id)
-        if (rows := reference_rows(view.pattern, document))
+        if (rows := reference_rows(view.query, document))
     ]
     assert told == expected
 

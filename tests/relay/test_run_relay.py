@@ -29,18 +29,18 @@ def test_results_in_order():
         (view.id, name, rows)
         for name, document in zip(names, DOCUMENTS, strict=True)
         for view in sorted(VIEWS, key=lambda view: view.id)
-        if (rows := evaluate_pattern(view.pattern, document))
+        if (rows := evaluate_pattern(view.query, document))
     ]
     assert found
     assert put_aside == []
 
 
 def test_the_plan_changes_between_documents():
-    switch = Switch(RelayPlan({"v3": (PUBLISHER,), "v1": ("v3",)}), [VIEWS[3], View("v1", VIEWS[4].pattern)])
+    switch = Switch(RelayPlan({"v3": (PUBLISHER,), "v1": ("v3",)}), [VIEWS[3], View("v1", VIEWS[4].query)])
     items = [("1", DOCUMENTS[0]), switch, ("2", DOCUMENTS[0])]
     found, _ = run(RelayPlan({"v1": (PUBLISHER,), "v2": (PUBLISHER,)}), VIEWS[1:3], items)
     assert [(view, name) for view, name, _ in found] == [("v1", "1"), ("v2", "1"), ("v1", "2"), ("v3", "2")]
-    assert found[2][2] == evaluate_pattern(VIEWS[4].pattern, DOCUMENTS[0])
+    assert found[2][2] == evaluate_pattern(VIEWS[4].query, DOCUMENTS[0])
 
 
 def test_broken_documents_go_to_quarantine(tmp_path):

@@ -59,8 +59,8 @@ def _plain(name: str, content: bytes | None) -> dict[str, bytes] | None:
     except DocumentError:
         return None
     encode = _whole()(document)
-    matches = {view: node_matches(view.pattern, document) for view in VIEWS}
-    return {view.id: encode(view.pattern, nodes) for view, nodes in matches.items() if nodes[0]}
+    matches = {view: node_matches(view.query, document) for view in VIEWS}
+    return {view.id: encode(view.query, nodes) for view, nodes in matches.items() if nodes[0]}
 
 
 def test_views_say_what_each_says_alone_and_broken_documents_are_named(spark: SparkSession) -> None:

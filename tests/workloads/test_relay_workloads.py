@@ -169,7 +169,7 @@ def test_the_command_writes_views_and_sites(tmp_path: Path) -> None:
     assert all(site.capacity == 50 and site.position is not None for site in sites)
     views = read_views(tmp_path / "views.jsonl", {site.id for site in sites})
     assert [view.id for view in views] == [f"v{number}" for number in range(1, 301)]
-    assert [view.pattern for view in views] == list(repeated_views(2, 300, 90))
+    assert [view.query for view in views] == list(repeated_views(2, 300, 90))
     assert {view.site for view in views} == {site.id for site in sites}
 
 
@@ -177,7 +177,7 @@ def test_views_without_sites(tmp_path: Path) -> None:
     invoke("views", "--out", str(tmp_path), "--views", "20")
     assert [path.name for path in tmp_path.iterdir()] == ["views.jsonl"]
     views = read_views(tmp_path / "views.jsonl")
-    assert [view.pattern for view in views] == list(islice(distinct_views(0), 20))
+    assert [view.query for view in views] == list(islice(distinct_views(0), 20))
     assert all(view.site is None for view in views)
 
 
@@ -190,7 +190,7 @@ def test_the_command_writes_documents_that_suit_the_views(tmp_path: Path, format
     assert list(documents) == [f"000{number}.{format}" for number in (1, 2, 3)]
     for document in documents.values():
         assert isinstance(document, Document)
-        assert sum(bool(node_matches(view.pattern, document)[0]) for view in views) > 0.85 * len(views)
+        assert sum(bool(node_matches(view.query, document)[0]) for view in views) > 0.85 * len(views)
 
 
 def test_a_folder_with_other_documents_is_refused(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tidings.model.catalog import Catalog, Table
 from tidings.model.change import OP_NAMES, SEQ_MAX, SEQ_NEXT, ChangeBatch, Op
 from tidings.model.errors import RecordError, SqlError
 from tidings.model.quarantine import Quarantined, raw_text
-from tidings.model.types import ColumnType
+from tidings.model.row_decoder import RowDecoder, in_utc, reason_of
 
 RECORD_BYTES_MAX = 16 * 2**20
 
@@ -88,38 +88,8 @@ class _Columns:
     raw: list[bytes] = field(default_factory=list)
 
 
-class _RowDecoder:
-    """Decodes one table's rows strictly: every column present (null allowed outside the key), nothing else.
-
-    Only columns that were added later may be left out.
-    """
-
-    def __init__(self, table: Table) -> None:
-        self.table = table
-        self.fields = [f"c{i}" for i in range(len(table.columns))]
-        rename = dict(zip(self.fields, table.column_names, strict=True))
-        full: list[Any] = []
-        partial: list[Any] = []
-        for name, column in zip(self.fields, table.columns, strict=True):
-            if column.name in table.key:
-                full.append((name, column.type.json))
-                partial.append((name, column.type.json))
-            else:
-                full.append((name, column.type.json | None, *((None,) if column.is_added else ())))
-                partial.append((name, column.type.json | None, None))
-        options: dict[str, Any] = {"rename": rename, "forbid_unknown_fields": True, "kw_only": True, "gc": False}
-        self.full = msgspec.json.Decoder(msgspec.defstruct("Row", full, **options))
-        self.key_only = msgspec.json.Decoder(msgspec.defstruct("Key", partial, **options))
-        columns = zip(self.fields, table.columns, strict=True)
-        self._moments = [name for name, column in columns if column.type is ColumnType.TIMESTAMP]
-
-    def decode(self, op: Op, raw: msgspec.Raw) -> Any:
-        row = (self.key_only if op is Op.DELETE else self.full).decode(raw)
-        for name in self._moments:
-            value = getattr(row, name)
-            if value is not None and value.tzinfo is not None:
-                setattr(row, name, _in_utc(value))
-        return row
+class _RowDecoder(RowDecoder):
+    """Reads the rows of one table, and makes batches of them."""
 
     def batch(self, columns: _Columns) -> ChangeBatch:
         arrays = []
@@ -174,15 +144,7 @@ class _ConstraintDecoder(_RowDecoder):
 
 
 def _naive(value: dt.datetime) -> dt.datetime:
-    return value if value.tzinfo is None else _in_utc(value)
-
-
-def _in_utc(value: dt.datetime) -> dt.datetime:
-    """The time in UTC, without tzinfo. RecordError if it is outside of the years 1 to 9999 there."""
-    try:
-        return value.astimezone(dt.UTC).replace(tzinfo=None)
-    except OverflowError:
-        raise RecordError(f"the time {value.isoformat()} is outside of the years 1 to 9999 in UTC") from None
+    return value if value.tzinfo is None else in_utc(value)
 
 
 class Ingest:
@@ -284,11 +246,11 @@ class Ingest:
         is_wrapped = isinstance(head.get("payload"), dict)
         body = head["payload"] if is_wrapped else head
         if "source" not in body and "after" not in body:
-            raise RecordError(_reason(error)) from None
+            raise RecordError(reason_of(error)) from None
         try:
             event = _wrapped_decoder.decode(line).payload if is_wrapped else _envelope_decoder.decode(line)
         except msgspec.MsgspecError as broken:
-            raise RecordError(f"not a usable Debezium event: {_reason(broken)}") from None
+            raise RecordError(f"not a usable Debezium event: {reason_of(broken)}") from None
         op = _DEBEZIUM_OPS.get(event.op)
         if op is None:
             raise RecordError(f"Debezium op {event.op!r} is not supported; ops are {', '.join(_DEBEZIUM_OPS)}")
@@ -316,16 +278,9 @@ class Ingest:
         try:
             return decoder.decode(op, raw)
         except msgspec.ValidationError as error:
-            raise RecordError(f"row of table {table!r}: {_reason(error)}") from None
+            raise RecordError(f"row of table {table!r}: {reason_of(error)}") from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise RecordError(f"not JSON: {error}") from None
-
-
-def _reason(error: Exception) -> str:
-    """The decoder's message without its internal notation."""
-    text = str(error)
-    text = text.replace("Object contains unknown field", "unknown column or field").replace(" - at `$`", "")
-    return text.replace("Object missing required field", "lacks").replace("`$.", "`")
 
 
 def _read_seq(line: bytes) -> int | None:

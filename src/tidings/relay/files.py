@@ -11,15 +11,18 @@ import math
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
-from tidings.model.errors import UsageError
+from tidings.model.catalog import Catalog
+from tidings.model.errors import SqlError, UsageError
 from tidings.relay.document import DOCUMENT_BYTES_MAX, Document
 from tidings.relay.errors import DocumentError, PatternError
 from tidings.relay.json_document import parse_json
 from tidings.relay.pattern import Pattern, parse_pattern
 from tidings.relay.plan import PUBLISHER as PUBLISHER
 from tidings.relay.plan import RelayPlan, parse_plan, plan_json
+from tidings.relay.row_views.document import RowDocument, parse_rows
+from tidings.relay.row_views.query import RowQuery, parse_row_query
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +30,15 @@ class View:
     """One line of views.jsonl. `site` is None for a view that is its own site."""
 
     id: str
-    pattern: Pattern
+    query: Pattern | RowQuery
     site: str | None = None
+
+
+def pattern_of(view: View) -> Pattern:
+    """UsageError for a view over rows."""
+    if not isinstance(view.query, Pattern):
+        raise UsageError(f"view {view.id!r} is over rows: only views over documents can be used here")
+    return view.query
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +57,14 @@ class _LineError(Exception):
     """Why a line cannot be used."""
 
 
-def read_views(path: Path, sites: Collection[str] | None = None) -> list[View]:
-    """The views in the order of the file. UsageError for a mistake; for an unknown site, if the ids of all sites are given."""
+def read_views(path: Path, sites: Collection[str] | None = None, catalog: Catalog | None = None) -> list[View]:
+    """The views in the order of the file. UsageError for a mistake; for an unknown site, if the ids of all sites are given.
+
+    catalog: what views over rows need.
+    """
 
     def view(record: dict[str, Any]) -> View:
-        found = _view(record)
+        found = _view(record, catalog)
         if found.site is not None and sites is not None and found.site not in sites:
             raise _LineError(f"view {found.id!r} is at the site {found.site!r}, which the sites do not have")
         return found
@@ -82,10 +95,19 @@ def write_plan(path: Path, plan: RelayPlan) -> None:
         raise UsageError(f"cannot write the plan {path}: {error.strerror}") from None
 
 
-def read_documents(folder: Path) -> Iterator[tuple[str, Document | DocumentError]]:
-    """Name and tree of every document of a folder, by code points of their names; of one that cannot be read, why.
+@overload
+def read_documents(folder: Path) -> Iterator[tuple[str, Document | DocumentError]]: ...
+@overload
+def read_documents(
+    folder: Path, catalog: Catalog | None
+) -> Iterator[tuple[str, Document | RowDocument | DocumentError]]: ...
+def read_documents(
+    folder: Path, catalog: Catalog | None = None
+) -> Iterator[tuple[str, Document | RowDocument | DocumentError]]:
+    """Name and content of every document of a folder, by code points of their names; of one that cannot be read, why.
 
-    Names end in .xml or .json, in any case. Hidden files are passed over. UsageError if there is no document, or no folder.
+    Names end in .xml or .json (trees) or, with a catalog, .jsonl (rows), in any case. Hidden files are passed over. UsageError
+    if there is no document, or no folder.
     """
     try:
         paths = sorted((path for path in folder.iterdir() if not path.name.startswith(".")), key=lambda path: path.name)
@@ -93,11 +115,15 @@ def read_documents(folder: Path) -> Iterator[tuple[str, Document | DocumentError
         raise UsageError(f"cannot read the folder of documents {folder}: {error.strerror}") from None
     if not paths:
         raise UsageError(f"no documents in the folder {folder}: put files there that end in .xml or .json")
-    return ((path.name, _document(path)) for path in paths)
+    return ((path.name, _document(path, catalog)) for path in paths)
 
 
-def parse_document(name: str, data: bytes) -> Document:
-    """The tree of a document; its name says whether it is XML or JSON. DocumentError if it cannot be read."""
+@overload
+def parse_document(name: str, data: bytes) -> Document: ...
+@overload
+def parse_document(name: str, data: bytes, catalog: Catalog | None) -> Document | RowDocument: ...
+def parse_document(name: str, data: bytes, catalog: Catalog | None = None) -> Document | RowDocument:
+    """The tree of a document, or its rows; its name says which, and whether it is XML. DocumentError if it cannot be read."""
     match Path(name).suffix.lower():
         case ".json":
             return parse_json(data)
@@ -105,41 +131,53 @@ def parse_document(name: str, data: bytes) -> Document:
             from tidings.relay.xml_document import parse_xml  # only here: JSON needs no lxml
 
             return parse_xml(data)
+        case ".jsonl" if catalog is not None:
+            return parse_rows(data, catalog)
+        case ".jsonl":
+            raise DocumentError("rows, whose tables are not known: name the catalog with --catalog")
         case _:
-            raise DocumentError("neither XML nor JSON: the name of a document ends in .xml or .json")
+            raise DocumentError("neither XML nor JSON: the name of a document ends in .xml or .json (rows: .jsonl)")
 
 
-def _document(path: Path) -> Document | DocumentError:
+def _document(path: Path, catalog: Catalog | None) -> Document | RowDocument | DocumentError:
     try:
         if not path.is_file():
             raise DocumentError("not a file")
         with path.open("rb") as source:
             # One byte more than the limit tells that there are too many.
-            return parse_document(path.name, source.read(DOCUMENT_BYTES_MAX + 1))
+            return parse_document(path.name, source.read(DOCUMENT_BYTES_MAX + 1), catalog)
     except OSError as error:
         return DocumentError(f"cannot be read: {error.strerror}")
     except DocumentError as error:
         return DocumentError(str(error))  # a new one: the traceback of the other keeps the document in memory
 
 
-def _view(record: dict[str, Any]) -> View:
-    id = _id({name: value for name, value in record.items() if name != "sql"}, "view", {"id", "pattern", "site"})
+def _view(record: dict[str, Any], catalog: Catalog | None) -> View:
+    id = _id(record, "view", {"id", "pattern", "site", "sql"})
     if id == PUBLISHER:
         raise _LineError(f"no view can have the id {PUBLISHER!r}: in plans it is where documents come from")
-    if "sql" in record:
-        raise _LineError(
-            f'view {id!r} has "sql": views over rows are not supported here, give a "pattern" over documents'
-        )
-    text = record.get("pattern")
-    if not isinstance(text, str):
-        raise _LineError(f'view {id!r} has no "pattern", which is a text')
     site = record.get("site")
     if site is not None and (not isinstance(site, str) or not site):
         raise _LineError(f'the "site" of view {id!r} is not the id of a site, a text')
+    return View(id, _query(id, record.get("pattern"), record.get("sql"), catalog), site)
+
+
+def _query(id: str, pattern: object, sql: object, catalog: Catalog | None) -> Pattern | RowQuery:
+    if pattern is not None and sql is not None:
+        raise _LineError(f'view {id!r} has both "pattern" and "sql": a view is over documents, or over rows')
+    if isinstance(pattern, str):
+        try:
+            return parse_pattern(pattern)
+        except PatternError as error:
+            raise _LineError(f"the pattern of view {id!r} is refused: {error}") from None
+    if not isinstance(sql, str):
+        raise _LineError(f'view {id!r} has no "pattern" and no "sql", which are texts')
+    if catalog is None:
+        raise _LineError(f'view {id!r} has "sql": name the catalog of its tables with --catalog')
     try:
-        return View(id, parse_pattern(text), site)
-    except PatternError as error:
-        raise _LineError(f"the pattern of view {id!r} is refused: {error}") from None
+        return parse_row_query(sql, catalog)
+    except SqlError as error:
+        raise _LineError(f"the SQL of view {id!r} is refused: {error}") from None
 
 
 def _site(record: dict[str, Any]) -> Site:

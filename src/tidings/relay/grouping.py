@@ -12,7 +12,7 @@ within.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,10 +21,12 @@ from tidings.kernels.arrays import I32, I64
 from tidings.relay.costs import column_costs, column_delays
 from tidings.relay.embedding import carried_pattern
 from tidings.relay.files import PUBLISHER, Site, View
+from tidings.relay.pattern import Pattern
 from tidings.relay.planning.instance import NO_SITE, UNLIMITED, Instance
 from tidings.relay.rewriting import Rewritings
 from tidings.relay.rewriting.kernels.groups import columns_of_groups
 from tidings.relay.rewriting.rewritings import REWRITINGS_MAX
+from tidings.relay.row_views.query import carried_query
 from tidings.relay.sizes import ViewSizes
 
 VARIANTS = 3
@@ -61,25 +63,30 @@ class Groups:
 
 
 def group_views(views: Sequence[View], sites: Sequence[Site]) -> Groups:
-    """Groups in the order in which their heads stand among the views."""
+    """Groups in the order in which their heads stand among the views. Queries over rows have numbers behind all patterns."""
     places = {site.id: place for place, site in enumerate(sites)}
-    queries: dict[str, int] = {}
-    groups: dict[tuple[int, int], int] = {}
-    query_of: list[int] = []
-    group_of: list[int] = []
-    heads: list[int] = []
+    patterns: dict[Hashable, int] = {}
+    rows: dict[Hashable, int] = {}
+    query_of = []
     for number, view in enumerate(views):
-        query = queries.setdefault(carried_pattern(view.pattern), len(queries))
-        if query == len(heads):
-            heads.append(number)
-        query_of.append(query)
+        if isinstance(view.query, Pattern):
+            query_of.append(patterns.setdefault(carried_pattern(view.query), number))
+        else:
+            query_of.append(rows.setdefault(carried_query(view.query), number))
+    heads = np.array([*patterns.values(), *rows.values()], np.int64)
+    query_at = np.empty(len(views), np.int64)
+    query_at[heads] = np.arange(len(heads))
+    queries = query_at[query_of]
+    groups: dict[tuple[int, int], int] = {}
+    group_of = []
+    for view, query in zip(views, queries.tolist(), strict=True):
         place = NO_SITE if view.site is None else places.setdefault(view.site, len(places))
         group_of.append(groups.setdefault((query, place), len(groups)))
     of_view = np.array(group_of, np.int64)
     keys = np.array(list(groups), np.int64)
     return Groups(
-        np.array(query_of, np.int64),
-        np.array(heads, np.int64),
+        queries,
+        heads,
         of_view,
         keys[:, 0],
         keys[:, 1].astype(np.int32),

@@ -20,7 +20,7 @@ from tidings.model.errors import UsageError
 from tidings.relay.costs import column_costs, column_delays
 from tidings.relay.document import Document
 from tidings.relay.embedding import carried_pattern
-from tidings.relay.files import PUBLISHER, View
+from tidings.relay.files import PUBLISHER, View, pattern_of
 from tidings.relay.plan import RelayPlan
 from tidings.relay.planner import Planned, plan_relay, source_costs
 from tidings.relay.planning.instance import NO_SITE, UNLIMITED, Instance
@@ -44,7 +44,8 @@ _EQUALS = 30
 
 
 class LiveRelay:
-    """The views there are, and what feeds each. Not for several threads at once.
+    """The views there are, and what feeds each. Not for several threads at once. UsageError for views over rows: relays with
+    such views are planned as a whole.
 
     samples: documents on which the messages of views that come are measured.
     """
@@ -58,7 +59,7 @@ class LiveRelay:
         self._cost = source_costs(planned.sizes)
         groups = planned.groups
         self._queries = {
-            carried_pattern(planned.views[head].pattern): query for query, head in enumerate(groups.heads.tolist())
+            carried_pattern(pattern_of(planned.views[head])): query for query, head in enumerate(groups.heads.tolist())
         }
         self._views: dict[int, View] = dict(enumerate(planned.views))
         self._nodes = {view.id: node for node, view in self._views.items()}
@@ -124,14 +125,14 @@ class LiveRelay:
         return self.inputs(view.id)
 
     def remove(self, id: str) -> list[str]:
-        """Takes a view away; returns those it fed, which are fed in another way now."""
+        """Takes a view away; returns those it fed, and those that made room for them: they are fed in another way now."""
         node = self._node(id)
         orphans = self._live.remove(node)
         self._forget([node])
         return [self._views[orphan].id for orphan in orphans]
 
     def fail(self, site: str) -> list[str]:
-        """A site is gone with all views there; returns the views elsewhere that they fed, which are fed in another way now."""
+        """A site is gone with all views there; returns the views elsewhere that are fed in another way now."""
         if site not in self._places:
             raise UsageError(f"there is no site {site!r}")
         gone = [node for node, view in self._views.items() if view.site == site]
@@ -177,12 +178,13 @@ class LiveRelay:
 
     def _query(self, view: View) -> int:
         """The number of its query, which may be new."""
-        key = carried_pattern(view.pattern)
+        pattern = pattern_of(view)
+        key = carried_pattern(pattern)
         query = self._queries.get(key)
         if query is None:
             query = self._queries[key] = len(self._table)
-            self._table.extend([view.pattern])
-            sizes = measure_views([view.pattern], self._samples[:_SAMPLES])
+            self._table.extend([pattern])
+            sizes = measure_views([pattern], self._samples[:_SAMPLES])
             for array, values in zip(
                 (*self._sizes, self._cost), (sizes.ids, sizes.bytes, source_costs(sizes)), strict=True
             ):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -20,9 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.model.errors import UsageError
 from tidings.relay.embedding import images, is_rewriting
+from tidings.relay.pattern import Pattern
+from tidings.relay.row_views.embedding import embeds, is_row_rewriting
 
 if TYPE_CHECKING:
     from tidings.relay.files import View
+    from tidings.relay.row_views.query import RowQuery
 
 PUBLISHER = "publisher"
 """How plans name the source of all documents; no view may have this id."""
@@ -167,11 +170,25 @@ def _check_inputs(view: str, inputs: tuple[str, ...], views: Mapping[str, object
 
 def _check_rewriting(plan: RelayPlan, view: View, views: Mapping[str, View]) -> None:
     inputs = plan.inputs[view.id]
-    if inputs == (PUBLISHER,) or is_rewriting([views[source].pattern for source in inputs], view.pattern):
+    if inputs == (PUBLISHER,) or _is_rewriting([views[source].query for source in inputs], view.query):
         return
-    stranger = next((id for id in inputs if images(views[id].pattern, view.pattern) is None), None)
+    stranger = next((id for id in inputs if not _embeds(views[id].query, view.query)), None)
     reason = "they lack something that it asks for" if stranger is None else f"{stranger!r} does not embed in it"
     raise UsageError(f"view {view.id!r} cannot be computed from its inputs {', '.join(map(repr, inputs))}: {reason}")
+
+
+def _is_rewriting(sources: Sequence[Pattern | RowQuery], target: Pattern | RowQuery) -> bool:
+    patterns = [source for source in sources if isinstance(source, Pattern)]
+    rows = [source for source in sources if not isinstance(source, Pattern)]
+    if isinstance(target, Pattern):
+        return not rows and is_rewriting(patterns, target)
+    return not patterns and is_row_rewriting(rows, target)
+
+
+def _embeds(source: Pattern | RowQuery, target: Pattern | RowQuery) -> bool:
+    if isinstance(source, Pattern) and isinstance(target, Pattern):
+        return images(source, target) is not None
+    return not isinstance(source, Pattern) and not isinstance(target, Pattern) and embeds(source, target)
 
 
 def _check_capacities(plan: RelayPlan, views: Mapping[str, View], capacities: Mapping[str, int]) -> None:

@@ -6,7 +6,7 @@ views -> groups of equal ones -> sizes by sample documents -> rewritings -> inst
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,12 +15,17 @@ from tidings.relay.costs import INPUT_ID, column_delays
 from tidings.relay.document import Document
 from tidings.relay.files import PUBLISHER, Site, View
 from tidings.relay.grouping import Groups, build_instance, group_views
+from tidings.relay.pattern import Pattern
 from tidings.relay.plan import RelayPlan
 from tidings.relay.planning.instance import HOP, Columns, Instance
 from tidings.relay.planning.latency import reduce_latency, total_latency
 from tidings.relay.planning.solve import Solution, solve
 from tidings.relay.rewriting import PatternTable, Rewritings, find_rewritings
-from tidings.relay.rewriting.rewritings import REWRITINGS_MAX
+from tidings.relay.rewriting.rewritings import REWRITINGS_MAX, joined
+from tidings.relay.rewriting.row_rewritings import find_row_rewritings
+from tidings.relay.row_views.document import RowDocument
+from tidings.relay.row_views.query import RowQuery
+from tidings.relay.row_views.sizes import measure_rows
 from tidings.relay.sizes import ViewSizes, measure_views
 from tidings.relay.wiring import Inputs, wire
 
@@ -51,7 +56,7 @@ class Planned:
 
 def plan_relay(
     views: Sequence[View],
-    documents: Iterable[Document],
+    documents: Iterable[Document | RowDocument],
     *,
     sites: Sequence[Site] = (),
     capacity: int | None = None,
@@ -68,12 +73,19 @@ def plan_relay(
     Raises `Infeasible`, with the plan of least overflow, if the publisher would have to feed more than it may.
     """
     groups = group_views(views, sites)
-    patterns = [views[head].pattern for head in groups.heads.tolist()]
-    tell(f"{len(views):,} views, {len(patterns):,} different ones")
-    sizes = measure_views(patterns, documents)
+    queries = [views[head].query for head in groups.heads.tolist()]
+    patterns = [query for query in queries if isinstance(query, Pattern)]
+    of_rows = [query for query in queries if isinstance(query, RowQuery)]
+    tell(f"{len(views):,} views, {len(queries):,} different ones")
+    sizes = measure_queries(patterns, of_rows, list(documents))
     tell("measured the sizes of their messages")
     table = PatternTable(patterns)
-    rewritings = find(table, source_costs(sizes), rewritings_max)
+    cost = source_costs(sizes)
+    rewritings = find(table, cost[: len(patterns)], rewritings_max)
+    if of_rows:
+        # Queries over rows have the numbers behind all patterns.
+        found = find_row_rewritings(of_rows, cost[len(patterns) :], rewritings_max)
+        rewritings = joined([rewritings, replace(found, sources=found.sources + np.int32(len(patterns)))])
     count, rewritten = len(rewritings.first_source) - 1, int((np.diff(rewritings.first) > 0).sum())
     tell(f"{rewritings.embedded:,} embeddings; {count:,} rewritings of {rewritten:,} views")
     instance = build_instance(groups, sites, rewritings, sizes, capacity, publisher_capacity)
@@ -102,6 +114,18 @@ def plan_relay(
         least_use_latency=least_use_latency,
     )
     return Planned(views, sites, capacity, groups, table, sizes, rewritings, instance, solution, columns, plan)
+
+
+def measure_queries(
+    patterns: Sequence[Pattern], of_rows: Sequence[RowQuery], documents: Sequence[Document | RowDocument]
+) -> ViewSizes:
+    """Sizes of patterns, then of queries over rows."""
+    trees = measure_views(patterns, documents)
+    if not of_rows:
+        return trees
+    rows = measure_rows(of_rows, documents)
+    ids, bytes = np.concatenate([trees.ids, rows.ids]), np.concatenate([trees.bytes, rows.bytes])
+    return ViewSizes(ids, bytes, trees.document_bytes)
 
 
 def source_costs(sizes: ViewSizes) -> F64:

@@ -17,6 +17,7 @@ from tidings.relay.dewey import Dewey
 from tidings.relay.document import Document
 from tidings.relay.matching import Matches, PatternMatcher
 from tidings.relay.pattern import Pattern, PatternNode, Returned
+from tidings.relay.row_views.document import RowDocument
 
 MESSAGE_BYTES = 40
 """Of a message without matches: the names of view and document, the document's number, and frames."""
@@ -61,13 +62,22 @@ def id_bytes(id: Dewey) -> int:
     return sum(len(part.encode()) + 1 if isinstance(part, str) else _character_bytes(part) for part in id)
 
 
-def measure_views(patterns: Sequence[Pattern], documents: Iterable[Document]) -> ViewSizes:
-    """Sizes by the documents; those of `guess_views` if there are none."""
+def document_size(document: Document | RowDocument) -> int:
+    """Bytes of a document."""
+    return document.size if isinstance(document, RowDocument) else len(document.cont(0).encode())
+
+
+def measure_views(patterns: Sequence[Pattern], documents: Iterable[Document | RowDocument]) -> ViewSizes:
+    """Sizes by the documents, rows too, in which patterns find nothing; those of `guess_views` if there are none."""
     matcher = PatternMatcher(patterns)
     returning = _Returning(patterns)
     ids, bytes = np.zeros(len(patterns)), np.full(len(patterns), float(MESSAGE_BYTES))
     total = document_bytes = 0
     for document in documents:
+        if isinstance(document, RowDocument):
+            total += 1
+            document_bytes += document.size
+            continue
         of_document = _DocumentSizes(document)
         _add(matcher.match(document), returning, of_document, ids, bytes)
         total += 1

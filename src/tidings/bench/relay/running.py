@@ -62,8 +62,8 @@ def measure(plan: RelayPlan, views: Sequence[View], documents: Sequence[Document
     heading = Heading("run", "documents")
     taken, network = timed(RelayNetwork, plan, views, matching=pattern_matching(prepare_shared))
     yield heading.figure("start_s", "network of nodes made", "s", taken.wall)
-    patterns = [view.pattern for view in views]
-    fed = [view.pattern for view in views if plan.inputs[view.id] == (PUBLISHER,)]
+    patterns = [view.query for view in views if isinstance(view.query, Pattern)]
+    fed = [view.query for view in views if plan.inputs[view.id] == (PUBLISHER,) and isinstance(view.query, Pattern)]
     finders: dict[str, Callable[[], Finder]] = {
         "relay": lambda: through(network, views),
         "each": lambda: lambda document: [rows_of(pattern, document) for pattern in patterns],

@@ -124,7 +124,7 @@ def prepare(texts: Iterable[str], documents: Sequence[Document], rewritings_max:
     seconds = {}
     seconds["parse"], views = timed(lambda: [View(f"v{n}", parse_pattern(text)) for n, text in enumerate(texts, 1)])
     seconds["group"], groups = timed(group_views, views, ())
-    patterns = [views[head].pattern for head in groups.heads.tolist()]
+    patterns = [views[head].query for head in groups.heads.tolist()]
     seconds["sizes"], sizes = timed(measure_views, patterns, documents)
     seconds["table"], table = timed(PatternTable, patterns)
     seconds["rewritings"], rewritings = timed(find_rewritings, table, source_costs(sizes), rewritings_max)

@@ -21,10 +21,6 @@ from tidings.relay.planning.kernels.moves import move_each, place_by_regret, swa
 from tidings.relay.planning.model import NO_ROW, Model, model_of
 from tidings.relay.planning.prices import Dual, find_prices
 
-PLACINGS_MAX = 10
-"""Attempts to place all nodes, those that were left over before the others."""
-OUT_OF_QUESTION = 100.0
-"""Times the highest cost."""
 PASSES_MAX = 20
 """Of moves and swaps."""
 CORE_COLUMNS_MAX = 50_000
@@ -118,27 +114,6 @@ def solve(
     return solution
 
 
-def place_by_prices(instance: Instance, start: Columns) -> Columns:
-    """A good plan in little time: prices, moves and swaps, and no integer program.
-
-    start: a valid plan. The publisher feeds nobody whom it does not feed there.
-    """
-    publisher = instance.first_column[:-1]
-    cost = instance.cost.copy()
-    cost[publisher] = np.where(start == publisher, 0.0, OUT_OF_QUESTION * cost.max(initial=0.0))
-    model = model_of(replace(instance, cost=cost, publisher_capacity=UNLIMITED))
-    search = _Search(model, find_prices(model), lambda sentence: None)
-    fixed = np.where(start == publisher, start, NO_COLUMN)
-    for _ in range(PLACINGS_MAX):
-        columns = search.place(fixed)
-        left_over = (columns == publisher) & (start != publisher)
-        if not left_over.any():
-            return columns
-        # They come before the others next time, with what they had.
-        fixed[left_over] = start[left_over]
-    return start
-
-
 class _Limits(NamedTuple):
     core_columns: int
     integer_columns: int
@@ -207,7 +182,7 @@ class _Search:
         self.overflow = 0
         self.value = np.inf
 
-    def place(self, columns: Columns) -> Columns:
+    def place(self, columns: Columns) -> None:
         """Completes a plan, improves it, and keeps it if it is better than what there was. NO_COLUMN: the node has none yet."""
         model = self._model
         columns = columns.copy()
@@ -225,4 +200,3 @@ class _Search:
             self.columns, self.overflow, self.value = columns, overflow, value
         excuse = f", {overflow} nodes too many at the publisher" if overflow else ""
         self._tell(f"use {model.cost[columns].sum():.8g}, bound {self._dual.value:.8g}{excuse}")
-        return columns

@@ -4,7 +4,7 @@
 those who want to see messages on their way, change plans or lose nodes.
 """
 
-from tidings.relay.runtime.message import Part, Parts, ViewMessage, decode_message, encode_message
+from tidings.relay.message import Part, Parts, ViewMessage, decode_message, encode_message
 from tidings.relay.runtime.network import RelayNetwork
 from tidings.relay.runtime.pattern_query import PatternQuery, pattern_matching
 from tidings.relay.runtime.run import Switch, result_line, run_relay

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from tidings.relay.dewey import KEY_ROOT, Key
 from tidings.relay.embedding import carried, images, is_rewriting
+from tidings.relay.message import Part, Parts
 from tidings.relay.pattern import Axis, Pattern, PatternNode, Returned
 from tidings.relay.reduction import KEYS, reduce_matches
-from tidings.relay.runtime.message import Part, Parts
 
 
 def part_columns(step: PatternNode) -> tuple[Returned, ...]:

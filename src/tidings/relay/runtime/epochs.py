@@ -14,22 +14,25 @@ from functools import cached_property
 
 from tidings.model.errors import UsageError
 from tidings.relay.files import View
-from tidings.relay.pattern import parse_pattern
+from tidings.relay.pattern import Pattern, parse_pattern
 from tidings.relay.plan import PUBLISHER, RelayPlan
+from tidings.relay.row_views.query import read_row_query
 from tidings.relay.runtime.pattern_query import PATTERN, PatternQuery
 from tidings.relay.runtime.query import Derivation, Query
 
 
 def queries_of(views: Iterable[View]) -> dict[str, Query]:
     """What each view asks for."""
-    return {view.id: PatternQuery(view.pattern) for view in views}
+    found: dict[str, Query] = {}
+    for view in views:
+        found[view.id] = PatternQuery(view.query) if isinstance(view.query, Pattern) else view.query
+    return found
 
 
 def read_query(described: tuple[str, str]) -> Query:
     """The inverse of `Query.described`."""
     kind, text = described
-    assert kind == PATTERN
-    return PatternQuery(parse_pattern(text))
+    return PatternQuery(parse_pattern(text)) if kind == PATTERN else read_row_query(text)
 
 
 @dataclass(frozen=True)

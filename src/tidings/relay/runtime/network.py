@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from tidings.model.errors import UsageError
 from tidings.relay.files import View
+from tidings.relay.message import Parts, ViewMessage
 from tidings.relay.plan import PUBLISHER, RelayPlan, site_of
 from tidings.relay.runtime.epochs import Epoch, Timeline, queries_of
 from tidings.relay.runtime.ledger import Ledger, Result, Told
-from tidings.relay.runtime.message import Parts, ViewMessage
 from tidings.relay.runtime.node import Emission, RelayNode
 from tidings.relay.runtime.pattern_query import match_patterns
 from tidings.relay.runtime.publisher import Publisher

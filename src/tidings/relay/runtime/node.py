@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tidings.relay.errors import RowsError
+from tidings.relay.message import Parts, ViewMessage
 from tidings.relay.runtime.epochs import Recipe
 from tidings.relay.runtime.ledger import Told
-from tidings.relay.runtime.message import Parts, ViewMessage
 from tidings.relay.runtime.query import Query
 
 Schedule = Sequence[tuple[int, Recipe | None]]

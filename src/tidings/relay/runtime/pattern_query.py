@@ -9,11 +9,11 @@ from functools import cached_property
 from tidings.relay.dewey import Key, key_text
 from tidings.relay.document import Document
 from tidings.relay.evaluate import node_matches
+from tidings.relay.message import Part, Parts
 from tidings.relay.pattern import Pattern, PatternNode, Returned, Row
 from tidings.relay.reduction import KEYS
 from tidings.relay.rows import pattern_rows
 from tidings.relay.runtime.derive import PatternDerivation, derivation, part_columns
-from tidings.relay.runtime.message import Part, Parts
 from tidings.relay.runtime.query import Matcher, Matching, Query
 
 PATTERN = "pattern"
@@ -34,7 +34,10 @@ class PatternQuery:
     def described(self) -> tuple[str, str]:
         return PATTERN, self.pattern.text
 
-    def match(self, document: Document) -> Parts:
+    def match(self, document: object) -> Parts:
+        """None for documents that are no trees."""
+        if not isinstance(document, Document):
+            return None
         return _Reader(document).parts(self._columns, node_matches(self.pattern, document))
 
     def derivation(self, sources: Sequence[PatternQuery]) -> PatternDerivation | None:
@@ -67,7 +70,9 @@ def pattern_matching(prepare: PatternMatching) -> Matching:
         assert len(patterns) == len(queries)
         match = prepare([query.pattern for query in patterns])
 
-        def matcher(document: Document) -> list[Parts]:
+        def matcher(document: object) -> list[Parts]:
+            if not isinstance(document, Document):
+                return [None] * len(patterns)
             reader = _Reader(document)
             found = match(document)
             return [reader.parts(query._columns, each) for query, each in zip(patterns, found, strict=True)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tidings.relay.message import Parts
 from tidings.relay.runtime.epochs import Epoch, Timeline
-from tidings.relay.runtime.message import Parts
 from tidings.relay.runtime.query import Matcher, Matching
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from tidings.relay.message import Parts
 from tidings.relay.pattern import Row
-from tidings.relay.runtime.message import Parts
 
 Derivation = Callable[[Sequence[Parts]], Parts]
 """From what each source says of a document, what the target says of it."""

@@ -68,10 +68,12 @@ def match_documents(spark: SparkSession, documents: DataFrame, views: Sequence[V
     """Rows (seq, name, view, payload, reason): one for each document, with no view, and one for each view that matches it.
 
     documents: seq (long), name (its end says whether XML or JSON) and content (binary). In a partition, rows are in the order
-    of its documents, a document's own first. `reason` is null except in the row of a document that cannot be used.
+    of its documents, a document's own first. `reason` is null except in the row of a document that cannot be used. Views over
+    rows are passed over.
     """
-    patterns = tuple(view.pattern for view in views)
-    sent = spark.sparkContext.broadcast(_Views(tuple(view.id for view in views), patterns, PatternMatcher(patterns)))
+    found = [(view.id, view.query) for view in views if isinstance(view.query, Pattern)]
+    patterns = tuple(pattern for _, pattern in found)
+    sent = spark.sparkContext.broadcast(_Views(tuple(id for id, _ in found), patterns, PatternMatcher(patterns)))
     columns = (col("seq").cast("long"), col("name").cast("string"), col("content").cast("binary"))
     return documents.select(*columns).mapInArrow(partial(_matched, sent, encoding), _COLUMNS)
 

@@ -1,11 +1,11 @@
 """The first k minimal covers of a target's needs by masks: set cover by branching, with a budget.
 
-At each step the uncovered bit with the fewest candidates is branched on, cheapest candidate first. A candidate that leaves an
-earlier choice without a bit of its own is passed over, so that every cover found is minimal.
+At each step the uncovered bit with the fewest candidates is branched on, in a given order of candidates. A candidate that
+leaves an earlier choice without a bit of its own is passed over, so that every cover found is minimal.
 
 The first cover of each candidate for the first bit comes before the second of any: a search that empties one branch after the
 other would give k covers that all need the same view, which has no capacity for all who would want it. For the same reason
-deeper branches start at another one of the cheap candidates each time.
+deeper branches start at another one of the first candidates each time.
 """
 
 from __future__ import annotations
@@ -22,9 +22,39 @@ DEPTH_MAX = 6
 STEPS_MAX = 3000
 """Candidates that are tried for one target."""
 _SPREAD = 8
-"""Among how many of the cheapest candidates deeper branches start."""
+"""Among how many of the first candidates deeper branches start."""
 
 U64 = np.uint64
+
+
+@kernel(nogil=True)
+def first_covers(
+    masks: Any, count: Any, full: Any, k: Any, seed: Any, first: Any, members: Any, found: Any, sizes: Any
+) -> Any:
+    """How many covers were found, at most k: half of them by cost, the others by chance. See `minimal_covers`.
+
+    masks: what each candidate covers, cheapest candidate first. The cheapest sources of a target are those most like it, which
+    are far from the publisher: a plan with little latency needs others as well.
+    """
+    order = np.arange(count)
+    cheap = (k + 1) // 2
+    made = minimal_covers(masks, order, full, cheap, first, members, found, sizes, np.int64(0))
+    if made < cheap or made == k:
+        return made
+    shuffle(order, seed)
+    return minimal_covers(masks, order, full, k, first, members, found, sizes, made)
+
+
+@kernel(nogil=True, _nrt=False)
+def shuffle(order: Any, seed: Any) -> None:
+    """Any order, the same for the same seed."""
+    state = U64(seed) * U64(0x9E3779B97F4A7C15) + U64(1)
+    for last in range(len(order) - 1, 0, -1):
+        state ^= state << U64(13)
+        state ^= state >> U64(7)
+        state ^= state << U64(17)
+        other = np.int64(state % U64(last + 1))
+        order[last], order[other] = order[other], order[last]
 
 
 @kernel(nogil=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.jit import kernel
-from tidings.relay.rewriting.kernels.covers import DEPTH_MAX, minimal_covers
+from tidings.relay.rewriting.kernels.covers import DEPTH_MAX, first_covers
 from tidings.relay.rewriting.kernels.embedding import ONE, U64, WORDS, coverage, images
 
 
@@ -124,18 +124,6 @@ def sorted_by_cost(sources: Any, covered: Any, count: Any, cost: Any) -> None:
     covered[:count] = masks
 
 
-@kernel(nogil=True, _nrt=False)
-def shuffle(order: Any, seed: Any) -> None:
-    """Any order, the same for the same seed."""
-    state = U64(seed) * U64(0x9E3779B97F4A7C15) + U64(1)
-    for last in range(len(order) - 1, 0, -1):
-        state ^= state << U64(13)
-        state ^= state >> U64(7)
-        state ^= state << U64(17)
-        other = np.int64(state % U64(last + 1))
-        order[last], order[other] = order[other], order[last]
-
-
 @kernel(nogil=True)
 def rewrite(
     nodes: Any, masks: Any, bits: Any, words: Any, rank: Any, full: Any, alive: Any, filed: Any, feature: Any, cost: Any,
@@ -188,12 +176,7 @@ def rewrite(
         sorted_by_cost(sources, covered, count, cost)
         if len(lists) < 64 * count:
             lists = np.empty(64 * count, np.int64)
-        order = np.arange(count)
-        cheap = (k + 1) // 2
-        covers = minimal_covers(covered, order, full[target], cheap, first, lists, found, sizes, np.int64(0))
-        if covers == cheap:
-            shuffle(order, target)
-            covers = minimal_covers(covered, order, full[target], k, first, lists, found, sizes, covers)
+        covers = first_covers(covered, count, full[target], k, target, first, lists, found, sizes)
         counts[i] = covers
         for j in range(covers):
             for place in range(sizes[j]):

@@ -22,11 +22,11 @@ from uuid import uuid4
 import msgspec
 
 from tidings.relay.files import View
+from tidings.relay.message import Parts, ViewMessage, decode_message, encode_message
 from tidings.relay.pattern import Row
 from tidings.relay.plan import PUBLISHER, RelayPlan, site_of
 from tidings.relay.runtime.epochs import Epoch, Recipe, Timeline, queries_of
 from tidings.relay.runtime.ledger import Ledger, Result
-from tidings.relay.runtime.message import Parts, ViewMessage, decode_message, encode_message
 from tidings.relay.runtime.nats.connection import Connection, Heard, Listener, RelayError
 from tidings.relay.runtime.nats.wire import Host, Hosted, Setup, Step, all_subjects, subject
 from tidings.relay.runtime.network import WINDOW

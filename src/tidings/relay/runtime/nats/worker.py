@@ -16,9 +16,9 @@ from typing import TypeVar
 import msgspec
 
 from tidings.model.errors import TidingsError
+from tidings.relay.message import decode_message, encode_message
 from tidings.relay.plan import PUBLISHER
 from tidings.relay.runtime.epochs import Recipe, read_query
-from tidings.relay.runtime.message import decode_message, encode_message
 from tidings.relay.runtime.nats.connection import Connection, Heard, Listener
 from tidings.relay.runtime.nats.wire import Host, Hosted, Setup, Step, subject
 from tidings.relay.runtime.node import Emission, RelayNode

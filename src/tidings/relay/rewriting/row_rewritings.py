@@ -1,0 +1,57 @@
+"""Ways to compute each row query of a set from others: the first k minimal rewritings of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from tidings.kernels.arrays import F64, I64
+from tidings.relay.rewriting.kernels.covers import DEPTH_MAX
+from tidings.relay.rewriting.kernels.row_search import rewrite_rows
+from tidings.relay.rewriting.rewritings import REWRITINGS_MAX, Rewritings, joined, portioned
+from tidings.relay.rewriting.row_table import RowTable
+from tidings.relay.row_views.query import RowQuery
+
+
+def find_row_rewritings(
+    queries: Sequence[RowQuery],
+    cost: F64,
+    k: int = REWRITINGS_MAX,
+    *,
+    threads: int = 2,
+    on_progress: Callable[[int], None] = lambda count: None,
+) -> Rewritings:
+    """Rewritings of all queries. cost: of using a query as a source; cheap ones are tried first.
+
+    Of queries with the same conditions those that carry more feed the others, then the earlier ones the later.
+    """
+    table = RowTable(queries)
+    portions = portioned(len(table))
+    with ThreadPoolExecutor(threads) as pool:
+        parts = []
+        for portion, part in zip(
+            portions, pool.map(lambda targets: row_rewritings_of(table, targets, cost, k), portions), strict=True
+        ):
+            parts.append(part)
+            on_progress(len(portion))
+    return joined(parts)
+
+
+def row_rewritings_of(table: RowTable, targets: I64, cost: F64, k: int, *, ordered: bool = True) -> Rewritings:
+    """Rewritings of some queries: those of the i-th target are `of(i)`.
+
+    ordered: of queries with the same conditions only one may feed the other. False for a single query that came last.
+    """
+    counts = np.empty(len(targets), np.int64)
+    ends = np.empty(len(targets) * k, np.int64)
+    members = np.empty(len(targets) * k * DEPTH_MAX, np.int32)
+    embedded, dropped = rewrite_rows(
+        (table.starts, table.stops, table.carries), (table.lead, table.lead_starts, table.lead_tops), table.groups,
+        table.number, table.place, table.needs, table.full, (table.first_need, table.need_kinds, table.need_slots), cost,
+        targets, table.table_of[targets], k, ordered, counts, ends, members,
+    )  # fmt: skip
+    first = np.concatenate([[0], np.cumsum(counts)])
+    first_source = np.concatenate([[0], ends[: first[-1]]])
+    return Rewritings(first, first_source, members[: first_source[-1]].copy(), embedded, dropped)
