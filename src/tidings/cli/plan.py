@@ -27,6 +27,7 @@ def plan(
     documents: Path = typer.Option(..., help="Folder of sample documents: how large messages are is measured on them."),
     out: Path = typer.Option(..., help="Where the plan goes (plan.json)."),
     sites: Path | None = typer.Option(None, help="Sites with capacities and positions (sites.jsonl)."),
+    catalog: Path | None = typer.Option(None, help="Tables of views that have SQL (catalog.sql)."),
     capacity: int | None = typer.Option(
         None, help="How many views elsewhere a site may feed; a view without a site is its own. Default: no limit."
     ),
@@ -52,9 +53,9 @@ def plan(
     """
     from itertools import islice
 
-    from tidings.files import check_files, replacing
+    from tidings.files import check_files, read_catalog, replacing
     from tidings.model.errors import UsageError
-    from tidings.relay.document import Document
+    from tidings.relay.errors import DocumentError
     from tidings.relay.files import read_documents, read_sites, read_views
     from tidings.relay.load import loads_of
     from tidings.relay.plan import plan_json
@@ -63,15 +64,16 @@ def plan(
     from tidings.relay.summary import summary_lines
     from tidings.terminal import announce_compiling
 
-    check_files((views, *([sites] if sites else [])), (out, picture))
+    check_files([path for path in (views, sites, catalog) if path is not None], (out, picture))
     _check_capacities(capacity, publisher_capacity)
     if picture is not None and picture.suffix.lower() not in (".svg", ".png"):
         raise UsageError(f"the name of the picture ends in .svg or .png: {picture}")
     announce_compiling()
     places = read_sites(sites) if sites else []
-    everyone = read_views(views, [site.id for site in places] if sites else None)
-    found = list(islice(read_documents(documents), samples))
-    readable = [document for _, document in found if isinstance(document, Document)]
+    tables = None if catalog is None else read_catalog(catalog)
+    everyone = read_views(views, [site.id for site in places] if sites else None, tables)
+    found = list(islice(read_documents(documents, tables), samples))
+    readable = [document for _, document in found if not isinstance(document, DocumentError)]
     try:
         with _finding(engine, master) as find:
             planned = plan_relay(

@@ -109,13 +109,23 @@ def read_documents(
     Names end in .xml or .json (trees) or, with a catalog, .jsonl (rows), in any case. Hidden files are passed over. UsageError
     if there is no document, or no folder.
     """
+    return ((path.name, _document(path, catalog)) for path in document_paths(folder))
+
+
+def read_contents(folder: Path) -> Iterator[tuple[str, bytes | DocumentError]]:
+    """As `read_documents`, as bytes: for those who parse them elsewhere."""
+    return ((path.name, _content(path)) for path in document_paths(folder))
+
+
+def document_paths(folder: Path) -> list[Path]:
+    """In the order in which they are published. UsageError if there is none, or no folder."""
     try:
         paths = sorted((path for path in folder.iterdir() if not path.name.startswith(".")), key=lambda path: path.name)
     except OSError as error:
         raise UsageError(f"cannot read the folder of documents {folder}: {error.strerror}") from None
     if not paths:
         raise UsageError(f"no documents in the folder {folder}: put files there that end in .xml or .json")
-    return ((path.name, _document(path, catalog)) for path in paths)
+    return paths
 
 
 @overload
@@ -140,16 +150,24 @@ def parse_document(name: str, data: bytes, catalog: Catalog | None = None) -> Do
 
 
 def _document(path: Path, catalog: Catalog | None) -> Document | RowDocument | DocumentError:
+    content = _content(path)
+    if isinstance(content, DocumentError):
+        return content
     try:
-        if not path.is_file():
-            raise DocumentError("not a file")
-        with path.open("rb") as source:
-            # One byte more than the limit tells that there are too many.
-            return parse_document(path.name, source.read(DOCUMENT_BYTES_MAX + 1), catalog)
-    except OSError as error:
-        return DocumentError(f"cannot be read: {error.strerror}")
+        return parse_document(path.name, content, catalog)
     except DocumentError as error:
         return DocumentError(str(error))  # a new one: the traceback of the other keeps the document in memory
+
+
+def _content(path: Path) -> bytes | DocumentError:
+    if not path.is_file():
+        return DocumentError("not a file")
+    try:
+        with path.open("rb") as source:
+            # One byte more than the limit tells that there are too many.
+            return source.read(DOCUMENT_BYTES_MAX + 1)
+    except OSError as error:
+        return DocumentError(f"cannot be read: {error.strerror}")
 
 
 def _view(record: dict[str, Any], catalog: Catalog | None) -> View:

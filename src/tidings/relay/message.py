@@ -38,6 +38,18 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(ViewMessage)
 
 
+_PARTS_DECODER: msgspec.msgpack.Decoder[Parts] = msgspec.msgpack.Decoder(Parts)
+
+
+def encode_parts(parts: Parts) -> bytes:
+    return _ENCODER.encode(parts)
+
+
+def decode_parts(data: bytes) -> Parts:
+    """msgspec.MsgspecError for other bytes."""
+    return _PARTS_DECODER.decode(data)
+
+
 def encode_message(message: ViewMessage) -> bytes:
     return _ENCODER.encode(message)
 

@@ -22,8 +22,8 @@ from tidings.relay.message import Parts, ViewMessage
 from tidings.relay.plan import PUBLISHER, RelayPlan, site_of
 from tidings.relay.runtime.epochs import Epoch, Timeline, queries_of
 from tidings.relay.runtime.ledger import Ledger, Result, Told
+from tidings.relay.runtime.matching import match_together
 from tidings.relay.runtime.node import Emission, RelayNode
-from tidings.relay.runtime.pattern_query import match_patterns
 from tidings.relay.runtime.publisher import Publisher
 from tidings.relay.runtime.query import Matching
 
@@ -55,7 +55,7 @@ class RelayNetwork:
         plan: RelayPlan,
         views: Iterable[View],
         *,
-        matching: Matching = match_patterns,
+        matching: Matching = match_together,
         window: int = WINDOW,
         replan: Replan = same_plan,
     ) -> None:

@@ -9,7 +9,7 @@ from functools import cached_property
 from tidings.relay.dewey import Key, key_text
 from tidings.relay.document import Document
 from tidings.relay.evaluate import node_matches
-from tidings.relay.message import Part, Parts
+from tidings.relay.message import Part, Parts, encode_parts
 from tidings.relay.pattern import Pattern, PatternNode, Returned, Row
 from tidings.relay.reduction import KEYS
 from tidings.relay.rows import pattern_rows
@@ -40,8 +40,9 @@ class PatternQuery:
             return None
         return _Reader(document).parts(self._columns, node_matches(self.pattern, document))
 
-    def derivation(self, sources: Sequence[PatternQuery]) -> PatternDerivation | None:
-        return derivation(self.pattern, [source.pattern for source in sources])
+    def derivation(self, sources: Sequence[object]) -> PatternDerivation | None:
+        patterns = [source.pattern for source in sources if isinstance(source, PatternQuery)]
+        return derivation(self.pattern, patterns) if len(patterns) == len(sources) else None
 
     def rows(self, parts: Parts) -> list[Row]:
         if parts is None:
@@ -88,6 +89,12 @@ def _each(patterns: Sequence[Pattern]) -> Callable[[Document], list[NodeMatches]
 
 match_patterns = pattern_matching(_each)
 """One pattern after the other; what they say of a node is read once."""
+
+
+def encode_parts_of(document: Document) -> Callable[[Pattern, NodeMatches], bytes]:
+    """Parts of messages as bytes, from the matches of patterns; for matchers elsewhere, see `decode_parts`."""
+    reader = _Reader(document)
+    return lambda pattern, matches: encode_parts(reader.parts(PatternQuery(pattern)._columns, matches))
 
 
 class _Reader:

@@ -7,14 +7,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidings.relay.document import Document
 from tidings.relay.errors import DocumentError, RowsError
 from tidings.relay.files import View
 from tidings.relay.pattern import Row
 from tidings.relay.plan import RelayPlan
 from tidings.relay.runtime.ledger import Result
+from tidings.relay.runtime.matching import match_together
 from tidings.relay.runtime.network import RelayNetwork
-from tidings.relay.runtime.pattern_query import match_patterns
 from tidings.relay.runtime.query import Matching
 
 Quarantine = Callable[[str, str | None, str], None]
@@ -28,7 +27,7 @@ class Switch(NamedTuple):
     views: Sequence[View]
 
 
-Item = tuple[str, Document | DocumentError] | Switch
+Item = tuple[str, object] | Switch
 """What a stream consists of: documents with their names, and changes of the plan."""
 
 
@@ -38,7 +37,7 @@ def run_relay(
     documents: Iterable[Item],
     *,
     quarantine: Quarantine,
-    matching: Matching = match_patterns,
+    matching: Matching = match_together,
 ) -> Iterator[tuple[str, str, list[Row]]]:
     """(view, document, rows) where there are rows: in the order of documents, then of view ids.
 
@@ -55,7 +54,7 @@ def run_relay(
         yield from with_rows(network.results(), quarantine)
 
 
-def readable(items: Iterable[Item], quarantine: Quarantine) -> Iterator[tuple[str, Document] | Switch]:
+def readable(items: Iterable[Item], quarantine: Quarantine) -> Iterator[tuple[str, object] | Switch]:
     """The items without documents that cannot be published, which go to quarantine."""
     for item in items:
         if isinstance(item, Switch):

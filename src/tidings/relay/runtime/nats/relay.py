@@ -27,11 +27,11 @@ from tidings.relay.pattern import Row
 from tidings.relay.plan import PUBLISHER, RelayPlan, site_of
 from tidings.relay.runtime.epochs import Epoch, Recipe, Timeline, queries_of
 from tidings.relay.runtime.ledger import Ledger, Result
+from tidings.relay.runtime.matching import match_together
 from tidings.relay.runtime.nats.connection import Connection, Heard, Listener, RelayError
 from tidings.relay.runtime.nats.wire import Host, Hosted, Setup, Step, all_subjects, subject
 from tidings.relay.runtime.network import WINDOW
 from tidings.relay.runtime.node import told
-from tidings.relay.runtime.pattern_query import match_patterns
 from tidings.relay.runtime.publisher import Publisher
 from tidings.relay.runtime.query import Matching, Query
 from tidings.relay.runtime.run import Item, Quarantine, Switch, readable, with_rows
@@ -54,7 +54,7 @@ def run_relay_nats(
     *,
     quarantine: Quarantine,
     processes: int = 2,
-    matching: Matching = match_patterns,
+    matching: Matching = match_together,
 ) -> Iterator[tuple[str, str, list[Row]]]:
     """As `run_relay`, in several processes. UsageError if no NATS server answers, RelayError if the run cannot go on."""
     with NatsRelay(plan, views, url, processes=processes, matching=matching) as relay:
@@ -97,7 +97,7 @@ class NatsRelay:
         url: str,
         *,
         processes: int = 2,
-        matching: Matching = match_patterns,
+        matching: Matching = match_together,
         window: int = WINDOW,
     ) -> None:
         self._timeline = Timeline(Epoch(1, 1, plan, queries_of(views)))
