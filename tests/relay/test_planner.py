@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 
 import pytest
 from hypothesis import assume, given, settings
@@ -14,9 +15,13 @@ from tidings.relay.files import PUBLISHER, Site, View
 from tidings.relay.pattern import parse_pattern
 from tidings.relay.plan import check, parse_plan, plan_json, site_of
 from tidings.relay.planner import plan_relay
+from tidings.relay.planning.reference import exact
 from tidings.relay.planning.solve import Infeasible
 from tidings.relay.reference import reference_rows
 from tidings.relay.runtime.run import run_relay
+from tidings.relay.xml_document import parse_xml
+from tidings.workloads.relay.documents import document_xml
+from tidings.workloads.relay.views import distinct_views
 
 
 @st.composite
@@ -73,6 +78,19 @@ def test_a_publisher_that_cannot_feed_enough_is_told_how_many_it_must(
         assert error.needed <= planned.plan.feeds <= error.fed
     else:
         assert planned.plan.feeds <= room
+
+
+@pytest.mark.parametrize("capacity", [2, 5])
+def test_plans_of_a_thousand_views_are_within_a_thousandth_of_the_best(capacity: int) -> None:
+    patterns = list(islice(distinct_views(3), 1_000))
+    views = [View(f"v{n}", pattern) for n, pattern in enumerate(patterns)]
+    documents = [parse_xml(document_xml(3, n)) for n in range(3)]
+    planned = plan_relay(views, documents, capacity=capacity)
+    best = exact(planned.instance)
+    assert best is not None
+    least = planned.instance.use(best)
+    assert planned.solution.bound <= least * (1 + 1e-9)
+    assert planned.solution.use <= least * 1.001
 
 
 def test_equal_views_form_a_tree_within_their_capacities() -> None:
