@@ -20,7 +20,7 @@ from tidings.relay.errors import DocumentError, PatternError
 from tidings.relay.json_document import parse_json
 from tidings.relay.pattern import Pattern, parse_pattern
 from tidings.relay.plan import PUBLISHER as PUBLISHER
-from tidings.relay.plan import RelayPlan, parse_plan, plan_json
+from tidings.relay.plan import RelayPlan, parse_plan
 from tidings.relay.row_views.document import RowDocument, parse_rows
 from tidings.relay.row_views.query import RowQuery, parse_row_query
 
@@ -85,14 +85,6 @@ def read_plan(path: Path) -> RelayPlan:
         raise UsageError(f"cannot read the plan {path}: {error.strerror}") from None
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
-
-
-def write_plan(path: Path, plan: RelayPlan) -> None:
-    """UsageError if the file cannot be written."""
-    try:
-        path.write_bytes(plan_json(plan))
-    except OSError as error:
-        raise UsageError(f"cannot write the plan {path}: {error.strerror}") from None
 
 
 @overload
