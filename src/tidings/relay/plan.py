@@ -130,7 +130,7 @@ def check(plan: RelayPlan, views: Iterable[View], capacities: Mapping[str, int] 
         if id not in by_id:
             raise UsageError(f"the plan has a view {id!r} that is not among the views: it was made for others")
         _check_rewriting(plan, by_id[id], by_id)
-    _check_capacities(plan, by_id, capacities or {})
+    check_capacities(plan, by_id, capacities or {})
 
 
 def site_of(view: View) -> str:
@@ -191,7 +191,8 @@ def _embeds(source: Pattern | RowQuery, target: Pattern | RowQuery) -> bool:
     return not isinstance(source, Pattern) and not isinstance(target, Pattern) and embeds(source, target)
 
 
-def _check_capacities(plan: RelayPlan, views: Mapping[str, View], capacities: Mapping[str, int]) -> None:
+def check_capacities(plan: RelayPlan, views: Mapping[str, View], capacities: Mapping[str, int]) -> None:
+    """UsageError if a site feeds more views elsewhere than it may; see `check`."""
     fed: Counter[str] = Counter()
     for source, dependants in plan.dependants.items():
         site = PUBLISHER if source == PUBLISHER else site_of(views[source])

@@ -16,7 +16,7 @@ from tidings.relay.document import Document
 from tidings.relay.files import PUBLISHER, Site, View
 from tidings.relay.grouping import Groups, build_instance, group_views
 from tidings.relay.pattern import Pattern
-from tidings.relay.plan import RelayPlan
+from tidings.relay.plan import RelayPlan, check_capacities, site_of
 from tidings.relay.planning.instance import HOP, Columns, Instance
 from tidings.relay.planning.latency import reduce_latency, total_latency
 from tidings.relay.planning.solve import Solution, solve
@@ -113,7 +113,16 @@ def plan_relay(
         least_use=solution.use,
         least_use_latency=least_use_latency,
     )
+    # No plan should break a rule; if one did, nobody should get it.
+    check_capacities(plan, {view.id: view for view in views}, capacities_of(views, sites, capacity))
+    assert len(plan.order) == len(views), "no view feeds itself"
     return Planned(views, sites, capacity, groups, table, sizes, rewritings, instance, solution, columns, plan)
+
+
+def capacities_of(views: Sequence[View], sites: Sequence[Site], capacity: int | None) -> dict[str, int]:
+    """How many views elsewhere each site may feed; those without limit are left out."""
+    everywhere = {} if capacity is None else dict.fromkeys(map(site_of, views), capacity)
+    return everywhere | {site.id: site.capacity for site in sites if site.capacity is not None}
 
 
 def measure_queries(
