@@ -102,10 +102,12 @@ def build_instance(
     sizes: ViewSizes,
     capacity: int | None,
     publisher_capacity: int | None = None,
+    columns_max: int = REWRITINGS_MAX,
 ) -> Instance:
-    """rewritings, sizes: of queries. capacity: of every site that does not say its own; None: without limit."""
+    """rewritings, sizes: of queries. capacity: of every site that does not say its own; None: without limit. columns_max: ways
+    to compute a group, beside the publisher's, at most."""
     each = UNLIMITED if capacity is None else capacity
-    first_column, first_source, sources = _columns(groups, rewritings)
+    first_column, first_source, sources = _columns(groups, rewritings, columns_max)
     query = groups.query
     owner = np.repeat(np.arange(len(groups)), np.diff(first_column))
     of_group = sizes.of(query)
@@ -143,7 +145,7 @@ def build_instance(
     )
 
 
-def _columns(groups: Groups, rewritings: Rewritings) -> tuple[I64, I64, I32]:
+def _columns(groups: Groups, rewritings: Rewritings, most: int) -> tuple[I64, I64, I32]:
     order = np.argsort(groups.query, kind="stable")
     first_group = np.concatenate([[0], np.cumsum(np.bincount(groups.query))])
     counts = np.empty(len(groups), np.int64)
@@ -152,7 +154,7 @@ def _columns(groups: Groups, rewritings: Rewritings) -> tuple[I64, I64, I32]:
         ends, sources = np.empty(columns, np.int64), np.empty(members, np.int32)
         columns, members, fits = columns_of_groups(
             groups.query, groups.site, first_group, order, rewritings.first, rewritings.first_source, rewritings.sources,
-            VARIANTS, REWRITINGS_MAX, counts, ends, sources,
+            VARIANTS, most, counts, ends, sources,
         )  # fmt: skip
         if fits:
             return np.concatenate([[0], np.cumsum(counts)]), np.concatenate([[0], ends]), sources

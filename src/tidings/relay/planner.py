@@ -88,7 +88,7 @@ def plan_relay(
         rewritings = joined([rewritings, replace(found, sources=found.sources + np.int32(len(patterns)))])
     count, rewritten = len(rewritings.first_source) - 1, int((np.diff(rewritings.first) > 0).sum())
     tell(f"{rewritings.embedded:,} embeddings; {count:,} rewritings of {rewritten:,} views")
-    instance = build_instance(groups, sites, rewritings, sizes, capacity, publisher_capacity)
+    instance = build_instance(groups, sites, rewritings, sizes, capacity, publisher_capacity, rewritings_max)
     solution = solve(instance, progress=tell)
     columns = reduce_latency(instance, solution.columns) if hasten else solution.columns
     tell(

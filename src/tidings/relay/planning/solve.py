@@ -71,7 +71,7 @@ class Infeasible(TidingsError):
         self.least_overflow = least_overflow
         proof = f"it must feed at least {needed}" if needed > capacity else "whether there is one is not known"
         super().__init__(
-            f"no plan in which the publisher feeds at most {capacity} nodes: {proof}; with {fed} there is a plan"
+            f"no plan in which the publisher feeds at most {capacity} views: {proof}; with {fed} there is a plan"
         )
 
     @property
