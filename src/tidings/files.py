@@ -52,12 +52,17 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         sink = partial.open("wb")
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
-    with sink:
-        yield sink
+    try:
+        with sink:
+            yield sink
+            if not is_special:
+                # Else, after a failure of the machine, there might be a file with the name and without the contents.
+                sink.flush()
+                os.fsync(sink.fileno())
+    except BaseException:
         if not is_special:
-            # Else, after a failure of the machine, there might be a file with the name and without the contents.
-            sink.flush()
-            os.fsync(sink.fileno())
+            partial.unlink(missing_ok=True)
+        raise
     if not is_special:
         partial.replace(target)
 
@@ -81,8 +86,10 @@ def only_one(out: Path) -> Iterator[None]:
     except OSError as error:
         raise UsageError(f"cannot write {out}: {error.strerror}") from None
     with lock:
-        yield
-        path.unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def _locked(path: Path) -> IO[bytes]:
@@ -119,6 +126,13 @@ def check_files(inputs: Iterable[Path], outputs: Iterable[Path | None]) -> None:
         if os.path.realpath(output) in taken:
             raise UsageError(f"cannot write {output}: it is also used as {taken[os.path.realpath(output)]}")
         taken[os.path.realpath(output)] = output
+
+
+def check_outside(folder: Path, outputs: Iterable[Path | None]) -> None:
+    """Refuses outputs in a folder of inputs, where they would replace one of them, or be one the next time."""
+    for output in outputs:
+        if output is not None and Path(os.path.realpath(output)).is_relative_to(os.path.realpath(folder)):
+            raise UsageError(f"cannot write {output}: it is in {folder}, which is read as a whole")
 
 
 def write_lines(sink: IO[bytes], lines: Iterable[str]) -> None:

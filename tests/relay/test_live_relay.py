@@ -80,7 +80,7 @@ def test_a_view_with_many_dependants_leaves_and_all_find_another_input() -> None
     assert relay.inputs("w3") == (PUBLISHER,)  # w2 has no capacity left
     assert set(relay.remove("w2")) == {view.id for view in narrow}
     assert {relay.inputs(view.id) for view in narrow} == {("w3",)}
-    check(relay.plan(), list(relay.views), {view.id: 30 for view in relay.views})
+    check(relay.plan(), list(relay.views), {site_of(view): 30 for view in relay.views})
 
 
 def test_mistakes_are_refused() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tidings.model.errors import UsageError
 from tidings.relay.files import View, read_plan
 from tidings.relay.pattern import parse_pattern
-from tidings.relay.plan import PUBLISHER, RelayPlan, check, parse_plan, plan_json
+from tidings.relay.plan import PUBLISHER, RelayPlan, check, own_site, parse_plan, plan_json
 
 VIEWS = [
     View("v1", parse_pattern("//item/name{val}"), "s1"),
@@ -81,7 +81,7 @@ def test_files_that_cannot_be_read(tmp_path):
 
 
 def test_a_plan_fits_its_views():
-    check(RelayPlan(INPUTS), VIEWS, {PUBLISHER: 2, "s1": 2, "v3": 1})
+    check(RelayPlan(INPUTS), VIEWS, {PUBLISHER: 2, "s1": 2, own_site("v3"): 1})
     with pytest.raises(UsageError, match="lacks the view 'v4'"):
         check(RelayPlan({view: INPUTS[view] for view in ("v1", "v2", "v3")}), VIEWS)
     with pytest.raises(UsageError, match="has a view 'v4' that is not among the views"):
@@ -101,11 +101,11 @@ def test_inputs_are_enough(inputs, reason):
     assert reason in str(caught.value)
 
 
-@pytest.mark.parametrize("site", [PUBLISHER, "s1", "v3"])
-def test_capacities(site):
-    capacities = {PUBLISHER: 2, "s1": 2, "v3": 1}
+@pytest.mark.parametrize(("site", "name"), [(PUBLISHER, PUBLISHER), ("s1", "s1"), (own_site("v3"), "v3")])
+def test_capacities(site, name):
+    capacities = {PUBLISHER: 2, "s1": 2, own_site("v3"): 1}
     capacities[site] -= 1
-    with pytest.raises(UsageError, match=f"{site!r} feed"):
+    with pytest.raises(UsageError, match=f"{name!r} feed"):
         check(RelayPlan(INPUTS), VIEWS, capacities)
 
 

@@ -103,7 +103,10 @@ def test_a_site_feeds_itself_for_nothing():
 def test_infeasible_says_what_is_needed():
     columns = [[(1.0, ())], [(9.0, ()), (1.0, (0,))], [(9.0, ()), (1.0, (0,))]]
     instance = instance_of(columns, capacity=[1, 0, 0], publisher_capacity=1)
-    with pytest.raises(Infeasible, match="at most 1 nodes: it must feed at least 2; with 2 there is a plan") as caught:
+    with pytest.raises(
+        Infeasible,
+        match="at most 1 views: by the rewritings considered it must feed at least 2; with 2 there is a plan",
+    ) as caught:
         solve(instance)
     assert publisher_feeds(instance, caught.value.least_overflow.columns) == 2
 

@@ -157,7 +157,7 @@ def test_rows_and_documents_together(folder: Path) -> None:
         (
             ("views.jsonl", '{"id": "v", "pattern": "//a{id}"}\n{"id": "w", "pattern": "//b{id}"}'),
             ("--publisher-capacity", "1"),
-            "it must feed at least 2; with 2 there is a plan: --publisher-capacity 2",
+            "by the rewritings considered it must feed at least 2; with 2 there is a plan: --publisher-capacity 2",
         ),
         (("views.jsonl", '{"id": "v", "pattern": "//a{id}"}'), ("--picture", "plan.gif"), "ends in .svg or .png"),
     ],
@@ -172,3 +172,36 @@ def test_mistakes_are_named(folder: Path, change: tuple[str, str], words: tuple[
     assert reason in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (folder / "plan.json").exists()
+
+
+def test_results_do_not_replace_documents(folder: Path) -> None:
+    arguments = ["--views", "views.jsonl", "--documents", "documents"]
+    done = tidings(folder, "plan", *arguments, "--out", "documents/1.xml")
+    assert (done.returncode, "which is read as a whole" in done.stderr) == (2, True)
+    assert (folder / "documents" / "1.xml").read_text().startswith("<site>")
+
+
+def test_a_view_may_have_the_name_of_a_site_and_a_capacity_any_size(folder: Path) -> None:
+    views = [
+        {"id": "s0", "pattern": "//item[/name{val}]/price{val}"},
+        {"id": "y", "pattern": "//b{cont}", "site": "s0"},
+    ]
+    views += [{"id": f"p{n}", "pattern": '//item[/name="gold"]/price{val}'} for n in range(2)]
+    views += [{"id": f"b{n}", "pattern": "//b{val}"} for n in range(2)]
+    (folder / "views.jsonl").write_text("".join(json.dumps(view) + "\n" for view in views))
+    (folder / "sites.jsonl").write_text('{"id": "s0", "capacity": 99999999999999999999999}\n')
+    arguments = ["--views", "views.jsonl", "--documents", "documents", "--sites", "sites.jsonl", "--out", "plan.json"]
+    for capacity in ("1", "99999999999999999999999"):
+        done = tidings(folder, "plan", *arguments, "--capacity", capacity, "--publisher-capacity", "9" * 30)
+        assert done.returncode == 0, done.stderr
+        plan = json.loads((folder / "plan.json").read_text())
+        assert plan["views"]["p0"]["inputs"] == ["s0"]
+
+
+def test_a_plan_for_other_views_leaves_nothing_behind(folder: Path) -> None:
+    (folder / "plan.json").write_text('{"views": {"other": {"inputs": ["publisher"], "level": 1}}}')
+    done = tidings(
+        folder, "relay", "run", "plan.json", "--views", "views.jsonl", "--documents", "documents", "--out", "r.jsonl"
+    )
+    assert (done.returncode, "it was made for other" in done.stderr) == (2, True)
+    assert list(folder.glob("r.jsonl*")) == []

@@ -131,3 +131,8 @@ def test_a_document_is_read_or_refused(pieces):
             assert again.val(0) == document.val(node)
             assert again.labels == document.labels[node : document.ends[node]]
             assert again.cont(0) == document.cont(node)
+
+
+def test_contents_keep_the_namespace_that_comes_from_above():
+    document = parse_xml(b'<r xmlns="http://d"><x><j xmlns:p="http://p2"><p:i><k/></p:i></j></x>t</r>')
+    assert document.cont(1) == '<x xmlns="http://d"><j xmlns:p="http://p2"><p:i><k></k></p:i></j></x>'

@@ -47,13 +47,13 @@ def plan(
 
     Every view is fed by the publisher of the documents, or computed from views that know enough. The plan names the inputs of
     each; `tidings relay run` runs it. With --publisher-capacity there may be no plan: then you are told how many views the
-    publisher must feed at least.
+    publisher must feed at least, by the --rewritings that were considered.
 
     Example: tidings plan --views views.jsonl --capacity 50 --documents documents --out plan.json --picture plan.svg
     """
     from itertools import islice
 
-    from tidings.files import check_files, read_catalog, replacing
+    from tidings.files import check_files, check_outside, read_catalog, replacing
     from tidings.model.errors import UsageError
     from tidings.relay.errors import DocumentError
     from tidings.relay.files import read_documents, read_sites, read_views
@@ -65,6 +65,7 @@ def plan(
     from tidings.terminal import announce_compiling
 
     check_files([path for path in (views, sites, catalog) if path is not None], (out, picture))
+    check_outside(documents, (out, picture))
     _check_capacities(capacity, publisher_capacity)
     if picture is not None and picture.suffix.lower() not in (".svg", ".png"):
         raise UsageError(f"the name of the picture ends in .svg or .png: {picture}")
@@ -89,17 +90,17 @@ def plan(
             )
     except Infeasible as error:
         raise UsageError(f"{error}: --publisher-capacity {error.fed}") from None
+    loads = loads_of(planned.plan, everyone, places, capacity)
+    if picture is not None:
+        _draw(planned.plan, loads, picture)
     with replacing(out) as sink:
         sink.write(plan_json(planned.plan))
-    loads = loads_of(planned.plan, everyone, places, capacity)
     for line in summary_lines(planned.plan, loads, distinct=len(planned.groups.heads)):
         typer.echo(line, err=True)
     if len(readable) < len(found):
         typer.echo(
             f"{len(found) - len(readable)} of {len(found)} sample documents cannot be read and did not count", err=True
         )
-    if picture is not None:
-        _draw(planned.plan, loads, picture)
 
 
 def _draw(plan: RelayPlan, loads: Loads, path: Path) -> None:

@@ -35,7 +35,7 @@ def run(
     plan: Path = typer.Argument(..., help="The plan (plan.json)."),
     views: Path = typer.Option(..., help="The views it was made for (views.jsonl)."),
     documents: Path = typer.Option(
-        ..., help="Folder of documents (.xml, .json), published in the order of their names."
+        ..., help="Folder of documents (.xml, .json; rows: .jsonl), published in the order of names."
     ),
     out: Path = typer.Option(..., help="Where the results go (results.jsonl)."),
     catalog: Path | None = typer.Option(None, help="Tables of views that have SQL (catalog.sql); rows are in .jsonl."),
@@ -52,13 +52,14 @@ def run(
     """Publish documents through a plan and write what every view is told of each.
 
     The publisher matches the views it feeds; every other view is computed from what its inputs say. Broken documents go to the
-    quarantine file, with the reason, and the rest goes on.
+    quarantine file, with the reason, and the rest goes on; where nothing is refused, there is no such file afterwards, unless
+    --quarantine names one.
 
     Example: tidings relay run plan.json --views views.jsonl --documents documents --out results.jsonl
     """
     import json
 
-    from tidings.files import check_files, only_one, read_catalog, replacing, write_lines
+    from tidings.files import check_files, check_outside, only_one, read_catalog, replacing, write_lines
     from tidings.model.errors import UsageError
     from tidings.relay.files import document_paths, read_plan, read_views
     from tidings.relay.runtime.run import result_line
@@ -66,6 +67,7 @@ def run(
 
     refused_path = quarantine or out.with_name(out.name + ".quarantine.jsonl")
     check_files([path for path in (plan, views, catalog) if path is not None], (out, refused_path))
+    check_outside(documents, (out, refused_path))
     if engine is EngineName.spark and (nats is not None or catalog is not None):
         raise UsageError("--engine spark goes neither with --nats nor with --catalog")
     announce_compiling()

@@ -85,7 +85,7 @@ def workload(
     ] = None,
     capacity: Annotated[
         int | None,
-        typer.Option(min=0, help="For views: how many others each site may feed.", show_default="left open"),
+        typer.Option(min=1, help="For views: how many others each site may feed.", show_default="left open"),
     ] = None,
     documents: Annotated[
         int | None,

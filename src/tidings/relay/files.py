@@ -19,8 +19,8 @@ from tidings.relay.document import DOCUMENT_BYTES_MAX, Document
 from tidings.relay.errors import DocumentError, PatternError
 from tidings.relay.json_document import parse_json
 from tidings.relay.pattern import Pattern, parse_pattern
+from tidings.relay.plan import OWN, RelayPlan, parse_plan
 from tidings.relay.plan import PUBLISHER as PUBLISHER
-from tidings.relay.plan import RelayPlan, parse_plan
 from tidings.relay.row_views.document import RowDocument, parse_rows
 from tidings.relay.row_views.query import RowQuery, parse_row_query
 
@@ -167,7 +167,9 @@ def _view(record: dict[str, Any], catalog: Catalog | None) -> View:
     if id == PUBLISHER:
         raise _LineError(f"no view can have the id {PUBLISHER!r}: in plans it is where documents come from")
     site = record.get("site")
-    if site is not None and (not isinstance(site, str) or not site):
+    if site == PUBLISHER:
+        raise _LineError(f"view {id!r} cannot be at the site {PUBLISHER!r}, which is where documents come from")
+    if site is not None and (not isinstance(site, str) or not site or site.startswith(OWN)):
         raise _LineError(f'the "site" of view {id!r} is not the id of a site, a text')
     return View(id, _query(id, record.get("pattern"), record.get("sql"), catalog), site)
 

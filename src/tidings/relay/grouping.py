@@ -29,6 +29,8 @@ from tidings.relay.rewriting.rewritings import REWRITINGS_MAX
 from tidings.relay.row_views.query import carried_query
 from tidings.relay.sizes import ViewSizes
 
+_LARGE = 10**9
+"""No site feeds so many: greater capacities count as this one."""
 VARIANTS = 3
 """Groups with the same query that a rewriting chooses from, where they are at several sites."""
 
@@ -106,7 +108,7 @@ def build_instance(
 ) -> Instance:
     """rewritings, sizes: of queries. capacity: of every site that does not say its own; None: without limit. columns_max: ways
     to compute a group, beside the publisher's, at most."""
-    each = UNLIMITED if capacity is None else capacity
+    each = UNLIMITED if capacity is None else min(capacity, _LARGE)
     first_column, first_source, sources = _columns(groups, rewritings, columns_max)
     query = groups.query
     owner = np.repeat(np.arange(len(groups)), np.diff(first_column))
@@ -122,11 +124,11 @@ def build_instance(
             publisher_capacity = site.capacity if publisher_capacity is None else publisher_capacity
             publisher = site.position or publisher
         if place < site_count:
-            capacities[place] = each if site.capacity is None else site.capacity
+            capacities[place] = each if site.capacity is None else min(site.capacity, _LARGE)
             position[place] = site.position or np.nan
     if capacity is not None:
         members = groups.sizes
-        capacities[site_count:] = members * capacity - (members - 1)
+        capacities[site_count:] = members * each - (members - 1)
     positions = np.full((len(groups), 2), np.nan)
     positions[~is_alone] = position[groups.site[~is_alone]]
     return Instance(
@@ -137,7 +139,7 @@ def build_instance(
         pool=pool,
         capacity=capacities,
         site=groups.site,
-        publisher_capacity=UNLIMITED if publisher_capacity is None else publisher_capacity,
+        publisher_capacity=UNLIMITED if publisher_capacity is None else min(publisher_capacity, UNLIMITED),
         delay=column_delays(of_group, first_source, sources),
         position=positions,
         publisher_position=publisher,

@@ -225,7 +225,7 @@ class LiveRelay:
                 self._live.extend(holder, [Column(cost[place], (node,), delay[place])])
 
     def _pool(self, view: View) -> int:
-        each = UNLIMITED if self._planned.capacity is None else self._planned.capacity
+        each = UNLIMITED if self._planned.capacity is None else min(self._planned.capacity, UNLIMITED)
         if view.site is None:
             return self._live.add_pool(each)
         if view.site not in self._pools:
@@ -290,7 +290,7 @@ def _pools(planned: Planned) -> tuple[I32, I64, F64]:
     sites = instance.pools - len(groups)
     of_view = groups.site[groups.group_of]
     views = np.arange(len(of_view))
-    each = UNLIMITED if planned.capacity is None else planned.capacity
+    each = UNLIMITED if planned.capacity is None else min(planned.capacity, UNLIMITED)
     price = planned.solution.prices
     return (
         np.where(of_view == NO_SITE, sites + views, of_view).astype(np.int32),

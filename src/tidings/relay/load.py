@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tidings.relay.plan import PUBLISHER, RelayPlan, site_of
+from tidings.relay.plan import OWN, PUBLISHER, RelayPlan, own_site, site_of
 
 if TYPE_CHECKING:
     from tidings.relay.files import Site, View
@@ -45,7 +45,7 @@ class Loads:
     @property
     def noun(self) -> str:
         """What to call those that feed."""
-        return "sites" if any(view != site for view, site in self.site.items()) else "views"
+        return "sites" if any(not site.startswith(OWN) for site in self.site.values()) else "views"
 
 
 def loads_of(
@@ -53,7 +53,7 @@ def loads_of(
 ) -> Loads:
     """views: to know their sites; without them each view is its own. capacity: of sites that do not say their own."""
     places = {view.id: site_of(view) for view in views}
-    site = {view: places.get(view, view) for view in plan.inputs}
+    site = {view: places.get(view, own_site(view)) for view in plan.inputs}
     fed: Counter[str] = Counter(dict.fromkeys(site.values(), 0))
     for view, inputs in plan.inputs.items():
         for source in inputs:

@@ -31,6 +31,10 @@ PUBLISHER = "publisher"
 """How plans name the source of all documents; no view may have this id."""
 
 
+OWN = "\0"
+"""Before the name of a view that is its own site."""
+
+
 @dataclass(frozen=True)
 class RelayPlan:
     """inputs: per view, what it is computed from; (PUBLISHER,) if from the documents.
@@ -120,7 +124,7 @@ def parse_plan(data: bytes) -> RelayPlan:
 def check(plan: RelayPlan, views: Iterable[View], capacities: Mapping[str, int] | None = None) -> None:
     """UsageError unless the plan has just these views, each computed from enough inputs, and no site feeds too many others.
 
-    capacities: how many views elsewhere a site may feed, a view without a site being its own, and PUBLISHER the publisher.
+    capacities: how many views elsewhere a site may feed, by `site_of` its views, and PUBLISHER the publisher.
     """
     by_id = {view.id: view for view in views}
     for id in by_id:
@@ -135,7 +139,12 @@ def check(plan: RelayPlan, views: Iterable[View], capacities: Mapping[str, int] 
 
 def site_of(view: View) -> str:
     """A view without a site is its own."""
-    return view.id if view.site is None else view.site
+    return own_site(view.id) if view.site is None else view.site
+
+
+def own_site(view: str) -> str:
+    """The site of a view that is its own; no other site has this name, as `files` refuses it."""
+    return f"{OWN}{view}"
 
 
 _FIGURES = ("use", "bound", "gap", "latency", "least_use", "least_use_latency")
@@ -149,8 +158,15 @@ def _inputs(view: str, planned: Any) -> tuple[str, ...]:
 
 
 def _figure(name: str, value: Any) -> float | None:
-    if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            found = float(value)
+        except OverflowError:
+            found = math.inf
+        if math.isfinite(found):
+            return found
     raise UsageError(f'the "{name}" of the plan is not a finite number: {value!r}')
 
 
@@ -199,4 +215,5 @@ def check_capacities(plan: RelayPlan, views: Mapping[str, View], capacities: Map
         fed[site] += sum(site_of(views[view]) != site for view in dependants)
     for site, count in fed.items():
         if count > capacities.get(site, count):
-            raise UsageError(f"the plan lets {site!r} feed {count} views elsewhere; its capacity is {capacities[site]}")
+            name = site.removeprefix(OWN)
+            raise UsageError(f"the plan lets {name!r} feed {count} views elsewhere; its capacity is {capacities[site]}")

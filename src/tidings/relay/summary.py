@@ -98,7 +98,7 @@ def _figures(plan: RelayPlan) -> list[str]:
         lines.append(_line(name, f"{number(use)} bytes per document, to compute all views"))
     if plan.bound is not None:
         gap = "" if plan.gap is None else f" (gap {percent(plan.gap)})"
-        lines.append(_line("bound", f"{number(plan.bound)}: no plan uses less{gap}"))
+        lines.append(_line("bound", f"{number(plan.bound)}: no plan by these rewritings uses less{gap}"))
     if plan.use is not None and plan.least_use is not None:
         more = _change(plan.least_use, plan.use)
         lines.append(_line("use", f"{number(plan.use)} ({more}) after latency was reduced"))

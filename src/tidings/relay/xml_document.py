@@ -27,15 +27,7 @@ _XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
 def parse_xml(data: bytes) -> Document:
     """DocumentError if the bytes are not a well-formed XML document, or one that is too large or has entities."""
     check_size(data)
-    # One parser a document: parsers keep the names they have seen.
-    parser = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        attribute_defaults=False,
-        huge_tree=False,
-        remove_comments=True,
-    )
+    parser = _parser()
     try:
         root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
@@ -50,6 +42,18 @@ def parse_xml(data: bytes) -> Document:
     builder = DocumentBuilder()
     _build(builder, root)
     return builder.build(_canonical)
+
+
+def _parser() -> Any:
+    """One for each document: parsers keep the names they have seen."""
+    return etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        attribute_defaults=False,
+        huge_tree=False,
+        remove_comments=True,
+    )
 
 
 def _refuse_entities(root: Any, parser: Any) -> None:
@@ -87,5 +91,8 @@ def _attribute_name(element: Any, key: str) -> str:
 
 
 def _canonical(element: Any) -> str:
+    if element.getparent() is not None and None in element.nsmap:
+        # Where the default namespace comes from above, libxml2 takes some nodes out of it that are below a prefixed one.
+        element = etree.fromstring(etree.tostring(element, with_tail=False), _parser())
     text: bytes = etree.tostring(element, method="c14n", with_comments=False)
     return text.decode()

@@ -69,7 +69,8 @@ class Infeasible(TidingsError):
         self.needed = needed
         self.fed = fed
         self.least_overflow = least_overflow
-        proof = f"it must feed at least {needed}" if needed > capacity else "whether there is one is not known"
+        must = f"by the rewritings considered it must feed at least {needed}"
+        proof = must if needed > capacity else "whether there is one is not known"
         super().__init__(
             f"no plan in which the publisher feeds at most {capacity} views: {proof}; with {fed} there is a plan"
         )

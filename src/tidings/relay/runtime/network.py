@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from tidings.model.errors import UsageError
 from tidings.relay.files import View
 from tidings.relay.message import Parts, ViewMessage
-from tidings.relay.plan import PUBLISHER, RelayPlan, site_of
+from tidings.relay.plan import PUBLISHER, RelayPlan, own_site, site_of
 from tidings.relay.runtime.epochs import Epoch, Timeline, queries_of
 from tidings.relay.runtime.ledger import Ledger, Result, Told
 from tidings.relay.runtime.matching import match_together
@@ -126,7 +126,7 @@ class RelayNetwork:
         self._add_nodes(plan.inputs)
 
     def views_at(self, site: str) -> list[str]:
-        return [view for view, at in self._sites.items() if at == site]
+        return [view for view, at in self._sites.items() if at in (site, own_site(site))]
 
     def fail(self, failed: Collection[str]) -> None:
         """The nodes of these views are lost with all they have, and what was on its way to them. UsageError for other names."""
