@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from live_job import LiveJob, expected
-from nats_server import NatsServer, nats_server
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from nats_server import NatsServer, nats_server
 from tidings.bench.live.ports import free_port
 from tidings.model.errors import UsageError
 from tidings.pipeline.warm import STEPS
