@@ -1,8 +1,7 @@
 """Rewritings of a set: each one is minimal and enough, all are found where there are few, and nobody can feed itself."""
 
-from itertools import combinations
-
 import numpy as np
+from cover_definition import in_order, minimal_covers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_patterns import pattern_nodes
@@ -30,17 +29,6 @@ def admitted(patterns, target):
     return found
 
 
-def minimal_covers(masks, full):
-    found = []
-    for size in range(1, 5):
-        for chosen in combinations(sorted(masks), size):
-            covered = [masks[number] for number in chosen]
-            parts = [np.bitwise_or.reduce([0, *covered[:i], *covered[i + 1 :]]) for i in range(size)]
-            if np.bitwise_or.reduce(covered) == full and full not in parts:
-                found.append(chosen)
-    return found
-
-
 @settings(max_examples=60)
 @given(SETS, st.integers(1, 30), st.data())
 def test_rewritings_are_the_minimal_covers(patterns, k, data):
@@ -50,7 +38,7 @@ def test_rewritings_are_the_minimal_covers(patterns, k, data):
     for target, pattern in enumerate(patterns):
         masks = admitted(patterns, target)
         covers = minimal_covers(masks, (1 << len(needs(pattern))) - 1)
-        rewritings = found.of(target)
+        rewritings = in_order(found.of(target))
         assert len(set(rewritings)) == len(rewritings)
         assert {one for one in rewritings if len(one) < 5} <= set(covers)
         assert len(rewritings) >= min(k, len(covers))
@@ -85,7 +73,7 @@ def test_patterns_that_come_later_find_those_before_them(patterns, later):
     for number, pattern in enumerate(later, len(patterns)):
         table.extend([pattern])
         cost = np.zeros(len(table))
-        found = rewritings_of(table, np.array([number]), cost, 30, ordered=False).of(0)
+        found = in_order(rewritings_of(table, np.array([number]), cost, 30, ordered=False).of(0))
         known = [*patterns, *later[: number - len(patterns)]]
         masks = {n: coverage(p, pattern) for n, p in enumerate(known) if n not in removed}
         masks = {n: mask for n, mask in masks.items() if mask is not None}

@@ -5,6 +5,7 @@ import random
 from itertools import combinations
 
 import numpy as np
+from cover_definition import in_order, minimal_covers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_rows import CATALOG, batches, document_of, related_selections, selections
@@ -30,22 +31,6 @@ def admitted(queries, target, ordered=True):
         if not ordered or precedes or not embeds(queries[target], query):
             found[number] = mask
     return found
-
-
-def minimal_covers(masks, full):
-    found = []
-    for size in range(1, 5):
-        for chosen in combinations(sorted(masks), size):
-            covered = [masks[number] for number in chosen]
-            parts = [np.bitwise_or.reduce([0, *covered[:i], *covered[i + 1 :]]) for i in range(size)]
-            if np.bitwise_or.reduce(covered) == full and full not in parts:
-                found.append(chosen)
-    return found
-
-
-def in_order(rewritings):
-    """Sources come by their costs."""
-    return [tuple(sorted(one)) for one in rewritings]
 
 
 def full_mask(query):

@@ -7,7 +7,6 @@ cannot be read is given as a DocumentError, for quarantine, and the next one fol
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from tidings.relay.document import DOCUMENT_BYTES_MAX, Document
 from tidings.relay.errors import DocumentError, PatternError
 from tidings.relay.json_document import parse_json
 from tidings.relay.pattern import Pattern, parse_pattern
-from tidings.relay.plan import OWN, RelayPlan, parse_plan
+from tidings.relay.plan import OWN, RelayPlan, finite_number, parse_plan
 from tidings.relay.plan import PUBLISHER as PUBLISHER
 from tidings.relay.row_views.document import RowDocument, parse_rows
 from tidings.relay.row_views.query import RowQuery, parse_row_query
@@ -204,14 +203,10 @@ def _site(record: dict[str, Any]) -> Site:
 
 
 def _coordinate(id: str, name: str, value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            found = float(value)
-        except OverflowError:
-            found = math.inf
-        if math.isfinite(found):
-            return found
-    raise _LineError(f'the "{name}" of site {id!r} is not a finite number; a site has both "x" and "y", or neither')
+    found = finite_number(value)
+    if found is None:
+        raise _LineError(f'the "{name}" of site {id!r} is not a finite number; a site has both "x" and "y", or neither')
+    return found
 
 
 def _id(record: dict[str, Any], what: str, fields: set[str]) -> str:

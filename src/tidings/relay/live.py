@@ -200,9 +200,7 @@ class LiveRelay:
         chosen: list[tuple[int, ...]] = [(), *equals, *found]
         first_source = np.concatenate([[0], np.cumsum([len(sources) for sources in chosen])])
         flat = np.array([source for sources in chosen for source in sources], np.int32)
-        sizes = ViewSizes(*self._sizes, self._planned.sizes.document_bytes)
-        cost = column_costs(sizes, np.full(len(chosen), query), first_source, flat).tolist()
-        delay = column_delays(sizes, first_source, flat).tolist()
+        cost, delay = self._costs(np.full(len(chosen), query), first_source, flat)
         columns = []
         for place, sources in enumerate(chosen):
             holders = [list(self._holders[source])[:_EQUALS] for source in sources]
@@ -216,13 +214,17 @@ class LiveRelay:
         targets = patterns_fed_by(self._table, query, _OFFERS)
         if not targets:
             return
-        sizes = ViewSizes(*self._sizes, self._planned.sizes.document_bytes)
         first_source, sources = np.arange(len(targets) + 1), np.full(len(targets), query, np.int32)
-        cost = column_costs(sizes, np.array(targets), first_source, sources).tolist()
-        delay = column_delays(sizes, first_source, sources).tolist()
+        cost, delay = self._costs(np.array(targets), first_source, sources)
         for place, target in enumerate(targets):
             for holder in list(self._holders[target])[:_EQUALS]:
                 self._live.extend(holder, [Column(cost[place], (node,), delay[place])])
+
+    def _costs(self, queries: I64, first_source: I64, sources: I32) -> tuple[list[float], list[float]]:
+        """Cost and delay of each way to compute a query from others."""
+        sizes = ViewSizes(*self._sizes, self._planned.sizes.document_bytes)
+        cost = column_costs(sizes, queries, first_source, sources)
+        return cost.tolist(), column_delays(sizes, first_source, sources).tolist()
 
     def _pool(self, view: View) -> int:
         each = UNLIMITED if self._planned.capacity is None else min(self._planned.capacity, UNLIMITED)

@@ -158,16 +158,21 @@ def _inputs(view: str, planned: Any) -> tuple[str, ...]:
 
 
 def _figure(name: str, value: Any) -> float | None:
-    if value is None:
+    found = finite_number(value)
+    if found is None and value is not None:
+        raise UsageError(f'the "{name}" of the plan is not a finite number: {value!r}')
+    return found
+
+
+def finite_number(value: object) -> float | None:
+    """A number of JSON as a float; None for what is none, or too large."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            found = float(value)
-        except OverflowError:
-            found = math.inf
-        if math.isfinite(found):
-            return found
-    raise UsageError(f'the "{name}" of the plan is not a finite number: {value!r}')
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
 
 
 def _check_inputs(view: str, inputs: tuple[str, ...], views: Mapping[str, object]) -> None:

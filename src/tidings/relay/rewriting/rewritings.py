@@ -34,6 +34,13 @@ class Rewritings:
     embedded: int
     dropped: int
 
+    @classmethod
+    def of_kernel(cls, counts: I64, ends: I64, members: I32, embedded: int, dropped: int) -> Rewritings:
+        """From what the kernels write: rewritings per target, where each one ends among the members, and room to spare."""
+        first = np.concatenate([[0], np.cumsum(counts)])
+        first_source = np.concatenate([[0], ends[: first[-1]]])
+        return cls(first, first_source, members[: first_source[-1]].copy(), embedded, dropped)
+
     def of(self, pattern: int) -> list[tuple[int, ...]]:
         bounds = self.first_source[self.first[pattern] : self.first[pattern + 1] + 1]
         return [tuple(map(int, self.sources[a:b])) for a, b in pairwise(bounds)]
@@ -48,12 +55,17 @@ def find_rewritings(
     on_progress: Callable[[int], None] = lambda count: None,
 ) -> Rewritings:
     """Rewritings of all patterns of a table. cost: of using a pattern as a source; cheap ones are tried first."""
-    portions = portioned(len(table))
+    return found_in_portions(len(table), lambda targets: rewritings_of(table, targets, cost, k), threads, on_progress)
+
+
+def found_in_portions(
+    count: int, find: Callable[[I64], Rewritings], threads: int, on_progress: Callable[[int], None]
+) -> Rewritings:
+    """Rewritings of all targets from 0 on, by a function that finds those of some, in several threads."""
+    portions = portioned(count)
     with ThreadPoolExecutor(threads) as pool:
         parts = []
-        for portion, part in zip(
-            portions, pool.map(lambda targets: rewritings_of(table, targets, cost, k), portions), strict=True
-        ):
+        for portion, part in zip(portions, pool.map(find, portions), strict=True):
             parts.append(part)
             on_progress(len(portion))
     return joined(parts)
@@ -76,9 +88,7 @@ def rewritings_of(table: PatternTable, targets: I64, cost: F64, k: int, *, order
         table.nodes, table.masks, table.bits, table.words, table.needs, table.full, table.alive, table.filed,
         table.features, cost, targets, k, table.labels, ordered, counts, ends, members,
     )  # fmt: skip
-    first = np.concatenate([[0], np.cumsum(counts)])
-    first_source = np.concatenate([[0], ends[: first[-1]]])
-    return Rewritings(first, first_source, members[: first_source[-1]].copy(), embedded, dropped)
+    return Rewritings.of_kernel(counts, ends, members, embedded, dropped)
 
 
 def patterns_fed_by(table: PatternTable, source: int, most: int) -> list[int]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from tidings.kernels.arrays import F64, I64
 from tidings.relay.rewriting.kernels.covers import DEPTH_MAX
 from tidings.relay.rewriting.kernels.row_search import rewrite_rows
-from tidings.relay.rewriting.rewritings import REWRITINGS_MAX, Rewritings, joined, portioned
+from tidings.relay.rewriting.rewritings import REWRITINGS_MAX, Rewritings, found_in_portions
 from tidings.relay.rewriting.row_table import RowTable
 from tidings.relay.row_views.query import RowQuery
 
@@ -28,15 +27,9 @@ def find_row_rewritings(
     Of queries with the same conditions those that carry more feed the others, then the earlier ones the later.
     """
     table = RowTable(queries)
-    portions = portioned(len(table))
-    with ThreadPoolExecutor(threads) as pool:
-        parts = []
-        for portion, part in zip(
-            portions, pool.map(lambda targets: row_rewritings_of(table, targets, cost, k), portions), strict=True
-        ):
-            parts.append(part)
-            on_progress(len(portion))
-    return joined(parts)
+    return found_in_portions(
+        len(table), lambda targets: row_rewritings_of(table, targets, cost, k), threads, on_progress
+    )
 
 
 def row_rewritings_of(table: RowTable, targets: I64, cost: F64, k: int, *, ordered: bool = True) -> Rewritings:
@@ -52,6 +45,4 @@ def row_rewritings_of(table: RowTable, targets: I64, cost: F64, k: int, *, order
         table.number, table.place, table.needs, table.full, (table.first_need, table.need_kinds, table.need_slots), cost,
         targets, table.table_of[targets], k, ordered, counts, ends, members,
     )  # fmt: skip
-    first = np.concatenate([[0], np.cumsum(counts)])
-    first_source = np.concatenate([[0], ends[: first[-1]]])
-    return Rewritings(first, first_source, members[: first_source[-1]].copy(), embedded, dropped)
+    return Rewritings.of_kernel(counts, ends, members, embedded, dropped)

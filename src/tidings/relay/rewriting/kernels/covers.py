@@ -224,3 +224,17 @@ def _is_new(chosen: Any, count: Any, found: Any, sizes: Any, made: Any) -> Any:
         if common == count:
             return False
     return True
+
+
+@kernel(nogil=True, _nrt=False)
+def store_covers(
+    sources: Any, found: Any, sizes: Any, covers: Any, members: Any, ends: Any, made: Any, end: Any
+) -> Any:
+    """Writes covers behind the `made` ones that end at `end`, as sources; returns both as they are afterwards."""
+    for cover in range(covers):
+        for place in range(sizes[cover]):
+            members[end] = sources[found[cover, place]]
+            end += 1
+        ends[made] = end
+        made += 1
+    return made, end

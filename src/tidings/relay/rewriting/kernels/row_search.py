@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.jit import kernel
-from tidings.relay.rewriting.kernels.covers import DEPTH_MAX, first_covers
+from tidings.relay.rewriting.kernels.covers import DEPTH_MAX, first_covers, store_covers
 from tidings.relay.rewriting.kernels.search import sorted_by_cost
 
 U64 = np.uint64
@@ -120,7 +120,7 @@ def rewrite_rows(
     lists = np.empty(0, np.int64)
     found = np.empty((k, DEPTH_MAX), np.int64)
     sizes = np.empty(k, np.int64)
-    embedded, dropped, made, end = 0, 0, 0, 0
+    embedded, dropped, made, end = 0, 0, np.int64(0), np.int64(0)
     for i in range(len(targets)):
         target = targets[i]
         counts[i] = 0
@@ -139,10 +139,5 @@ def rewrite_rows(
             lists = np.empty(64 * count, np.int64)
         covers = first_covers(covered, count, full[target], k, target, first, lists, found, sizes)
         counts[i] = covers
-        for j in range(covers):
-            for at in range(sizes[j]):
-                members[end] = sources[found[j, at]]
-                end += 1
-            ends[made] = end
-            made += 1
+        made, end = store_covers(sources, found, sizes, covers, members, ends, made, end)
     return embedded, dropped

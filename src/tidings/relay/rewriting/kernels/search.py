@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.jit import kernel
-from tidings.relay.rewriting.kernels.covers import DEPTH_MAX, first_covers
+from tidings.relay.rewriting.kernels.covers import DEPTH_MAX, first_covers, store_covers
 from tidings.relay.rewriting.kernels.embedding import ONE, U64, WORDS, coverage, images
 
 
@@ -146,29 +146,15 @@ def rewrite(
     spare = np.empty(64, U64)
     alike = np.zeros(labels, U64)
     other = np.zeros(labels, U64)
-    embedded, dropped, made, end = 0, 0, 0, 0
+    embedded, dropped, made, end = 0, 0, np.int64(0), np.int64(0)
     for i in range(len(targets)):
         target = targets[i]
         counts[i] = 0
         wanted = codes[first_feature[target] : first_feature[target + 1]]
         count, less = sources_of(
-            nodes,
-            masks,
-            bits,
-            words,
-            rank,
-            alive,
-            filed,
-            wanted,
-            target,
-            alike,
-            other,
-            images_found,
-            spare,
-            ordered,
-            sources,
-            covered,
-        )
+            nodes, masks, bits, words, rank, alive, filed, wanted, target, alike, other, images_found, spare, ordered,
+            sources, covered,
+        )  # fmt: skip
         embedded += count + less
         dropped += less
         if full[target] == 0 or count == 0:
@@ -178,12 +164,7 @@ def rewrite(
             lists = np.empty(64 * count, np.int64)
         covers = first_covers(covered, count, full[target], k, target, first, lists, found, sizes)
         counts[i] = covers
-        for j in range(covers):
-            for place in range(sizes[j]):
-                members[end] = sources[found[j, place]]
-                end += 1
-            ends[made] = end
-            made += 1
+        made, end = store_covers(sources, found, sizes, covers, members, ends, made, end)
     return embedded, dropped
 
 
