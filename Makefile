@@ -4,30 +4,41 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 DEV_STAMP := $(VENV)/.stamp-dev
-COMPILE := $(BIN)/python -c 'from tidings.pipeline import warm; from tidings.terminal import compile_kernels;
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
+PYTEST := $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: install demo test lint bench clean
+.PHONY: install demo picture test test-all explore lint bench clean
 
 install: $(STAMP)
 
-# Kernels are compiled while pip brings Spark, which takes about as long.
+# Kernels are compiled while pip brings the rest, which takes about as long. Python compiles modules when they are used.
+define INSTALL
+@$(PYTHON) -c 'import sys; sys.exit("Tidings needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+$(PYTHON) -m venv $(VENV)
+$(PIP) -e .
+@echo "compiling kernels (once), and installing [$(EXTRAS)]"
+@$(BIN)/python -c 'from tidings.pipeline import warm; from tidings.terminal import compile_kernels; $(KERNELS)' & \
+$(PIP) -e '.[$(EXTRAS)]'; status=$$?; wait $$! && exit $$status
+endef
+
+$(STAMP): EXTRAS := spark
+$(STAMP): KERNELS := compile_kernels(warm.STEPS)
 $(STAMP): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit("Tidings needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e .
-	@echo "compiling kernels (once), and installing Spark"
-	@$(COMPILE) compile_kernels(warm.STEPS)' & \
-	$(PIP) -e '.[spark]'; status=$$?; wait $$! && exit $$status
+	$(INSTALL)
 	touch $(STAMP)
 
-$(DEV_STAMP): $(STAMP)
-	@$(COMPILE) compile_kernels(warm.MESSAGE_STEPS)' & \
-	$(PIP) -e '.[spark,bench,dev]'; status=$$?; wait $$! && exit $$status
-	touch $(DEV_STAMP)
+$(DEV_STAMP): EXTRAS := spark,bench,dev
+$(DEV_STAMP): KERNELS := compile_kernels(warm.STEPS); compile_kernels(warm.MESSAGE_STEPS)
+$(DEV_STAMP): pyproject.toml constraints.txt
+	$(INSTALL)
+	touch $(STAMP) $(DEV_STAMP)
 
 demo: $(STAMP)
 	$(BIN)/tidings demo $(if $(SECONDS),--seconds $(SECONDS))
+
+# The picture in README.md: half a minute of the demo, its last screen.
+picture: $(STAMP)
+	$(BIN)/tidings demo --seconds 30 --picture docs/img/demo.svg > /dev/null
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .
@@ -37,7 +48,15 @@ lint: $(DEV_STAMP)
 # Types and style are checked beside the first tests, which wait for Spark to start.
 test: $(DEV_STAMP)
 	@$(MAKE) --no-print-directory lint & \
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder; status=$$?; wait $$! && exit $$status
+	$(PYTEST) $(TESTS); status=$$?; wait $$! && exit $$status
+
+# Also what takes long or needs Kafka: tests marked `extended`.
+test-all:
+	@$(MAKE) --no-print-directory test TESTS="-m ''"
+
+# All property tests with random examples: `make explore MINUTES=60`.
+explore: $(DEV_STAMP)
+	$(BIN)/python tests/explore.py $(or $(MINUTES),10)
 
 bench: $(DEV_STAMP)
 	$(BIN)/tidings bench select

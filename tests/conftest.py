@@ -1,15 +1,100 @@
-"""Hypothesis profiles: no deadlines on busy machines; the same examples every time where CI asks for it."""
+"""Examples of property tests, and which tests run in the same process: see docs/testing.md.
+
+`make test` tries the same examples everywhere and every time. `make explore` tries random ones.
+"""
+
+from __future__ import annotations
 
 import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, is_hypothesis_test, settings
+from hypothesis.internal.conjecture import engine
 
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True, print_blob=True)
-settings.load_profile("ci" if os.environ.get("CI") else "default")
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+settings.register_profile(
+    "fixed",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=50,
+    derandomize=True,
+    print_blob=True,
+    phases=[phase for phase in Phase if phase is not Phase.explain],
+    report_multiple_bugs=False,
+)
+settings.register_profile("explore", parent=settings.get_profile("fixed"), derandomize=False, database=None)
+settings.load_profile("fixed")
+
+# A failing example of a whole run takes a second to try: five minutes, as by default, would be half of `make test`.
+# There is no setting for it.
+assert engine.MAX_SHRINKING_SECONDS == 300
+engine.MAX_SHRINKING_SECONDS = 30
+
+# What functions call that try examples without being decorated by hypothesis themselves.
+TRIERS = {"check_family", "given", "run_state_machine_as_test"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--until", type=float, help="start no test after this time, in seconds since 1970")
+    parser.addoption("--durations-by-file", action="store_true", help="show a table of the files that take longest")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that start Spark first: they take longest, and two processes share the files (see `make test`)."""
+    """Marks property tests; sorts and groups tests for workers (`--dist loadgroup`).
+
+    Tests that start Spark come first, because they take longest. Those with the fixture `spark` share one session in one
+    worker; others that start Spark have a driver of their own and run anywhere. All other tests of a file stay together,
+    for its fixtures and for compiled code, which every process has to load.
+    """
+    for item in items:
+        assert isinstance(item, pytest.Function)
+        if is_hypothesis_test(item.obj) or TRIERS.intersection(item.function.__code__.co_names):
+            item.add_marker("hypothesis")
+        if "spark" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif item.get_closest_marker("spark") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """Leaves out what is still to do when the time of `make explore` is over."""
+    until = item.config.getoption("until")
+    return True if until is not None and time.time() > until else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The table of docs/testing.md: seconds of workers, whose sum is that of all of them."""
+    if not terminalreporter.config.getoption("durations_by_file"):
+        return
+    seconds, tests = Counter[str](), Counter[str]()
+    for report in (report for reports in terminalreporter.stats.values() for report in reports):
+        if isinstance(report, pytest.TestReport):
+            seconds[report.fspath] += report.duration
+            tests[report.fspath] += report.when == "call"
+    rows = [("all", sum(tests.values()), sum(seconds.values()))]
+    rows += [(f"`{file}`", tests[file], took) for file, took in seconds.most_common(25)]
+    for file, count, took in rows:
+        terminalreporter.write_line(f"| {file} | {count:,} | {took:,.0f} |")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One Spark session for all tests that run the job in this process."""
+    # Few workers need these imports.
+    from tidings.pipeline.warm import STEPS
+    from tidings.spark.session import spark_session
+    from tidings.terminal import compile_kernels
+
+    compile_kernels(STEPS)
+    folder = tmp_path_factory.mktemp("spark")
+    with spark_session("tidings tests", "local[2]", folder / "spark.log") as session:
+        yield session
+    os.environ.pop("PYSPARK_PYTHON", None)

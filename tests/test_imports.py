@@ -25,15 +25,16 @@ ALLOWED = {
     "workloads": {"workloads", "model", "sql", "relay"},
     "testing": {"testing", "engine", "pipeline", "model", "families", "network", "sql", "kernels"},
     "files": {"model", "sql"},
-    "terminal": {"kernels"},
+    "signals": set(),
+    "terminal": {"kernels", "signals"},
     "standing": {"engine", "pipeline", "model", "families", "sql", "files", "terminal"},
     "painting": {"painting", "engine", "pipeline", "model", "families", "files", "terminal", "relay"},
     "spark": {"spark", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "files", "terminal"}
-    | {"relay"},
+    | {"relay", "signals"},
     "bench": {"bench", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
     | {"relay"},
     "cli": {"cli", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
-    | {"bench", "files", "terminal", "standing", "painting", "plain", "relay"},
+    | {"bench", "files", "terminal", "standing", "painting", "plain", "relay", "signals"},
 }
 
 

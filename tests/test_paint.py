@@ -70,7 +70,7 @@ def test_the_plane_of_a_subscription_can_be_asked_for(files):
 @pytest.mark.parametrize(
     ("seq", "id", "problem"),
     [
-        (99, None, "no such change"),
+        (99, None, "there is no change with seq 99"),
         (5, "nobody", "no subscription 'nobody' before seq 5"),
         (5, "late", "no subscription 'late' before seq 5"),
         (5, "all", "not a point of a plane"),

@@ -63,7 +63,7 @@ def texts_of(picture):
 
 
 @given(st.integers(0, 10**6), st.integers(0, 60), st.none() | st.integers(1, 5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_a_small_plan_has_a_dot_for_each_view_and_a_line_for_each_feed(seed, views, reach):
     plan = random_plan(seed, views, reach=reach)
     if max(plan.levels.values(), default=0) > 40:
@@ -109,7 +109,7 @@ def test_hostile_ids(more):
 
 
 @given(st.text(max_size=40), st.integers(4, 20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_ids_are_shown_in_one_short_line(text, most):
     found = shown(text, most)
     assert found.isprintable() and 0 < len(found) <= most + 2
@@ -199,7 +199,7 @@ class _Without:
 
 
 @given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_layers_are_ordered_with_no_more_crossings_and_keep_apart(seed, layers, most):
     random = Random(seed)
     given_layers = [[(layer, node) for node in range(random.randint(1, most))] for layer in range(layers)]

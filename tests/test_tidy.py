@@ -31,35 +31,32 @@ def nodes_of(path):
     return list(ast.walk(ast.parse(text_of(path))))
 
 
-@cache
-def tokens_of(path):
-    return list(tokenize.generate_tokens(io.StringIO(text_of(path)).readline))
-
-
 def test_files_are_short():
     assert [name_of(path) for path in SOURCES if len(text_of(path).splitlines()) > LINES_MAX] == []
 
 
 def test_modules_say_what_they_are_for():
-    assert [name_of(path) for path in SOURCES if not (ast.get_docstring(nodes_of(path)[0]) or "").strip()] == []
+    assert [name_of(path) for path in SOURCES if not (ast.get_docstring(ast.parse(text_of(path))) or "").strip()] == []
+
+
+def _found(pattern, kind):
+    """(file, token) of all tokens of a kind in which something matches. Most files need not be tokenized to know."""
+    return [
+        (name_of(path), token.string)
+        for path in (*SOURCES, *TESTS)
+        if pattern.search(text_of(path))
+        for token in tokenize.generate_tokens(io.StringIO(text_of(path)).readline)
+        if token.type == kind and pattern.search(token.string)
+    ]
 
 
 def test_nothing_is_left_for_later():
-    assert [
-        (name_of(path), token.start)
-        for path in (*SOURCES, *TESTS)
-        for token in tokens_of(path)
-        if token.type == tokenize.COMMENT and LEFT_BEHIND.search(token.string)
-    ] == []
+    assert _found(LEFT_BEHIND, tokenize.COMMENT) == []
 
 
 def test_no_path_of_a_machine_is_written_down():
-    assert [
-        (name_of(path), token.string)
-        for path in (*SOURCES, *TESTS)
-        for token in tokens_of(path)
-        if path != Path(__file__) and token.type == tokenize.STRING and MACHINE_PATH.search(token.string)
-    ] == []
+    own = name_of(Path(__file__))
+    assert [(name, text) for name, text in _found(MACHINE_PATH, tokenize.STRING) if name != own] == []
 
 
 def _functions(path):

@@ -10,12 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
-import numpy as np
-
 from tidings.families.registry import message_strategies, shares_rows
 from tidings.model.catalog import Catalog
-from tidings.model.notification import NO_LINES, BatchResult, Lines, NotificationBatch
+from tidings.model.notification import BatchResult, NotificationBatch
 from tidings.model.points import PointBatch, last_lives
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.door import Door
@@ -38,18 +35,23 @@ class Engine:
         door: Door | None = None,
         *,
         counts_bytes: bool = False,
+        by_commit: bool = True,
     ) -> None:
-        """`door`: where subscriptions have come in already. `counts_bytes`: of messages between stages too; that takes time."""
+        """`door`: where subscriptions have come in already. `counts_bytes`: of messages between stages too; that takes time.
+
+        by_commit: subscribers are told the net effect of each transaction; else every record for itself. Strategies that
+        send messages tell every record in any case.
+        """
         self.catalog = catalog
         self.strategies = dict(strategies or {})
         self.door = Door(catalog) if door is None else door
         self.started = time.monotonic()
-        self._replica = Replica(catalog, self.strategies)
+        self._replica = Replica(catalog, self.strategies, by_commit=by_commit)
         chosen = message_strategies(self.strategies)
         self._staged = StagedEngine(catalog, chosen, counts_bytes=counts_bytes)
         self._has_staged = False
         self._is_shared: dict[str, bool] = {}
-        self._position = 0
+        self._position = self._loaded = 0
         self._refused = 0
 
     @property
@@ -76,6 +78,16 @@ class Engine:
         self._refused += len(refused)
         return refused
 
+    def load(self, lines: Iterable[bytes]) -> list[Quarantined]:
+        """Takes rows that are there before the first change, as records without seq. Returns those that are refused.
+
+        To be called before the first `feed`. Nobody is told of these rows; they are in the snapshots.
+        """
+        records = lines if isinstance(lines, list) else list(lines)
+        refused = self._replica.load_rows(records, self._loaded)
+        self._loaded += len(records)
+        return self.refuse(refused)
+
     def feed(self, lines: Iterable[bytes]) -> BatchResult:
         """One micro-batch of raw change records, together with the subscription events gathered at the door."""
         records = lines if isinstance(lines, list) else list(lines)
@@ -92,14 +104,14 @@ class Engine:
         own, others = self._split(points) if points else ([], [])
         if others and not self._has_staged:
             self._catch_up()
-        lines, refused, _ = self._replica.apply(records, self._position, own, is_end=is_end)
+        notifications, refused, *_ = self._replica.apply(records, self._position, own, is_end=is_end)
         self._refused += len(refused)
         if self._has_staged:
             self._staged.take(others)
             staged = self._staged.finish() if is_end else self._staged.feed(records)
-            lines = merged(lines, staged.notifications)
+            notifications = NotificationBatch.merge([notifications, staged.notifications])
         self.door.forget(self._replica.passed)
-        return BatchResult(lines, refused)
+        return BatchResult(notifications, refused)
 
     def _split(self, points: Sequence[PointBatch]) -> tuple[list[PointBatch], list[PointBatch]]:
         """Events of subscriptions that are evaluated over shared rows, and those of all others."""
@@ -125,20 +137,3 @@ class Engine:
         """The stages learn the rows there are: as inserts, with numbers that have all passed."""
         self._has_staged = True
         self._staged.feed(insert_lines(self._replica.store))
-
-
-class _Head(msgspec.Struct):
-    subscription: str
-    seq: int
-    snapshot: bool
-
-
-def merged(lines: Lines, others: NotificationBatch) -> Lines:
-    """Notifications of both, in order of (seq, id), a change before a snapshot."""
-    if not len(others):
-        return lines
-    texts = [*lines.lines(), *others.lines()]
-    heads = [msgspec.json.decode(text, type=_Head) for text in texts]
-    order = sorted(range(len(texts)), key=lambda i: (heads[i].seq, heads[i].subscription, heads[i].snapshot))
-    data = "".join(texts[i] + "\n" for i in order).encode()
-    return Lines(np.frombuffer(data, np.uint8), len(texts)) if texts else NO_LINES

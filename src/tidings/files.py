@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import resource
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -38,6 +38,17 @@ def read_lines(source: IO[bytes]) -> Iterator[bytes]:
     """Lines without their ends."""
     for line in source:
         yield line.rstrip(b"\r\n")
+
+
+def load_files(path: Path) -> list[Path]:
+    """The files with rows to load: the one that is named, or those of a folder, by name. Hidden ones are passed over."""
+    if not path.is_dir():
+        check_files([path], [])
+        return [path]
+    found = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith((".", "_")))
+    if not found:
+        raise UsageError(f"there is no file to load in {path}")
+    return found
 
 
 @contextmanager
@@ -126,6 +137,47 @@ def check_files(inputs: Iterable[Path], outputs: Iterable[Path | None]) -> None:
         if os.path.realpath(output) in taken:
             raise UsageError(f"cannot write {output}: it is also used as {taken[os.path.realpath(output)]}")
         taken[os.path.realpath(output)] = output
+
+
+def check_kinds(subscriptions: Path, changes: Path) -> None:
+    """Refuses files of which every record is of the other kind, as when the two were swapped."""
+    swapped = [
+        f"all records of {path} are {other}"
+        for path, is_other, other in (
+            (subscriptions, _is_change, "changes, not subscriptions"),
+            (changes, _is_subscription, "subscriptions, not changes"),
+        )
+        if _are_all(path, is_other)
+    ]
+    if swapped:
+        raise UsageError(f"{' and '.join(swapped)}: were --subscriptions and --changes swapped?")
+
+
+def _are_all(path: Path, is_other: Callable[[dict[str, Any]], bool]) -> bool:
+    """Whether a file has records, and all are so. Pipes are not looked at, since they can be read only once."""
+    if not path.is_file():
+        return False
+    count = 0
+    with path.open("rb") as source:
+        for line in source:
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except ValueError:
+                return False
+            if not isinstance(record, dict) or not is_other(record):
+                return False
+            count += 1
+    return count > 0
+
+
+def _is_subscription(record: dict[str, Any]) -> bool:
+    return "id" in record and ("sql" in record or "drop" in record) and not {"op", "table", "payload"} & record.keys()
+
+
+def _is_change(record: dict[str, Any]) -> bool:
+    return bool({"op", "payload"} & record.keys()) and not {"sql", "drop"} & record.keys()
 
 
 def check_outside(folder: Path, outputs: Iterable[Path | None]) -> None:

@@ -16,6 +16,7 @@ from json.encoder import encode_basestring
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from tidings.families.optional import HoldingReference, PlacedReference, RowReference
 from tidings.families.protocols import Family
@@ -25,10 +26,11 @@ from tidings.model.change import SEQ_MAX, SEQ_NEXT, Op
 from tidings.model.codes import plain_key
 from tidings.model.notification import (
     BatchResult,
-    Lines,
+    NotificationBatch,
     change_tail,
     delete_change,
     insert_change,
+    net_changes,
     snapshot_tail,
     update_change,
 )
@@ -38,7 +40,7 @@ from tidings.model.render import kept_text, value_text
 from tidings.model.types import ColumnType
 from tidings.pipeline.door import Door
 from tidings.pipeline.expiry import TIME, Expiry
-from tidings.pipeline.ingest import Ingest
+from tidings.pipeline.ingest import LOAD_END, TOLD, UNREADABLE, Ingest, Record, tx_of
 from tidings.pipeline.stats import Stats
 from tidings.sql.compiler import Statement
 
@@ -75,8 +77,10 @@ class _Subscription:
 class PlainEngine:
     """Subscriptions in, changes in, notifications out."""
 
-    def __init__(self, catalog: Catalog, door: Door) -> None:
+    def __init__(self, catalog: Catalog, door: Door, *, by_commit: bool = True) -> None:
+        """by_commit: as in `Engine`."""
         self.catalog = catalog
+        self._by_commit = by_commit
         self.door = door
         self.started = time.monotonic()
         self._ingest = Ingest(catalog)
@@ -85,9 +89,11 @@ class PlainEngine:
         self._pending: list[tuple[int, int, Event, str]] = []
         """Events of subscriptions that are still to happen: after, order, event, id."""
         self._live: dict[str, _Subscription] = {}
-        self._told: dict[tuple[int, str, bool], str] = {}
+        self._told: dict[tuple[int, str, bool], tuple[str, str | None]] = {}
         """Notifications of this micro-batch by seq, id and whether it is a snapshot."""
-        self._position = 0
+        self._position = self._loaded = 0
+        self._is_loading = self._has_begun = False
+        """Whether the rows of a first load are not complete; whether there was another record."""
         self._passed = 0
         self._counts = Stats()
         self._changes: Counter[str] = Counter()
@@ -109,31 +115,72 @@ class PlainEngine:
         self._counts.quarantined += len(refused)
         return refused
 
+    def load(self, lines: Iterable[bytes]) -> list[Quarantined]:
+        """As `Engine.load`."""
+        loader, refused = Ingest(self.catalog, needs_seq=False), list[Quarantined]()
+        for position, line in enumerate(lines, self._loaded):
+            self._loaded = position + 1
+            record = loader.read(line, position, refused)
+            reason = None
+            if record is not None and record.load != LOAD_END:
+                reason = self._apply(self.catalog.table(record.table), record.op, record.values)
+            if reason is not None:
+                refused.append(Quarantined("changes", position, None, reason, raw_text(line)))
+        return self.refuse([replace(entry, source="load", seq=None) for entry in refused])
+
     def feed(self, lines: Iterable[bytes]) -> BatchResult:
         """One micro-batch of raw change records, together with the subscription events gathered at the door."""
         self._gather()
         refused: list[Quarantined] = []
+        commit: list[tuple[int, bytes, Record]] = []
+        open_tx: str | None = None
         for line in lines:
             record = self._ingest.read(line, self._position, refused)
-            if record is not None:
-                reason, seq = self._take(*record)
-                if reason is not None:
-                    refused.append(Quarantined("changes", self._position, seq, reason, raw_text(line)))
+            tx = record.tx if record is not None else tx_of(line)
+            if not self._by_commit:
+                tx = None
+            if tx is not UNREADABLE:
+                if tx is None or tx != open_tx:
+                    self._commit(commit, open_tx, refused)
+                    commit = []
+                open_tx = tx
+            if record is not None and record.load != LOAD_END:
+                if record.load == TOLD:
+                    if self._is_loading:
+                        self._commit(commit, open_tx, refused)
+                        commit = []
+                        self._end_load()
+                    self._has_begun = True
+                elif not self._has_begun:
+                    self._is_loading = True
+                commit.append((self._position, line, record))
             self._position += 1
-        self._happen(self._passed)
+        self._commit(commit, open_tx, refused)
+        if not self._is_loading:
+            self._happen(self._passed)
+        refused.sort(key=lambda entry: entry.position)
         return self._result(refused)
 
     def finish(self) -> BatchResult:
         """The end of the input: subscriptions that wait for a later sequence number get their snapshots."""
         self._gather()
+        self._end_load()
         self._happen(SEQ_MAX)
         return self._result([])
 
     def _result(self, refused: list[Quarantined]) -> BatchResult:
         self.refuse(refused)
         told, self._told = self._told, {}
-        text = "".join(f'{{"subscription": {encode_basestring(key[1])}{told[key]}\n' for key in sorted(told)).encode()
-        return BatchResult(Lines(np.frombuffer(text, np.uint8), len(told)), refused)
+        keys = sorted(told)
+        notifications = NotificationBatch.of(
+            np.array([seq for seq, _, _ in keys], np.int64),
+            pa.array([id for _, id, _ in keys], pa.string()),
+            np.arange(len(keys)),
+            [told[key][0] for key in keys],
+            np.array([is_snapshot for _, _, is_snapshot in keys], np.bool_),
+            [told[key][1] for key in keys],
+        )
+        return BatchResult(notifications, refused)
 
     def _gather(self) -> None:
         for points in self.door.take():
@@ -176,64 +223,90 @@ class PlainEngine:
             for key, row in self._tables[shape.tables[0]].items():
                 self._ask(created, key, row)
         texts = sorted(_text(created, row) for row in created.shown.values())
-        self._told[after, created.id, True] = snapshot_tail(after, texts)
+        self._told[after, created.id, True] = snapshot_tail(after, texts), None
         self._count(created.family)
 
-    def _take(self, name: str, seq: int, op: int, values: tuple[Any, ...]) -> tuple[str | None, int]:
-        """(why a record is refused, or None; its seq)."""
-        if seq == SEQ_NEXT:
-            seq = self._passed + 1
-        if not self._passed < seq <= SEQ_MAX:
-            return out_of_order(seq), seq
-        self._happen(seq - 1)
-        self._passed = seq
-        table = self.catalog.table(name)
-        gone = self._expiry.due(seq, values[TIME] if table.has_constraints else None)
-        for other, id in gone:
-            del self._tables[other][(id,)]
-            expired = self.catalog.table(other)
-            self._count_change(expired, (id, *([None] * (len(expired.columns) - 1))))
-        reason = self._apply(table, seq, op, values)
-        changed = {other for other, _ in gone} | (set() if reason is not None else {name})
-        if changed:
-            self._tell(changed, name, seq, values)
-        return reason, seq
+    def _end_load(self) -> None:
+        """Whoever came before the rows of a first load were complete comes now."""
+        self._is_loading = False
+        moved = [(max(after, self._passed), order, event, id) for after, order, event, id in self._pending]
+        self._pending = sorted(moved, key=lambda entry: entry[:2])
 
-    def _apply(self, table: Table, seq: int, op: int, values: tuple[Any, ...]) -> str | None:
+    def _commit(self, records: list[tuple[int, bytes, Record]], tx: str | None, refused: list[Quarantined]) -> None:
+        """Applies the records (position, line, record) of one commit, and tells what it comes to."""
+        before: dict[tuple[str, Any], Row | None] = {}
+        """Rows that the commit changes, as they were before it."""
+        last: dict[tuple[str, Any], tuple[Any, ...]] = {}
+        """Values of the last record about each of them."""
+        first = 0
+        for position, line, record in records:
+            seq = self._passed + 1 if record.seq == SEQ_NEXT else record.seq
+            if not self._passed < seq <= SEQ_MAX:
+                refused.append(Quarantined("changes", position, seq, out_of_order(seq), raw_text(line)))
+                continue
+            if not first:
+                first = seq
+                if not self._is_loading:
+                    self._happen(seq - 1)
+            self._passed = seq
+            table = self.catalog.table(record.table)
+            for other, id in self._expiry.due(seq, record.values[TIME] if table.has_constraints else None):
+                expired = self.catalog.table(other)
+                before.setdefault((other, (id,)), self._tables[other][(id,)])
+                last[other, (id,)] = (id, *([None] * (len(expired.columns) - 1)))
+                del self._tables[other][(id,)]
+                self._counts.changes += 1
+            key = _key(table, record.values)
+            was = self._tables[table.name].get(key)
+            reason = self._apply(table, record.op, record.values)
+            if reason is not None:
+                refused.append(Quarantined("changes", position, seq, reason, raw_text(line)))
+                continue
+            before.setdefault((table.name, key), was)
+            last[table.name, key] = record.values
+            self._counts.changes += 1
+        # What would happen within the transaction happens after it.
+        moved = [
+            (self._passed if first <= after < self._passed else after, order, event, id)
+            for after, order, event, id in self._pending
+        ]
+        self._pending = sorted(moved, key=lambda entry: entry[:2])
+        changed = [place for place, was in before.items() if was is not None or place[1] in self._tables[place[0]]]
+        for name, key in changed:
+            self._count_traffic(self.catalog.table(name), last[name, key])
+        if changed:
+            self._tell(changed, tx, is_net=tx is not None and len(changed) > 1)
+
+    def _apply(self, table: Table, op: int, values: tuple[Any, ...]) -> str | None:
         """Changes a row. Returns the reason if the change contradicts the rows."""
         name = table.name
-        row = dict(zip(table.column_names, values, strict=True))
-        rows, key = self._tables[name], tuple(row[column] for column in table.key)
+        rows, key = self._tables[name], _key(table, values)
         if (key in rows) == (op == Op.INSERT) and op != Op.UPSERT:
             return contradiction(op, name, plain_key(table, values))
         if op == Op.DELETE:
             del rows[key]
         else:
-            rows[key] = row
+            rows[key] = dict(zip(table.column_names, values, strict=True))
         if table.has_constraints:
             if op == Op.DELETE:
                 self._expiry.leave(name, values[0])
             else:
                 self._expiry.enter(name, values)
-        self._count_change(table, values)
         return None
 
-    def _count_change(self, table: Table, values: tuple[Any, ...]) -> None:
-        self._counts.changes += 1
+    def _count_traffic(self, table: Table, values: tuple[Any, ...]) -> None:
         self._changes[table.name] += 1
         texts = (kept_text(column, value) for column, value in zip(table.columns, values, strict=True))
         self._bytes[table.name] += sum(map(len, texts))
 
-    def _tell(self, changed: set[str], name: str, seq: int, values: tuple[Any, ...]) -> None:
-        """Tells subscriptions on tables that have changed. name, values: of the record, the only one with a row that counts."""
-        table = self.catalog.table(name)
-        row = dict(zip(table.column_names, values, strict=True))
-        key = tuple(row[column] for column in table.key)
+    def _tell(self, changed: list[tuple[str, Any]], tx: str | None, *, is_net: bool) -> None:
+        """Tells subscriptions on tables with rows that have changed, given as (table, key)."""
         for subscription in self._live.values():
-            if changed.intersection(subscription.statement.shape.tables):
-                change = self._change(subscription, key, self._tables[name].get(key))
+            own = [key for name, key in changed if name in subscription.statement.shape.tables]
+            if own:
+                change = self._change(subscription, own, is_net=is_net)
                 if change:
-                    self._told[seq, subscription.id, False] = change_tail(seq, change)
+                    self._told[self._passed, subscription.id, False] = change_tail(self._passed, change, tx), tx
                     self._count(subscription.family)
 
     def _placed(self, subscription: _Subscription) -> dict[Any, Row]:
@@ -257,14 +330,20 @@ class PlainEngine:
         if answer:
             subscription.shown[key] = answer[0]
 
-    def _change(self, subscription: _Subscription, key: Any, row: Row | None) -> str:
-        """What the subscription is told when a row has changed; empty if that is nothing."""
+    def _change(self, subscription: _Subscription, keys: list[Any], *, is_net: bool) -> str:
+        """What the subscription is told when rows with these keys have changed; empty if that is nothing."""
         if isinstance(subscription.family.reference, PlacedReference):
-            old, subscription.shown = subscription.shown, self._placed(subscription)
-            return _difference(subscription, old)
-        before = {key: subscription.shown[key]} if key in subscription.shown else {}
-        self._ask(subscription, key, row)
-        after = {key: subscription.shown[key]} if key in subscription.shown else {}
+            before, after = subscription.shown, self._placed(subscription)
+            subscription.shown = after
+        else:
+            before = {key: subscription.shown[key] for key in keys if key in subscription.shown}
+            rows = self._tables[subscription.statement.shape.tables[0]]
+            for key in keys:
+                self._ask(subscription, key, rows.get(key))
+            after = {key: subscription.shown[key] for key in keys if key in subscription.shown}
+        if is_net:
+            texts = [{key: _text(subscription, row) for key, row in rows.items()} for rows in (before, after)]
+            return ", ".join(net_changes(*texts))
         return _difference(replace(subscription, shown=after), before)
 
     def _count(self, family: Family) -> None:
@@ -287,7 +366,7 @@ def _difference(subscription: _Subscription, old: dict[Any, Row]) -> str:
             come[_look(new[place])] -= 1
             changes.append(update_change(_text(subscription, old[place]), _text(subscription, new[place])))
     for rows, others, left, change in ((old, new, gone, delete_change), (new, old, come, insert_change)):
-        # Of rows that look alike, those that are in one of the answers alone: they may still differ in the sign of a zero.
+        # Of rows that look alike, those that are in one of the answers alone are told, at their places.
         told: dict[Any, Row] = {}
         for is_alone in (True, False):
             for place, row in rows.items():
@@ -296,6 +375,11 @@ def _difference(subscription: _Subscription, old: dict[Any, Row]) -> str:
                     told[place] = row
         changes += [change(_text(subscription, row)) for place, row in rows.items() if place in told]
     return ", ".join(changes)
+
+
+def _key(table: Table, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    row = dict(zip(table.column_names, values, strict=True))
+    return tuple(row[column] for column in table.key)
 
 
 def _look(row: Row) -> tuple[Any, ...]:

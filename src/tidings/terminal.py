@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from tidings.signals import shielding
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,6 +33,11 @@ class _NoDisplay:
 
     def update(self, task_id: None, *, completed: float | None = None, advance: float | None = None) -> None:
         pass
+
+
+def say(text: str) -> None:
+    """A line of a log on stderr, with the time."""
+    sys.stderr.write(f"{dt.datetime.now():%H:%M:%S} {text}\n")
 
 
 def console() -> Console:
@@ -79,21 +87,30 @@ def announce_compiling() -> None:
     jit.announce = announce
 
 
-def compile_kernels(steps: Sequence[Callable[[], None]]) -> None:
+def compile_kernels(steps: Sequence[Callable[[], None]], on_step: Callable[[str], object] | None = None) -> None:
     """Compiles all kernels that some pieces of work use, on all cores, unless that was done before.
 
     Without asking the kernels: that would import them all, many times what a small run needs. So what was done is noted
-    beside what is kept of them.
+    beside what is kept of them. on_step: called if there is something to do, with words that say so.
     """
     with suppress(OSError):
         if _note(steps).read_text() == _state():
             return
+    if on_step is not None:
+        on_step("compiling kernels (first run only: a minute or more)")
     # A process of its own for each: what is compiled in this one would be copied to all.
     with progress() as display, ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         task = display.add_task("compiling kernels (first run only)", total=len(steps))
-        for done in as_completed([pool.submit(step) for step in steps]):
-            done.result()
-            display.update(task, advance=1)
+        try:
+            with shielding():
+                running = [pool.submit(step) for step in steps]
+            for done in as_completed(running):
+                done.result()
+                display.update(task, advance=1)
+        except KeyboardInterrupt:
+            for child in active_children():
+                child.kill()
+            raise
     with suppress(OSError):
         _note(steps).write_text(_state())
 

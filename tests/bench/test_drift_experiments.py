@@ -22,6 +22,7 @@ choice = {subscriptions = 300, events = 300, multiples = [1.5]}
 """
 
 
+@pytest.mark.extended
 def test_everything_is_written(tmp_path: Path) -> None:
     config, out = tmp_path / "config.toml", tmp_path / "out"
     config.write_text(CONFIG)

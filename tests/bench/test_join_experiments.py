@@ -49,6 +49,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.extended
 def test_everything_is_written(out: Path) -> None:
     written = json.loads((out / "results.json").read_text())
     assert written["stamp"]["seed"] == 1 and set(written["measured"]) == set(EXPERIMENTS)
@@ -72,6 +73,7 @@ def test_everything_is_written(out: Path) -> None:
         assert all(claim in page for claim in said["claims"].values())
 
 
+@pytest.mark.extended
 def test_results_are_in_the_order_that_must_be(out: Path) -> None:
     measured = json.loads((out / "results.json").read_text())["measured"]
     for experiment, x in (("growth", "subscriptions"), ("database", "r_size"), ("overlap", "overlap")):
@@ -101,6 +103,7 @@ def test_unknown_experiments_are_refused(capsys: pytest.CaptureFixture[str]) -> 
     assert "overlap" in capsys.readouterr().err
 
 
+@pytest.mark.extended
 def test_every_claim_is_checked(out: Path) -> None:
     config, published = (tomllib.loads((HERE / f"{name}.toml").read_text()) for name in ("config", "published"))
     assert set(published) == set(EXPERIMENTS) == set(config) - {"seed"}
@@ -111,6 +114,7 @@ def test_every_claim_is_checked(out: Path) -> None:
         assert list(found) == list(published[name]["claims"])
 
 
+@pytest.mark.extended
 def test_a_claim_that_is_false_does_not_hold(out: Path) -> None:
     published = tomllib.loads((HERE / "published.toml").read_text())
     measured = json.loads((out / "results.json").read_text())["measured"]

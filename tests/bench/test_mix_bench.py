@@ -252,6 +252,7 @@ def test_mistakes_name_what_there_is() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_spark_is_measured_by_batch_and_its_peer_makes_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     from tidings.bench.mix.spark_peer import SparkForeachBatch
     from tidings.spark.session import spark_session

@@ -43,6 +43,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.extended
 def test_everything_is_written(out: Path) -> None:
     written = json.loads((out / "results.json").read_text())
     assert written["stamp"]["seed"] == 1 and set(written["measured"]) == set(EXPERIMENTS)
@@ -55,6 +56,7 @@ def test_everything_is_written(out: Path) -> None:
     assert "without numbers" in page and "batches.png" in page
 
 
+@pytest.mark.extended
 def test_all_ways_and_workloads_are_measured(out: Path) -> None:
     measured = json.loads((out / "results.json").read_text())["measured"]
     assert [row["batch"] for row in measured["batches"]] == [1, 4]

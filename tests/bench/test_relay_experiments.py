@@ -52,6 +52,7 @@ def measured(out: Path) -> dict[str, list[dict[str, Any]]]:
     return written["measured"]
 
 
+@pytest.mark.extended
 def test_everything_is_written(out: Path, measured: dict[str, Any]) -> None:
     assert set(measured) == set(EXPERIMENTS)
     for name in ("latency", "levels", "wan", "wan_rows", "wan_random"):
@@ -61,6 +62,7 @@ def test_everything_is_written(out: Path, measured: dict[str, Any]) -> None:
     assert "94,835" in page and "## Figures 9 to 11:" in page
 
 
+@pytest.mark.extended
 def test_plans_keep_what_they_say(measured: dict[str, Any]) -> None:
     for row in measured["plans"]:
         assert row["bound"] <= row["use"] and row["publisher_feeds"] <= row["publisher_capacity"]
@@ -71,6 +73,7 @@ def test_plans_keep_what_they_say(measured: dict[str, Any]) -> None:
     assert all(last[key] <= first[key] for key in first) and any(last[key] < first[key] for key in first)
 
 
+@pytest.mark.extended
 def test_the_table_knows_the_messages_of_nodes_to_the_byte(measured: dict[str, Any]) -> None:
     for row in (*measured["wan"], *measured["wan_rows"], *measured["wan_random"]):
         for plan in ("least_use", "less_latency"):
@@ -79,6 +82,7 @@ def test_the_table_knows_the_messages_of_nodes_to_the_byte(measured: dict[str, A
             assert row[f"{plan}_latency_max_s"] == row[f"{plan}_delivery_max_s"]
 
 
+@pytest.mark.extended
 def test_few_views_feed_the_grown_set_and_many_the_random_one(measured: dict[str, Any]) -> None:
     for row in measured["wan"]:
         assert row["publisher_feeds"] <= 30 and "needed" not in row

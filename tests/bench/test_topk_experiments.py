@@ -38,6 +38,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.extended
 def test_everything_is_written(out: Path) -> None:
     written = json.loads((out / "results.json").read_text())
     assert written["stamp"]["seed"] == 1 and set(written["measured"]) == set(EXPERIMENTS)
@@ -52,6 +53,7 @@ def test_everything_is_written(out: Path) -> None:
     assert all(f"![{name}.png]({name}.png)" in page for name in EXPERIMENTS)
 
 
+@pytest.mark.extended
 def test_results_are_in_the_right_order(out: Path) -> None:
     measured = json.loads((out / "results.json").read_text())["measured"]
     for row in (*measured["calls"], *measured["spread"]):

@@ -230,5 +230,5 @@ def _receipt(receipt: Any) -> Any:
 
 
 def test_auctions_do_what_plain_ones_do() -> None:
-    run_state_machine_as_test(Machine, settings=settings(max_examples=30, stateful_step_count=25))  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(Machine, settings=settings(max_examples=15, stateful_step_count=25))  # type: ignore[no-untyped-call]
     assert Machine.crash_count > 0

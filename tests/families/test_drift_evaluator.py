@@ -1,6 +1,5 @@
 """All drift subscriptions over shared rows: the lines of the oracle, whatever the batches, trees and restarts."""
 
-import json
 import random
 
 import numpy as np
@@ -42,7 +41,7 @@ class Watched(Replica):
 
     def _evaluate(self, events, *, is_told):
         all_told = super()._evaluate(events, is_told=is_told)
-        for told in all_told:
+        for _, told in all_told:
             kinds = [
                 (*tail[:2], *told.changes[tail[2]]) for tail in told.tails.tolist() if events.kind[tail[0]] == CHANGE
             ]
@@ -68,27 +67,14 @@ def play(workload, sizes, fan_out, restart_at=None):
     for number, size in enumerate([*sizes, len(changes) - sum(sizes)]):
         if number == restart_at:
             replica = replica.restarted()
-        new, _, _ = replica.apply(
-            changes[at : at + size], at, points if number == 0 else (), is_end=number == len(sizes)
-        )
+        new, *_ = replica.apply(changes[at : at + size], at, points if number == 0 else (), is_end=number == len(sizes))
         lines += new.lines()
         at += size
     replica.check_pins()
     return lines
 
 
-def without_signs_of_zero(lines):
-    """Lines as the oracle writes them, to whom zero has no sign."""
-    plain = []
-    for line in lines:
-        record = json.loads(line, parse_float=lambda text: float(text) + 0.0)
-        if record["snapshot"]:
-            record["changes"].sort(key=lambda change: json.dumps(change["row"], ensure_ascii=False))
-        plain.append(json.dumps(record, ensure_ascii=False))
-    return plain
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drift_workloads(), st.randoms(use_true_random=False), st.sampled_from([2, 4, 16]))
 def test_lines_are_those_of_the_oracle(workload, rng, fan_out):
     sizes, left = [], len(workload.changes)
@@ -96,7 +82,7 @@ def test_lines_are_those_of_the_oracle(workload, rng, fan_out):
         sizes.append(min(left, rng.choice([0, 1, 1, 2, 5, 9])))
         left -= sizes[-1]
     lines = play(workload, sizes, fan_out, rng.choice([None, rng.randrange(len(sizes) + 1)]))
-    assert without_signs_of_zero(lines) == oracle_lines(workload)
+    assert lines == oracle_lines(workload)
 
 
 CATALOG = """
@@ -180,7 +166,7 @@ def test_many_members_of_few_rows(seed):
     rng = random.Random(seed)
     inputs = workload.subscription_lines(), workload.change_lines()
     expected = run_inline(workload.catalog_sql, *inputs, [len(workload.changes)], {"drift": "region"})
-    assert without_signs_of_zero(expected) == oracle_lines(workload)
+    assert expected == oracle_lines(workload)
     for sizes, fan_out in [([], 2), ([1] * 119, 2), ([rng.randrange(1, 15) for _ in range(8)], 4), ([30, 30, 30], 16)]:
         assert play(workload, sizes, fan_out, rng.randrange(len(sizes) + 1)) == expected
     assert sum('"update"' in line for line in expected) > 200
@@ -190,7 +176,7 @@ NUMBERS = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.sampled
 TIMES = st.one_of(st.none(), st.integers(-(2**63) + 1, 2**63 - 1), st.sampled_from([-(2**63) + 1, 2**63 - 1, 0]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(KINDS), NUMBERS, NUMBERS, st.floats(1e-300, 1e300))
 def test_intervals_are_those_of_the_definition(kind, told, now, least):
     low, high = interval_around(KINDS.index(kind), told, least)
@@ -199,7 +185,7 @@ def test_intervals_are_those_of_the_definition(kind, told, now, least):
         assert (code >= high or code <= low) == has_moved(kind, told, value, least)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(TIMES, TIMES, st.integers(1, 2**63 - 1))
 def test_patience_ends_as_defined(told, now, ticks):
     last = patient_until(NO_TIME if told is None else told, ticks)

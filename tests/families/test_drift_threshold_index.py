@@ -122,7 +122,7 @@ class Pair:
         self.index = fresh
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data())
 def test_any_interleaving_agrees_with_the_definition(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from([ABSOLUTE, PERCENT, RATIO]), label="kind")

@@ -4,8 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from mirror_family import CATALOG as MIRRORED
+from mirror_family import MirrorFamily
 
 from tidings.engine import Engine
+from tidings.families import registry
 from tidings.families.registry import needs_shared_rows, shared_by_all
 from tidings.families.select.evaluator import SelectEvaluator
 from tidings.model.errors import SqlError, UsageError
@@ -166,6 +169,13 @@ def test_where_all_are_treated_alike_one_that_needs_shared_rows_decides():
     net = door.place("SELECT * FROM t WHERE a > 1 ORDER BY c LIMIT 2", is_net=True).form
     assert shared_by_all([plain, several], {"select": "region"})
     assert not shared_by_all([plain], {"select": "region"})
-    assert not shared_by_all([plain, net], {})
-    with pytest.raises(UsageError, match="option 'net'"):
-        shared_by_all([several, net], {})
+    assert shared_by_all([plain, net], {"select": "region"})
+    family = MirrorFamily()
+    registry.register(family)
+    try:
+        mirrored = Door(parse_catalog(MIRRORED)).place("SELECT * FROM mirrored WHERE kind = 'a'").form
+        assert not shared_by_all([plain, mirrored], {})
+        with pytest.raises(UsageError, match="option 'net'"):
+            shared_by_all([mirrored, net], {})
+    finally:
+        registry._extra.remove(family)

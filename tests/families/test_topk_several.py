@@ -24,7 +24,7 @@ def test_contract(check):
         "topk",
         topk_workloads(changes_max=30, ranges=(2, 2, 3)),
         checks=[check],
-        examples=10 if check.__name__ in REPEATED else 30,
+        examples=4 if check.__name__ in REPEATED else 10,
         has_exact_regions=lambda *_: False,
         may_hear_twice=True,
     )

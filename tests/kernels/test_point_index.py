@@ -70,7 +70,7 @@ def draw_bytes(data: st.DataObject, rows: int, columns: int) -> np.ndarray:
     return np.frombuffer(data.draw(st.binary(min_size=size, max_size=size)), np.uint8).reshape(rows, columns)
 
 
-@settings(max_examples=110, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_any_interleaving_agrees_with_plain_search(data: st.DataObject) -> None:
     dims = data.draw(st.sampled_from([0, 1, 2, 4]), label="dims")

@@ -222,7 +222,7 @@ def boxes_of(draw: st.DrawFn, space: Space, shape: BoxShape) -> Box:
     return Box(draw(st.integers(0, 5)), equal, tuple(ends), watch)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_hits_are_those_of_comparing_with_every_box(data: st.DataObject) -> None:
     space = data.draw(st.sampled_from([Space(4, 0), Space(5, 3), Space(3, 3), Space(70, 2)]))

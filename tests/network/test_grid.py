@@ -75,7 +75,7 @@ constraints = payloads.map(constraint_of)
 # Who holds and who reports
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(st.lists(constraints, max_size=8), cut_codes, st.sampled_from(Side), st.sampled_from(Side))
 def test_many_are_routed_as_one(held, cuts, everywhere, side):
     partition = Partition(cuts, everywhere=everywhere)
@@ -93,7 +93,7 @@ def test_a_row_owns_the_codes_between_its_cuts(values, cuts):
     assert rows == [partition.row_of(value) for value in values]
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(constraints, constraints, cut_codes, st.sampled_from(Side))
 def test_the_row_that_reports_a_pair_holds_both(publication, subscription, cuts, everywhere):
     partition = Partition(cuts, everywhere=everywhere)
@@ -405,7 +405,7 @@ seeds = st.integers(0, 2**32)
 lengths = st.integers(0, 150)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(seeds, lengths, st.sampled_from(Side))
 def test_every_pair_is_reported_once(seed, length, everywhere):
     world = World(seed, everywhere)
@@ -415,7 +415,7 @@ def test_every_pair_is_reported_once(seed, length, everywhere):
     assert len({report.id for report in world.reports}) == len(world.reports)
 
 
-@settings(max_examples=80)
+@settings(max_examples=35)
 @given(seeds, lengths)
 def test_every_pair_is_reported_once_though_messages_are_lost_and_repeated(seed, length):
     world = World(seed, is_unreliable=True)
@@ -425,7 +425,7 @@ def test_every_pair_is_reported_once_though_messages_are_lost_and_repeated(seed,
     assert len({report.id for report in world.reports}) == len(world.reports)
 
 
-@settings(max_examples=80)
+@settings(max_examples=35)
 @given(seeds, lengths, st.sampled_from(Side))
 def test_reports_are_exact_when_operations_follow_each_other(seed, length, everywhere):
     """Nothing is left open to chance here: of two operations, one is done before the other starts."""
@@ -444,7 +444,7 @@ def test_reports_are_exact_when_operations_follow_each_other(seed, length, every
     assert sorted(told) == sorted(expected)
 
 
-@settings(max_examples=75)
+@settings(max_examples=35)
 @given(seeds, lengths, lengths)
 def test_servers_that_start_again_repeat_reports_under_the_same_ids(seed, before, after):
     world = World(seed)

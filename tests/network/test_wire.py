@@ -327,7 +327,7 @@ def no_columns(length):
     return pa.RecordBatch.from_pydict({"n": pa.nulls(length, pa.int64())}).select([])
 
 
-@settings(max_examples=300)
+@settings(max_examples=90)
 @given(batches(), st.integers(1, 2**20))
 def test_bytes_say_everything_and_sizes_are_theirs(batch, number):
     check(batch, number)
@@ -368,7 +368,7 @@ def large(sizes, seqs, spread, dims=2, has_target=False):
     )
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     # Of each message: how many boxes it has, its seq, and whether it is among those that are encoded.
     st.lists(

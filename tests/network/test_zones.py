@@ -53,7 +53,7 @@ def messages_of(rows, form="f"):
     return MessageBatch(form, np.arange(len(rows)), channel, regions, payload)
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(
     points_of_channels,
     st.lists(st.tuples(st.sampled_from("abcd"), boxes), min_size=1, max_size=5),
@@ -141,7 +141,7 @@ def test_zones_are_cut_along_zone_axes_alone():
     assert (cells[0][:, [0, 2]] == CODE_MIN).all() and (cells[1][:, [0, 2]] == CODE_MAX).all()
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(
     st.lists(pairs, min_size=1, max_size=40),
     st.lists(st.lists(st.tuples(coordinate, coordinate), max_size=3), min_size=1, max_size=5),
@@ -192,7 +192,7 @@ def rows_of(values, axes=RANGES.axes):
     return replace(messages_of([("a", [])] * len(values)), channel=(), regions=regions, to=("f",), axes=axes)
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(pairs, pairs).map(lambda two: (*two[0], *two[1])), min_size=1, max_size=60),
     st.lists(pairs, min_size=1, max_size=6),

@@ -50,7 +50,7 @@ def fed(batches: list[list[Record]]) -> tuple[list[str], list[Quarantined]]:
     kept = replica()
     for batch in batches:
         found = kept.apply([json.dumps(record).encode() for record in batch], places(len(batch)))
-        told += found.lines.lines()
+        told += found.notifications.lines()
         refused += found.refused
     return told, refused
 
@@ -111,7 +111,7 @@ def records(draw: st.DrawFn) -> Record:
     return record
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.lists(records(), max_size=25), st.integers(1, 12))
 def test_special_records_are_as_the_plain_ones(given_records: list[Record], size: int) -> None:
     rows: Rows = {}

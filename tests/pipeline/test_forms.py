@@ -35,7 +35,7 @@ def mirror_workloads():
 
 @pytest.mark.parametrize("check", (*ENGINE_CHECKS, *STAGE_CHECKS), ids=lambda check: check.__name__)
 def test_contract(mirror, check):
-    check_family(mirror, mirror_workloads(), checks=[check], examples=25)
+    check_family(mirror, mirror_workloads(), checks=[check], examples=10)
 
 
 def test_the_mirror_family_serves_its_table_and_select_the_others(mirror):

@@ -73,7 +73,7 @@ def lines(draw):
     return found
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(lines(), st.integers(1, 5))
 def test_a_store_is_as_the_stages(lines, size):
     store, staged = RowStore(TABLES), StagedEngine(TABLES)
@@ -100,7 +100,7 @@ def test_values_have_their_codes_and_texts(column):
         store = RowStore(TABLES)
         events, refused = feed(store, [line])
         assert not refused
-        _, _, _, values = decoder.decode(line)
+        values = decoder.decode(line).values
         record = int(store.rows.page_base[0]) + int(events.new[0]) * int(store.rows.layout[0, 1])
         if type.is_comparable:
             assert store.rows.words[record + int(store.rows.layout[0, 3]) + at] == code_of(type, values[at])
@@ -121,7 +121,20 @@ def test_wrong_values_are_refused_as_by_ingest(column, text):
 
 
 def test_numbers_that_are_not_the_shortest_text_are_made_so():
-    texts = ["1.50", "1e2", "0.10000000000000001", "123456789012345678.5", "0.00001", "-0.0", "100", "1.0E+2", "0.0001"]
+    texts = [
+        "1.50",
+        "1e2",
+        "0.10000000000000001",
+        "123456789012345678.5",
+        "0.00001",
+        "-0.0",
+        "-0",
+        "-0e5",
+        "-1e-400",
+        "100",
+        "1.0E+2",
+        "0.0001",
+    ]
     store = RowStore(TABLES)
     for seq, text in enumerate(texts, 1):
         line = f'{{"seq": {seq}, "table": "pairs", "op": "insert", "row": {{"a": "x", "n": {seq}, "v": {text}}}}}'
@@ -129,7 +142,7 @@ def test_numbers_that_are_not_the_shortest_text_are_made_so():
     found = sorted(
         (json.loads(line)["row"]["n"], line.split(b'"v": ')[1][:-2].decode()) for line in insert_lines(store)
     )
-    assert [shown for _, shown in found] == [repr(float(text)) for text in texts]
+    assert [shown for _, shown in found] == [repr(float(text) + 0.0) for text in texts]
 
 
 def test_texts_are_compacted_and_versions_reused():

@@ -47,14 +47,14 @@ def targets_and_sources(draw, document):
     return [(target, sources) for size in range(1, len(views) + 1) for sources in combinations(views, size)]
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(st.data(), xml_documents())
 def test_from_views_over_xml(data, document):
     for target, sources in data.draw(targets_and_sources(document)):
         check_derived(target, sources, document)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.data(), json_documents())
 def test_from_views_over_json(data, document):
     for target, sources in data.draw(targets_and_sources(document)):

@@ -25,7 +25,7 @@ def capacities(views: list[View], capacity: int) -> dict[str, int]:
     return {site_of(view): capacity for view in views} | {"s0": 2, "s1": capacity, "s2": 1}
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.data())
 def test_every_change_leaves_a_plan_that_delivers(data: st.DataObject) -> None:
     document: Document = data.draw(xml_documents())

@@ -112,7 +112,7 @@ class Relay(RuleBasedStateMachine):
         assert not any(node.held for node in self.network._nodes.values())
 
 
-Relay.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
+Relay.TestCase.settings = settings(max_examples=25, stateful_step_count=30)
 test_random_schedules = Relay.TestCase
 
 

@@ -25,7 +25,7 @@ def check(patterns, documents):
         assert matches.matched().tolist() == [number for number, images in enumerate(found) if images[0]]
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.data())
 def test_patterns_that_mostly_match(data):
     documents = data.draw(st.lists(DOCUMENTS, min_size=1, max_size=3))
@@ -33,7 +33,7 @@ def test_patterns_that_mostly_match(data):
     check(data.draw(st.lists(of_documents, min_size=1, max_size=8)), documents)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(pattern_nodes().map(Pattern), max_size=12), st.lists(DOCUMENTS, min_size=1, max_size=2))
 def test_patterns_of_any_kind(patterns, documents):
     check(patterns, documents)

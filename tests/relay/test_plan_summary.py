@@ -93,7 +93,7 @@ def test_bins(counts, last, expected):
 
 
 @given(st.lists(st.integers(0, 3_000)), st.none() | st.integers(1, 3_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_every_count_is_in_one_bin(counts, last):
     bins = histogram(counts, last)
     assert sum(many for _, many in bins) == len(counts)
@@ -103,7 +103,7 @@ def test_every_count_is_in_one_bin(counts, last):
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 40), st.none() | st.integers(1, 6))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_every_view_is_counted_on_a_level_and_by_its_load(random, count, capacity):
     plan = random_plan(Random(random.random()), views_of([random.choice(PATTERNS) for _ in range(count)]))
     lines = summary_lines(plan, loads_of(plan, capacity=capacity))
@@ -114,7 +114,7 @@ def test_every_view_is_counted_on_a_level_and_by_its_load(random, count, capacit
 
 
 @given(st.integers(1, 300), st.integers(2, 30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_deep_plans_are_shown_by_groups_of_levels(deepest, most):
     plan = RelayPlan({f"v{level}": (f"v{level - 1}" if level > 1 else PUBLISHER,) for level in range(1, deepest + 1)})
     groups = level_groups(plan, most)

@@ -41,7 +41,7 @@ def relays(draw: st.DrawFn) -> tuple[list[View], list[Site], list[Document], int
     return views, sites, documents, draw(st.none() | st.integers(1, 5))
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(relays())
 def test_what_a_plan_delivers_is_what_each_view_says(
     relay: tuple[list[View], list[Site], list[Document], int | None],
@@ -63,7 +63,7 @@ def test_what_a_plan_delivers_is_what_each_view_says(
     assert told == expected
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(relays(), st.integers(1, 4))
 def test_a_publisher_that_cannot_feed_enough_is_told_how_many_it_must(
     relay: tuple[list[View], list[Site], list[Document], int | None], room: int

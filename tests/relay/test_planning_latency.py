@@ -15,7 +15,7 @@ def any_plan(instance):
     return solve(instance, integer_columns_max=0).columns
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(instances(nodes_max=20, limited_publisher=False))
 def test_paths_are_those_of_the_definition(instance):
     columns = any_plan(instance)
@@ -25,7 +25,7 @@ def test_paths_are_those_of_the_definition(instance):
     assert total_latency(instance, columns) == pytest.approx(np.dot(latencies(instance, columns), instance.weight))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(instances(nodes_max=20, limited_publisher=False))
 def test_the_order_has_sources_first(instance):
     place = {node: place for place, node in enumerate(order_of(instance).tolist())}
@@ -40,7 +40,7 @@ def test_a_cycle_is_refused():
         order_of(instance_of([[(1.0, ()), (1.0, (1,))], [(1.0, ()), (1.0, (0,))]]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     instances(nodes_max=40, limited_publisher=False),
     st.sampled_from([None, 0.0, 0.5, 20.0]),

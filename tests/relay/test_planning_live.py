@@ -55,7 +55,7 @@ def newcomer(rng, live):
     return columns
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(SEEDS, st.integers(1, 14), st.booleans())
 def test_valid_after_every_change(seed, nodes, is_limited):
     rng = np.random.default_rng(seed)

@@ -21,7 +21,7 @@ def fewest_fed(instance):
     return round(counted.use(exact(counted)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(instances())
 def test_as_good_as_the_best_plan(instance):
     best = exact(instance)
@@ -42,7 +42,7 @@ def test_as_good_as_the_best_plan(instance):
         assert solution.bound <= solution.use <= solution.bound * (1 + TOLERANCE) + TOLERANCE
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(instances(nodes_max=30))
 def test_without_the_integer_program_plans_are_valid_and_bounds_hold(instance):
     best = exact(instance)
@@ -61,7 +61,7 @@ def test_without_the_integer_program_plans_are_valid_and_bounds_hold(instance):
     assert (solution.prices >= 0).all()
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(SEEDS)
 def test_a_core_that_is_too_small_still_gives_a_bound(seed):
     instance = random_instance(seed, 60)

@@ -29,7 +29,7 @@ def admitted(patterns, target):
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(SETS, st.integers(1, 30), st.data())
 def test_rewritings_are_the_minimal_covers(patterns, k, data):
     cost = np.array(data.draw(st.lists(st.integers(0, 9), min_size=len(patterns), max_size=len(patterns))), np.float64)
@@ -51,7 +51,7 @@ def test_rewritings_are_the_minimal_covers(patterns, k, data):
     assert (found.embedded, found.dropped) == (embedded, dropped)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(SETS)
 def test_no_pattern_feeds_itself(patterns):
     found = find_rewritings(PatternTable(patterns), np.zeros(len(patterns)), threads=1)
@@ -63,7 +63,7 @@ def test_no_pattern_feeds_itself(patterns):
             del users[target]
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(SETS, SETS)
 def test_patterns_that_come_later_find_those_before_them(patterns, later):
     table = PatternTable(patterns)

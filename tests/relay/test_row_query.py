@@ -34,7 +34,7 @@ def plain_rows(selection, batch):
     return [tuple(json.loads(row)) for row in found]
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(selections(), batches())
 def test_rows_are_those_that_satisfy_all_conditions(selection, batch):
     query, document = selection.query, document_of(batch)
@@ -53,7 +53,7 @@ def test_rows_are_those_that_satisfy_all_conditions(selection, batch):
     assert query.derivation([query])([parts]) == parts
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.lists(selections(), min_size=2) | related_selections(), batches())
 def test_views_with_the_same_messages_are_equal_as_sources(chosen, batch):
     document = document_of(batch)

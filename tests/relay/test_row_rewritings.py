@@ -37,7 +37,7 @@ def full_mask(query):
     return (1 << len(row_needs(query))) - 1
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(SETS, st.integers(1, 30), st.integers(0, 9), batches())
 def test_rewritings_are_the_minimal_covers_and_give_the_target(queries, k, seed, batch):
     chance = random.Random(seed)
@@ -63,7 +63,7 @@ def test_rewritings_are_the_minimal_covers_and_give_the_target(queries, k, seed,
     assert (found.embedded, found.dropped) == (embedded, dropped)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(SELECTIONS, batches())
 def test_a_source_that_embeds_has_all_rows_of_the_target(chosen, batch):
     document = document_of(batch)
@@ -74,7 +74,7 @@ def test_a_source_that_embeds_has_all_rows_of_the_target(chosen, batch):
             assert inner is None or set(inner.ids) <= set(outer.ids)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(SETS)
 def test_no_query_feeds_itself(queries):
     found = find_row_rewritings(queries, np.zeros(len(queries)), threads=1)
@@ -86,7 +86,7 @@ def test_no_query_feeds_itself(queries):
             del users[target]
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(SETS.filter(bool))
 def test_a_query_that_came_last_is_fed_by_any_other(queries):
     last = len(queries) - 1

@@ -22,7 +22,7 @@ def plain_sizes(query, document):
     return len(part.ids), MESSAGE_BYTES + sum(TEXT_BYTES + len(text.encode()) for text in texts)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(selections(), max_size=10) | related_selections(), st.lists(batches(), min_size=1, max_size=3))
 def test_sizes_are_means_over_documents(chosen, found):
     queries = [selection.query for selection in chosen]

@@ -36,7 +36,7 @@ def sent_texts(node, document, image):
         yield document.val(image)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.data())
 def test_sizes_are_means_over_documents(data):
     documents = data.draw(st.lists(xml_documents() | json_documents(), min_size=1, max_size=3))

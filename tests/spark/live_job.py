@@ -20,7 +20,9 @@ _SECONDS = 180
 
 
 class LiveJob:
-    """The command on a folder, in which the catalog and the checkpoint are."""
+    """The command on a folder, in which the catalog and the checkpoint are. is_leader: of a process group of its own."""
+
+    is_leader = False
 
     def __init__(self, folder: Path, catalog: str, *words: str, master: str = "local[2]") -> None:
         (folder / "catalog.sql").write_text(catalog)
@@ -30,7 +32,9 @@ class LiveJob:
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         with (self._folder / "errors").open("ab") as errors:
-            return subprocess.Popen([*self._command, *words], cwd=self._folder, stderr=errors)
+            return subprocess.Popen(
+                [*self._command, *words], cwd=self._folder, stderr=errors, start_new_session=self.is_leader
+            )
 
     def kill_after(self, batches: int) -> None:
         """Starts the job and kills it when it has finished so many micro-batches, within the next one."""

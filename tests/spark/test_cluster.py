@@ -17,7 +17,7 @@ from tidings.pipeline.warm import STEPS
 from tidings.spark.java import java_home
 from tidings.terminal import compile_kernels
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.extended]
 
 SETTINGS = {
     # A second attempt at every task that is not done at once.

@@ -6,28 +6,35 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tidings.spark.testing import run_spark
-from tidings.testing import check_family, drift_workloads, join_workloads, offers_workloads, topk_workloads
+from tidings.testing import (
+    check_family,
+    drift_workloads,
+    join_workloads,
+    offers_workloads,
+    topk_workloads,
+    with_transactions,
+)
 from tidings.testing.checks import check_exact
 from tidings.testing.select_inputs import select_workloads
 
 pytestmark = pytest.mark.spark
 
 
-def test_select_is_exact_on_spark(spark: SparkSession) -> None:
-    check_family("select", select_workloads(changes_max=40), engine=run_spark, checks=[check_exact], examples=2)
+WORKLOADS = {
+    "select": select_workloads(changes_max=40),
+    "drift": drift_workloads(),
+    "topk": topk_workloads(),
+    "join": join_workloads(),
+    "offers": offers_workloads(),
+}
 
 
-def test_drift_is_exact_on_spark(spark: SparkSession) -> None:
-    check_family("drift", drift_workloads(), engine=run_spark, checks=[check_exact], examples=1)
+@pytest.mark.parametrize("family", WORKLOADS)
+def test_answers_are_exact_on_spark(family: str, spark: SparkSession) -> None:
+    check_family(family, WORKLOADS[family], engine=run_spark, checks=[check_exact], examples=1)
 
 
-def test_topk_is_exact_on_spark(spark: SparkSession) -> None:
-    check_family("topk", topk_workloads(), engine=run_spark, checks=[check_exact], examples=1)
-
-
-def test_join_is_exact_on_spark(spark: SparkSession) -> None:
-    check_family("join", join_workloads(), engine=run_spark, checks=[check_exact], examples=2, may_hear_twice=True)
-
-
-def test_offers_are_exact_on_spark(spark: SparkSession) -> None:
-    check_family("offers", offers_workloads(), engine=run_spark, checks=[check_exact], examples=2)
+@pytest.mark.parametrize("family", WORKLOADS)
+def test_transactions_are_exact_on_spark(family: str, spark: SparkSession) -> None:
+    """Several shards, micro-batches of random sizes: a commit is told once, as its net effect."""
+    check_family(family, with_transactions(WORKLOADS[family]), engine=run_spark, checks=[check_exact], examples=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -12,14 +12,15 @@ from tidings.model.errors import UsageError
 from tidings.spark.endpoint import Endpoint
 from tidings.spark.progress import _difference
 from tidings.spark.sinks import open_sink
-from tidings.spark.sources import read
-
-NO_SPARK = cast(Any, None)
+from tidings.spark.sources import check
 
 
 def test_a_folder_of_output_belongs_to_one_run(tmp_path: Path) -> None:
     sink = Endpoint("files", str(tmp_path / "out"))
-    assert open_sink(sink, nullcontext(), "first").parts == str((tmp_path / "out").resolve())
+    first = open_sink(sink, nullcontext(), "first")
+    assert first.parts == str((tmp_path / "out").resolve())
+    assert not (tmp_path / "out").exists(), "nothing is made by looking"
+    first.prepare()
     assert open_sink(sink, nullcontext(), "first").parts
     with pytest.raises(UsageError, match="has the output of another run"):
         open_sink(sink, nullcontext(), "second")
@@ -46,9 +47,9 @@ def test_sinks_that_cannot_be(endpoint: Endpoint, problem: str) -> None:
 
 def test_sources_of_spark_begin_where_their_own_options_say() -> None:
     with pytest.raises(UsageError, match="--from is not for Spark's source 'delta'"):
-        read(NO_SPARK, Endpoint("delta", "table"), "latest")
+        check(Endpoint("delta", "table"), "latest")
     with pytest.raises(UsageError, match="is read from its first file on"):
-        read(NO_SPARK, Endpoint("files", "folder"), "latest")
+        check(Endpoint("files", "folder"), "latest")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tidings.pipeline.warm import STEPS
 from tidings.spark.endpoint import Endpoint
 from tidings.spark.packages import packages
 from tidings.spark.sinks.kafka import KafkaSink
-from tidings.spark.sources.kafka import read
+from tidings.spark.sources.kafka import check
 from tidings.terminal import compile_kernels
 
 PARTITIONS = 4
@@ -33,6 +33,7 @@ QUERIES = {
 
 
 @pytest.mark.spark
+@pytest.mark.extended
 def test_a_run_that_is_killed_leaves_every_view_right(tmp_path: Path) -> None:
     """Each view, rebuilt from what was told, is its query's answer over the final tables."""
     try:
@@ -104,4 +105,4 @@ def test_what_is_missing_is_said() -> None:
     with pytest.raises(UsageError, match="write kafka:TOPIC"):
         KafkaSink(Endpoint("kafka", "", {"servers": "127.0.0.1:9092"}))
     with pytest.raises(UsageError, match="name the topics"):
-        read(None, Endpoint("kafka", "", {"servers": "127.0.0.1:9092"}))  # type: ignore[arg-type]
+        check(Endpoint("kafka", "", {"servers": "127.0.0.1:9092"}))

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from live_job import LiveJob, expected
@@ -18,14 +19,16 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from nats_server import NatsServer, nats_server
 from tidings.bench.live.ports import free_port
 from tidings.model.errors import UsageError
+from tidings.model.notification import NotificationBatch, change_tail, snapshot_tail
 from tidings.pipeline.warm import STEPS
 from tidings.spark.endpoint import Endpoint
 from tidings.spark.jetstream import Address
 from tidings.spark.publisher import Publisher, Sending
-from tidings.spark.sinks.messages import message, token
+from tidings.spark.sinks.messages import Message, placed, token
+from tidings.spark.sinks.messages import notifications as notification_messages
 from tidings.spark.sinks.nats import NatsSink, NatsWriter, sendings
 from tidings.spark.sinks.nats import Settings as SinkSettings
-from tidings.spark.sources.nats import NatsReader, Settings, read
+from tidings.spark.sources.nats import NatsReader, Settings, check
 from tidings.terminal import compile_kernels
 
 ROWS = 25
@@ -158,28 +161,41 @@ def test_lost_messages_are_an_error(server: NatsServer, filled: str) -> None:
     patient.stop()
 
 
-def notification(id: str, seq: int, **more: Any) -> str:
-    return json.dumps({"subscription": id, "seq": seq, "snapshot": False, "changes": [], **more})
+def told(*notifications: tuple[str, int, bool, str]) -> list[Message]:
+    """Messages of (id, seq, is_snapshot, changes)."""
+    ids, seq, is_snapshot, changes = zip(*notifications, strict=True)
+    tails = [
+        (snapshot_tail(n, []) if is_first else change_tail(n, text))
+        for n, is_first, text in zip(seq, is_snapshot, changes, strict=True)
+    ]
+    at = np.arange(len(ids))
+    return notification_messages(
+        "run", NotificationBatch.of(np.array(seq), pa.array(ids), at, tails, np.array(is_snapshot))
+    )
 
 
-def batch(*lines: tuple[str, str]) -> pa.RecordBatch:
-    return pa.record_batch([pa.array(column, pa.string()) for column in zip(*lines, strict=True)], ["kind", "value"])
+def batch(messages: list[Message]) -> pa.RecordBatch:
+    columns = [pa.array(column, pa.string()) for column in zip(*messages, strict=True)]
+    return pa.record_batch(columns, Message._fields)
 
 
 def test_a_batch_written_twice_is_stored_once(server: NatsServer) -> None:
     writer = NatsWriter(SinkSettings.of({"servers": server.url, "prefix": "twice", "stream": "twice"}))
-    NatsSink(Endpoint("nats", "twice", {"servers": server.url, "stream": "twice"}))
+    NatsSink(Endpoint("nats", "twice", {"servers": server.url, "stream": "twice"})).prepare()
     ids = ["a", "b.c *>", "ß" * 300]
-    told = [notification(id, seq) for seq in range(1, 1001) for id in ids]
+    changes = told(*((id, seq, False, "") for seq in range(1, 1001) for id in ids))
     answer = json.dumps({"partition": "p 1", "offset": 3, "id": "a", "event": "create", "seq": 1})
     again = json.dumps({"partition": "p 1", "offset": 3, "id": "b", "event": "create", "seq": 1})
     refused = json.dumps({"seq": 4, "reason": "r", "raw": "x" * 2_500_000, "partition": "", "offset": 2})
-    lines = [("notification", line) for line in told] + [("answer", answer), ("answer", again), ("refused", refused)]
+    messages = [
+        *changes,
+        *(placed("run", kind, line) for kind, line in [("answer", answer), ("answer", again), ("refused", refused)]),
+    ]
     for _ in range(2):
-        writer.write(iter([batch(*lines[:1500]), batch(*lines[1500:])]))
+        writer.write(iter([batch(messages[:1500]), batch(messages[1500:])]))
     for id in ids:
         stored = server.messages("twice", f"twice.notifications.{token(id)}")
-        assert [message.value.decode() for message in stored] == told[ids.index(id) :: 3]
+        assert [message.value.decode() for message in stored] == [each.value for each in changes[ids.index(id) :: 3]]
     assert {message.value.decode() for message in server.messages("twice", "twice.answers")} == {answer, again}
     pieces = server.messages("twice", "twice.refused")
     assert len(pieces) == 3
@@ -214,10 +230,10 @@ def test_tokens_and_ids() -> None:
     assert token("a-b_1") == "a-b_1"
     assert token("a.b c*>~%ä") == "a%2Eb%20c%2A%3E%7E%25%C3%A4"
     assert len(token("x" * 201)) == 65
-    first = message("run", "notification", notification("a/b", 7))
-    assert (first.key, first.id) == ("a/b", "run/a%2Fb/7/change")
-    assert message("run", "notification", notification("a/b", 7, snapshot=True)).id == "run/a%2Fb/7/snapshot"
-    whole = message("run", "notification", notification("a", 1, changes=["0123456789"]))
+    change, snapshot, whole = told(("a/b", 7, False, ""), ('a"b', 7, True, ""), ("a", 8, False, '"0123456789"'))
+    assert (change.key, change.id) == ("a/b", "run/a%2Fb/7/change")
+    assert (snapshot.key, snapshot.id) == ('a"b', "run/a%22b/7/snapshot")
+    assert json.loads(whole.value)["changes"] == ["0123456789"]
     parts = sendings("p", whole, 40)
     assert [part.id for part in parts] == [f"{whole.id}#{number}/{len(parts)}" for number in range(1, len(parts) + 1)]
     assert b"".join(part.value for part in parts).decode() == whole.value
@@ -225,7 +241,7 @@ def test_tokens_and_ids() -> None:
 
 def test_what_is_wrong_is_said(server: NatsServer, tmp_path: Path) -> None:
     def source(stream: str, **options: str) -> None:
-        read(None, Endpoint("nats", stream, {"servers": server.url, **options}))  # type: ignore[arg-type]
+        check(Endpoint("nats", stream, {"servers": server.url, **options}))
 
     def target(prefix: str, url: str, **options: str) -> None:
         NatsSink(Endpoint("nats", prefix, {"servers": url, "timeout": "1", **options}))

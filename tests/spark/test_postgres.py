@@ -20,12 +20,13 @@ from live_job import LiveJob
 from postgres_server import Database
 
 from tidings.bench.postgres import dsn, find_server, running
+from tidings.model.change import Op
 from tidings.model.errors import UsageError
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.warm import STEPS
 from tidings.spark.envelope import ANSWERS
 from tidings.spark.sinks.parts import PartsSink
-from tidings.spark.sources.postgres import pgoutput
+from tidings.spark.sources.postgres import pgoutput, snapshot
 from tidings.spark.sources.postgres import slot as slots
 from tidings.spark.sources.postgres.pgoutput import UNCHANGED
 from tidings.spark.sources.postgres.position import Position
@@ -47,13 +48,14 @@ def settings_of(database: Database, tmp_path: Path, **more: Any) -> Settings:
 
 
 class Follower:
-    """Reads a stream as Spark does, and keeps tables by its records, none of which may contradict them."""
+    """Reads a stream as Spark does, and keeps tables by its records, none of which may contradict them, if it has all rows."""
 
     def __init__(self, settings: Settings, tables: dict[str, dict[Any, dict[str, Any]]] | None = None) -> None:
         self.settings = settings
         self.stream = ChangeStream(settings)
         self.position = self.stream.first()
         self.tables = {} if tables is None else tables
+        self.has_all = settings.start == "earliest"
         self.rows: list[Row] = []
 
     def batch(self, max_rows: int = 10_000) -> list[Row]:
@@ -78,18 +80,22 @@ class Follower:
         return [json.loads(row.value) for row in found]
 
     def keep(self, record: dict[str, Any]) -> None:
+        assert ("tx" in record) != ("snapshot" in record)
+        if record.get("snapshot") == "last":
+            return
         table = self.tables.setdefault(record["table"], {})
         if record["op"] == "truncate":
             table.clear()
             return
         id, row = record["row"]["id"], record["row"]
-        if record["op"] == "delete":
+        if record["op"] == "d":
             del table[id]
             return
         if "keep" in record:
             before = table.pop(record["old"]["id"]) if "old" in record else table[id]
             row = {**row, **{name: before[name] for name in record["keep"]}}
-        assert record["op"] == "upsert" or ((id in table) == (record["op"] == "update" and "old" not in record))
+        assert not self.has_all or ((id in table) == (record["op"] == "u" and "old" not in record))
+        assert (record["op"] == "r") == (record.get("snapshot") == "true")
         table[id] = row
 
     def close(self) -> None:
@@ -97,7 +103,8 @@ class Follower:
 
 
 def ops(records: list[dict[str, Any]]) -> list[tuple[str, Any]]:
-    return [(record["op"], record.get("row", {}).get("id")) for record in records]
+    """Op and id of each record; the end of a snapshot is left out."""
+    return [(record["op"], record.get("row", {}).get("id")) for record in records if record.get("snapshot") != "last"]
 
 
 # Messages, without a server.
@@ -158,16 +165,16 @@ def test_what_an_update_did_not_send_is_filled_or_kept() -> None:
     writer = RowWriter(Followed("s", "t", "t", ("id", "body"), ("id",)), [("id", INT4), ("more", 25), ("body", 25)])
 
     def written(old: pgoutput.Tuple | None, new: pgoutput.Tuple) -> list[dict[str, Any]]:
-        return [json.loads(record) for record in writer.update("update", old, new)]
+        return [json.loads(record) for record in writer.update(old, new)]
 
-    head = {"table": "t", "op": "update"}
+    head = {"table": "t", "op": "u"}
     assert written(None, ("1", "x", "y")) == [{**head, "row": {"id": 1, "body": "y"}}]
     assert written(("1", None, "old"), ("1", "x", UNCHANGED)) == [{**head, "row": {"id": 1, "body": "old"}}]
     assert written(None, ("1", UNCHANGED, UNCHANGED)) == [{**head, "row": {"id": 1}, "keep": ["body"]}]
     assert written(("1", None, None), ("2", "x", UNCHANGED)) == [
         {**head, "row": {"id": 2}, "keep": ["body"], "old": {"id": 1}}
     ]
-    assert [record["op"] for record in written(("1", None, None), ("2", "x", "y"))] == ["delete", "insert"]
+    assert [record["op"] for record in written(("1", None, None), ("2", "x", "y"))] == ["d", "c"]
 
 
 # The stream, without Spark.
@@ -187,8 +194,12 @@ def follow(database: Database, tmp_path: Path) -> Iterator[Any]:
         each.close()
 
 
-def test_a_snapshot_then_changes_in_whole_transactions(database: Database, follow: Any) -> None:
+def test_a_snapshot_then_changes_in_whole_transactions(
+    database: Database, follow: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(snapshot, "_PROGRESS_SECONDS", 0.0)
     found = follow(TABLE, "INSERT INTO t SELECT i, 'a', i FROM generate_series(1, 12000) i")
+    assert "loading: 12,000 rows of t" in capsys.readouterr().err
     with database.session() as session:
         for number in range(3):
             with session.transaction():
@@ -198,9 +209,9 @@ def test_a_snapshot_then_changes_in_whole_transactions(database: Database, follo
     sizes = []
     while rows := found.batch(6_000):
         sizes.append(len(rows))
-    assert sizes == [5_000, 5_000, 2_000, 13]
+    assert sizes == [5_000, 5_000, 2_001, 13]
     assert len(found.tables["t"]) == 12_011
-    orders = [row.order for row in found.rows]
+    orders = [(row.lsn, row.number) for row in found.rows]
     assert orders == sorted(set(orders))
     database.run(
         "UPDATE t SET x = x + 1 WHERE id <= 100", *(f"UPDATE t SET x = 0 WHERE id = {id}" for id in range(2, 12))
@@ -210,6 +221,20 @@ def test_a_snapshot_then_changes_in_whole_transactions(database: Database, follo
         sizes.append(len(rows))
     assert sizes == [99, 3, 3, 3, 1]
     assert {(id, row["x"]) for id, row in found.tables["t"].items()} == set(database.rows("SELECT id, x FROM t"))
+
+
+def test_records_say_their_transaction_and_where_the_first_rows_end(database: Database, follow: Any) -> None:
+    catalog = f"{CATALOG} CREATE TABLE u (id BIGINT PRIMARY KEY);"
+    found = follow(
+        TABLE, "INSERT INTO t VALUES (7, 'a', 'NaN')", "CREATE TABLE u (id bigint PRIMARY KEY)", catalog=catalog
+    )
+    with database.session() as session, session.transaction():
+        (xid,) = session.execute("SELECT pg_current_xact_id()::text").fetchone()
+        session.execute("INSERT INTO u VALUES (1); DELETE FROM t; TRUNCATE u")
+    database.run("INSERT INTO t VALUES (8, 'a', 1)")
+    first, end, *changes, last = found.drain()
+    assert (first["op"], first["snapshot"], end) == ("r", "true", {"op": "r", "snapshot": "last"})
+    assert [record["tx"] for record in changes] == [xid] * 3 and last["tx"] != xid
 
 
 def test_what_is_not_committed_comes_again_the_same(database: Database, follow: Any, tmp_path: Path) -> None:
@@ -227,7 +252,7 @@ def test_what_is_not_committed_comes_again_the_same(database: Database, follow: 
         return [[row for part in stream.parts(a, b) for row in stream.rows(part)] for a, b in spans]
 
     wanted = read(first)
-    assert [len(rows) for rows in wanted] == [1, 2, 3]
+    assert [len(rows) for rows in wanted] == [2, 2, 3]
     first.close()
     again = ChangeStream(found.settings)
     assert again.first() == start
@@ -240,9 +265,7 @@ def test_what_is_not_committed_comes_again_the_same(database: Database, follow: 
         again.latest(middle, 100)
     with pytest.raises(UsageError, match="its checkpoint is not there"):
         again.first()
-    assert Position.of(json.loads(json.dumps(replace(start, is_partial=True).as_json()))) == replace(
-        start, is_partial=True
-    )
+    assert Position.of(json.loads(json.dumps(start.as_json()))) == start
     assert not list((tmp_path / "spool").glob("snapshot-*"))
     again.close()
 
@@ -306,7 +329,7 @@ def test_a_slot_that_is_there_already_gives_nothing_twice(database: Database, fo
         open.execute("COMMIT")
     database.run("UPDATE t SET x = 3")
     first, second, *rest = ops(found.drain())
-    assert [first, second, *sorted(rest)] == [("insert", 2), ("insert", 1), ("update", 1), ("update", 2)]
+    assert [first, second, *sorted(rest)] == [("r", 2), ("c", 1), ("u", 1), ("u", 2)]
     assert found.position.snapshot == ""
 
 
@@ -323,7 +346,7 @@ def test_a_table_that_the_catalog_got_later_must_be_published(database: Database
     with pytest.raises(UsageError, match=r"does not have public\.later"):
         follow(more, catalog=catalog)
     database.run("ALTER PUBLICATION tidings ADD TABLE later", "INSERT INTO later VALUES (1)")
-    assert ("insert", 1) in ops(follow(catalog=catalog).drain())
+    assert ("c", 1) in ops(follow(catalog=catalog).drain())
 
 
 def test_micro_batches_are_bounded_in_bytes(database: Database, follow: Any) -> None:
@@ -341,7 +364,7 @@ def test_a_session_that_breaks_is_opened_again(database: Database, follow: Any) 
     database.run("INSERT INTO t VALUES (1, 'a', 1)")
     end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tidings'"
     database.run(f"{end} AND datname = '{database.name}'")
-    assert ops(found.drain()) == [("insert", 1)]
+    assert ops(found.drain()) == [("c", 1)]
 
 
 def test_keys_truncates_and_large_values(database: Database, follow: Any) -> None:
@@ -366,12 +389,12 @@ def test_keys_truncates_and_large_values(database: Database, follow: Any) -> Non
     for name in ("t", "f"):
         assert {id: (row["n"], row["body"]) for id, row in found.tables[name].items()} == expected
     assert ops([record for record in records if record["table"] == "f"])[3:6] == [
-        ("update", 1),
-        ("delete", 2),
-        ("insert", 9),
+        ("u", 1),
+        ("d", 2),
+        ("c", 9),
     ]
     database.run("TRUNCATE t, f", "INSERT INTO t VALUES (1, 1, '')")
-    assert sorted(ops(found.drain()), key=str) == [("insert", 1), ("truncate", None), ("truncate", None)]
+    assert sorted(ops(found.drain()), key=str) == [("c", 1), ("truncate", None), ("truncate", None)]
 
 
 def test_types_are_read_alike_in_snapshot_and_changes(database: Database, follow: Any) -> None:
@@ -402,8 +425,8 @@ def test_types_are_read_alike_in_snapshot_and_changes(database: Database, follow
         "UPDATE v SET d = 'NaN', i = 'infinity' WHERE id = 4",
     )
     found.drain()
-    lines = [row.value.encode() for row in found.rows]
-    read = Ingest(parse_catalog(catalog), needs_seq=False)
+    lines = [row.value.encode() for row in found.rows if '"last"' not in row.value]
+    read = Ingest(parse_catalog(catalog), needs_seq=False, is_live=True)
     first, second, third, fourth = (read.decode(line)[3][1:] for line in lines[:4])
     assert first == third and second == fourth == (None,) * 13
     assert first[:3] == (9007199254740993, 0.1, 1.5) and first[4:7] == (
@@ -432,11 +455,13 @@ def test_changes_of_the_schema_stop_nothing(database: Database, follow: Any) -> 
         "INSERT INTO t VALUES (5, 'a', 1, 2)",
     )
     found.drain()
-    parsed = Ingest(parse_catalog(CATALOG), needs_seq=False).parse([row.value.encode() for row in found.rows])
-    assert [len(batch) for batch in parsed.changes] == [3]
+    parsed = Ingest(parse_catalog(CATALOG), needs_seq=False, is_live=True).parse(
+        [row.value.encode() for row in found.rows]
+    )
+    assert parsed.changes[0].op.tolist() == [Op.UPSERT, Op.UPSERT, Op.DELETE, Op.DELETE, Op.UPSERT]
     assert [entry.reason for entry in parsed.refused] == [
-        "row of table 't': Expected `float | null`, got `str` - at `x`",
-        "row of table 't': lacks `x`",
+        "withdrawn: row of table 't': Expected `float | null`, got `str` - at `x`",
+        "withdrawn: row of table 't': lacks `x`",
     ]
     found.close()
     again = ChangeStream(found.settings)
@@ -449,12 +474,12 @@ def test_without_a_snapshot(database: Database, tmp_path: Path) -> None:
     database.run(TABLE, "INSERT INTO t VALUES (1, 'a', 1)")
     found = Follower(settings_of(database, tmp_path, start="latest"))
     database.run("UPDATE t SET x = 2", "INSERT INTO t VALUES (2, 'a', 1)")
-    assert ops(found.drain()) == [("upsert", 1), ("upsert", 2)]
+    assert ops(found.drain()) == [("u", 1), ("c", 2)]
     stands = lsn_text(found.position.lsn)
     found.close()
     database.run("DELETE FROM t WHERE id = 2", "INSERT INTO t VALUES (3, 'a', 1)")
     rest = Follower(replace(found.settings, spool=tmp_path / "other", start=stands), {"t": {1: {}, 2: {}}})
-    assert ops(rest.drain()) == [("delete", 2), ("upsert", 3)]
+    assert ops(rest.drain()) == [("d", 2), ("c", 3)]
     rest.close()
     with pytest.raises(UsageError, match=r"cannot be read: the slot .* begins at"):
         begin(replace(found.settings, spool=tmp_path / "third", start="0/1"))
@@ -463,7 +488,7 @@ def test_without_a_snapshot(database: Database, tmp_path: Path) -> None:
 
 def test_the_log_of_other_tables_is_given_up(database: Database, follow: Any) -> None:
     found = follow(TABLE, "CREATE TABLE other (id int, body text)")
-    found.drain()
+    assert found.drain() == [], "without rows there is no snapshot that could end"
     before = found.position
     database.run("INSERT INTO other SELECT i, repeat(md5(i::text), 50) FROM generate_series(1, 15000) i")
     assert found.drain() == []
@@ -471,7 +496,7 @@ def test_the_log_of_other_tables_is_given_up(database: Database, follow: Any) ->
     with connect(database.dsn) as session:
         assert slots.find(session, database.name) == (database.name, found.position.lsn)
     database.run("INSERT INTO t VALUES (1, 'a', 1)")
-    assert ops(found.drain()) == [("insert", 1)]
+    assert ops(found.drain()) == [("c", 1)]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ KEY = "table/0#0"
 class _Sum:
     """Adds up numbers, times a factor that is the plan; a large filler makes its log outgrow the base."""
 
+    needs_base = False
+
     def __init__(self, factor: int) -> None:
         self.total, self.factor = 0, factor
 

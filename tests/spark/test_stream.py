@@ -53,7 +53,7 @@ def test_batch_dataframes(spark: SparkSession) -> None:
     assert told == expected(ordered)
     assert (
         found.schema.simpleString()
-        == "struct<subscription:string,seq:bigint,snapshot:boolean,changes:string,time:timestamp>"
+        == "struct<subscription:string,seq:bigint,snapshot:boolean,changes:string,time:timestamp,tx:string>"
     )
 
 

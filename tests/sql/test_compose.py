@@ -82,13 +82,13 @@ QUERIES: list[tuple[str, SearchStrategy[str]]] = [
 
 
 @given(st.sampled_from(QUERIES).flatmap(lambda entry: st.tuples(st.just(parse_catalog(entry[0])), several(entry[1]))))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_queries_of_all_families(given: tuple[Catalog, list[str]]) -> None:
     check_composed(*given)
 
 
 @given(st.sampled_from(OFFERS_CATALOGS), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_constraints_that_stand_alone(catalog_sql: str, data: st.DataObject) -> None:
     catalog = parse_catalog(catalog_sql)
     table = catalog.table("market")
@@ -127,7 +127,7 @@ def spelled(draw: DrawFn) -> str:
 
 
 @given(several(st.one_of(spelled(), boolean_expressions.map("SELECT * FROM t WHERE {}".format))))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_all_spellings(statements: list[str]) -> None:
     check_composed(CATALOG, statements)
 
@@ -192,13 +192,13 @@ ODD_HEADS = [
         )
     )
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_odd_texts(statements: list[str]) -> None:
     check_composed(GOLDEN_CATALOG, statements)
 
 
 @given(several(conditions.map(" AND ".join)), st.text("'\"-/*1 a.e\n;x=()", max_size=8), st.integers(0, 200))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=35, deadline=None)
 def test_damaged_texts_beside_good_ones(texts: list[str], damage: str, at: int) -> None:
     good = [f"SELECT * FROM t WHERE {text}" for text in texts]
     broken = [sql[: at % len(sql)] + damage + sql[at % len(sql) :] for sql in good]

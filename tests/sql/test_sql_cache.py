@@ -71,7 +71,7 @@ def odd_silences(draw: st.DrawFn) -> tuple[str, str]:
 
 
 @given(st.one_of(odd_statements(), odd_silences()))
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=240, deadline=None)
 def test_cached_equals_fresh(pair: tuple[str, str]) -> None:
     cached = Compiler(CATALOG)
     for sql in (pair[0], pair[1], pair[0]):
@@ -90,7 +90,7 @@ SILENCES = [
     st.text("'\"-/*1 a.e\n;x=", max_size=12),
     st.integers(0, 200),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_cached_equals_fresh_after_damage(conditions: list[str], damage: str, at: int) -> None:
     cached = Compiler(CATALOG)
     sql = f"SELECT * FROM t WHERE {' AND '.join(conditions)}"

@@ -50,14 +50,14 @@ def check(sql: str) -> None:
 @example("\ud800")
 @example("SELECT * FROM stocks WHERE sector = '\ud800'")
 @example("SELECT * FROM stocks WHERE sector = '\0' AND per > 1")
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_any_text(text: str) -> None:
     check(text)
     check(f"SELECT * FROM stocks WHERE {text}")
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map(" ".join))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_token_soup(soup: str) -> None:
     check(soup)
     check(f"SELECT {soup}")
@@ -65,7 +65,7 @@ def test_token_soup(soup: str) -> None:
 
 
 @given(st.lists(st.sampled_from([*SILENCE, "OR", "AND", "(", ")", "NOT", "lots = 1", "'1'", "--\n"]), max_size=12))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=180, deadline=None)
 def test_silence_soup(soup: list[str]) -> None:
     sql = f"SELECT * FROM stocks WHERE ({' '.join(soup)})"
     check(sql)
@@ -73,7 +73,7 @@ def test_silence_soup(soup: list[str]) -> None:
 
 
 @given(st.lists(st.sampled_from([*BOOLEANS * 2, *["OR", "AND", "(", ")", "NOT", "NOT ("] * 3]), max_size=16))
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=240, deadline=None)
 def test_boolean_soup(soup: list[str]) -> None:
     text = " ".join(soup)
     check(f"SELECT * FROM stocks WHERE {text}")
@@ -86,7 +86,7 @@ def test_boolean_soup(soup: list[str]) -> None:
     st.integers(0, 100),
     st.booleans(),
 )
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=180, deadline=None)
 def test_one_fragment_too_many_or_one_word_too_few(sql: str, fragment: str, at: int, insert: bool) -> None:
     words = sql.split(" ")
     at %= len(words)

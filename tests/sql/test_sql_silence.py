@@ -116,7 +116,7 @@ def test_columns_may_be_called_interval() -> None:
         max_size=4,
     )
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_intervals_are_exact(parts: list[tuple[Decimal, str, str]]) -> None:
     total = sum(number * MICROSECONDS[unit] for number, unit, _ in parts)
     text = " ".join(f"{number} {unit}{plural}" for number, unit, plural in parts)

@@ -21,12 +21,16 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Live:
-    """Of the benches `live` and `soak`. rate: changes a second; kills: how often the job is killed meanwhile."""
+    """Of the benches `live` and `soak`. rate: changes a second; kills: how often the job is killed meanwhile.
+
+    statements: of a transaction, at most.
+    """
 
     source: str = "postgres"
     rate: int = 2_000
     seconds: int = 60
     kills: int = 5
+    statements: int = 10
     master: str = "local[2]"
 
 

@@ -36,6 +36,7 @@ def bench(
     seconds: Annotated[int, typer.Option(min=1, help="live: how long changes are written at least.")] = 60,
     subscriptions: Annotated[int, typer.Option(min=0, help="live: the same as --sizes with one number.")] = 0,
     kills: Annotated[int, typer.Option(min=0, help="live: how often the job is killed meanwhile.")] = 5,
+    statements: Annotated[int, typer.Option(min=1, help="live: changes of a transaction, at most.")] = 10,
     peer_sizes: Annotated[
         str, typer.Option(help="offers: sizes for PostgreSQL (default: where that takes less than a minute).")
     ] = "",
@@ -61,8 +62,9 @@ def bench(
     entry = find(name)
     if (cases or batches) and not entry.has_cases:
         raise UsageError(f"--cases and --batches are not for the bench {name!r}")
-    if not entry.is_live and Live(source, rate, seconds, kills) != Live():
-        raise UsageError(f"--source, --rate, --seconds and --kills are not for the bench {name!r}")
+    live = Live(source, rate, seconds, kills, statements)
+    if not entry.is_live and live != Live():
+        raise UsageError(f"--source, --rate, --seconds, --kills and --statements are not for the bench {name!r}")
     offers = Offers(_sizes(peer_sizes, "--peer-sizes") if peer_sizes else (), agreement)
     if not entry.agreement_sizes and offers != Offers():
         raise UsageError(f"--peer-sizes and --agreement are not for the bench {name!r}")
@@ -75,7 +77,7 @@ def bench(
         seed,
         _names(cases),
         _sizes(batches, "--batches", "changes per batch") if batches else (),
-        Live(source, rate, seconds, kills),
+        live,
         offers,
     )
     screen = console()

@@ -36,7 +36,7 @@ def explain(
     Example: tidings explain --id s4 --catalog catalog.sql --subscriptions subscriptions.jsonl --changes changes.jsonl
     """
     from tidings.families.registry import parse_strategies
-    from tidings.files import check_files, read_catalog
+    from tidings.files import check_files, check_kinds, read_catalog
     from tidings.model.errors import UsageError
     from tidings.sql import parse_catalog
     from tidings.workloads.market import CATALOG_SQL
@@ -51,6 +51,7 @@ def explain(
     if sql is not None or catalog is None or subscriptions is None or changes is None:
         raise UsageError("--id needs --catalog, --subscriptions and --changes, and no query")
     check_files((subscriptions, changes), ())
+    check_kinds(subscriptions, changes)
     from tidings.standing import find_life, follow
 
     life = find_life(tables, subscriptions, id, at)
@@ -58,6 +59,9 @@ def explain(
 
 
 _SHARED_COSTS = "one visit of an index that all subscriptions on the table share, and a line for each that is told"
+
+_OF_MESSAGES = ("a change costs", "why", "filters", "several ranges")
+"""Lines about messages, of which there are none where rows are shared."""
 
 
 def _show(lines: Lines) -> None:
@@ -90,7 +94,7 @@ def _of_query(sql: str, tables: Catalog, strategies: dict[str, str]) -> Lines:
     for number, part in enumerate(parts, 1):
         form = family_of(part.form)[1]
         own = family.explanation.lines(form, part, tables, family.strategies[0] if is_shared else chosen)
-        own = [(label, text) for label, text in own if not (is_shared and label == "a change costs")]
+        own = [(label, text) for label, text in own if not (is_shared and label in _OF_MESSAGES)]
         if len(parts) > 1:
             lines.append((f"disjunct {number}", form.shape.describe()))
         if own_words is None:

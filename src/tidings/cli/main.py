@@ -37,8 +37,8 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command; mistakes of the user end with one line and exit code 2, bugs with exit code 1."""
-    from tidings.model.errors import TidingsError
+    """Runs the command; mistakes of the user end with one line and exit code 2, failures and bugs with exit code 1."""
+    from tidings.model.errors import RunError, TidingsError
 
     # Modules and kernels make hundreds of thousands of objects, which stay; to look among them for garbage, as often as
     # Python does by default, takes a tenth of a short run.
@@ -46,8 +46,11 @@ def main() -> None:
     try:
         app()
     except TidingsError as error:
-        sys.stderr.write(f"error: {error}\n")
-        sys.exit(2)
+        if os.environ.get("TIDINGS_DEBUG"):
+            raise
+        is_failure = isinstance(error, RunError)
+        sys.stderr.write(f"{'failed' if is_failure else 'error'}: {error}\n")
+        sys.exit(1 if is_failure else 2)
     except BrokenPipeError:
         # The reader of our output has gone (as in `| head`): nothing is wrong.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -55,7 +58,9 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("TIDINGS_DEBUG"):
             raise
-        sys.stderr.write(f"failed: {type(error).__name__}: {error}\n(set TIDINGS_DEBUG=1 for the full trace)\n")
+        # Of errors of Spark the first line says what is wrong; the others are Java's trace.
+        said = str(error).strip().partition("\n")[0]
+        sys.stderr.write(f"failed: {type(error).__name__}: {said}\n(set TIDINGS_DEBUG=1 for the full trace)\n")
         sys.exit(1)
 
 

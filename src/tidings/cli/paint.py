@@ -30,12 +30,15 @@ def paint(
     --subscriptions w/subscriptions.jsonl --changes w/changes.jsonl --change 12000 --out change.svg
     """
     from tidings.families.registry import parse_strategies
-    from tidings.files import check_files, read_catalog
+    from tidings.files import check_files, check_kinds, read_catalog
     from tidings.model.errors import UsageError
     from tidings.painting import collect, draw
+    from tidings.terminal import announce_compiling
 
     if out.suffix.lower() != ".svg":
         raise UsageError(f"--out takes the name of an SVG file, such as change.svg, not {str(out)!r}")
     check_files((subscriptions, changes), (out,))
+    check_kinds(subscriptions, changes)
+    announce_compiling()
     scene = collect(read_catalog(catalog), subscriptions, changes, change, id, parse_strategies(strategy))
     out.write_text(draw(scene), encoding="utf-8")

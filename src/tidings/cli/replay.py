@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -33,6 +32,11 @@ class EngineName(StrEnum):
     spark = "spark"
 
 
+class Notify(StrEnum):
+    commit = "commit"
+    record = "record"
+
+
 def add_to(app: typer.Typer) -> None:
     app.command()(replay)
 
@@ -47,38 +51,64 @@ def replay(
     strategy: list[str] = typer.Option([], metavar="FAMILY=NAME", help="How a family makes messages; repeatable."),
     quarantine: Path | None = typer.Option(None, help="Where refused records go (default: OUT.quarantine.jsonl)."),
     stats: Path | None = typer.Option(None, help="Write counts and times as JSON."),
+    load: Path | None = typer.Option(
+        None,
+        help="Rows that are there before the first change: records as in --changes, without seq; a file or a folder.",
+    ),
+    notify: Notify = typer.Option(
+        Notify.commit, help="Notify once per transaction (records with the same 'tx'), or of every record."
+    ),
     master: str = typer.Option("local[*]", help="Spark master, with --engine spark."),
     shards: int = typer.Option(0, min=0, help="Shares of the subscriptions on Spark (0: as many as cores)."),
 ) -> None:
     """Replay changes through an engine and write every notification.
 
     Refused records never stop the run: they go to the quarantine file, each with the reason. A run on Spark that was
-    interrupted goes on where it stopped when the same command is given again. With --strategy offers=relational, offers are
+    interrupted goes on where it stopped when the same command is given again. Records with the same 'tx' are one
+    transaction: subscribers are told its net effect, once. With --strategy offers=relational, offers are
     matched by Spark SQL, a query a micro-batch, in place of the index.
 
     Example: tidings replay --catalog catalog.sql --subscriptions subscriptions.jsonl --changes changes.jsonl --out out.jsonl
     """
-    from tidings.families.registry import parse_strategies
-    from tidings.files import check_files, read_catalog
+    from tidings.families.registry import message_strategies, parse_strategies
+    from tidings.files import check_files, check_kinds, load_files, read_catalog
+    from tidings.model.errors import UsageError
     from tidings.terminal import announce_compiling, compile_kernels
 
     quarantine_path = quarantine or out.with_name(out.name + ".quarantine.jsonl")
-    check_files((catalog, subscriptions, changes), (out, quarantine_path, stats))
+    loaded = [] if load is None else load_files(load)
+    check_files((catalog, subscriptions, changes, *loaded), (out, quarantine_path, stats))
+    check_kinds(subscriptions, changes)
     tables = read_catalog(catalog)
     strategies = parse_strategies(strategy)
+    if loaded and message_strategies(strategies):
+        raise UsageError("--load is for the strategy 'shared': strategies that send messages begin without rows")
     size = batch or DEFAULT_BATCH[engine.value]
+    by_commit = notify is Notify.commit
     is_relational = strategies.get("offers") == "relational"
     if engine is EngineName.spark and not is_relational:
         from tidings.pipeline.warm import STEPS
+        from tidings.signals import Stop
         from tidings.spark.replay import replay_on_spark
 
-        compile_kernels(STEPS)
-        run = replay_on_spark(catalog, subscriptions, changes, out, quarantine_path, [size], strategies, master, shards)
+        with Stop():
+            compile_kernels(STEPS)
+            files = (catalog, subscriptions, changes, out, quarantine_path)
+            run = replay_on_spark(*files, [size], strategies, master, shards, load=load, by_commit=by_commit)
     else:
         announce_compiling()
         with _relational_session(master) if is_relational else nullcontext():
             run = _replay_inline(
-                tables, subscriptions, changes, out, quarantine_path, size, strategies, counts_bytes=stats is not None
+                tables,
+                subscriptions,
+                loaded,
+                changes,
+                out,
+                quarantine_path,
+                size,
+                strategies,
+                counts_bytes=stats is not None,
+                by_commit=by_commit,
             )
     if quarantine is None and run["quarantined"] == 0:
         quarantine_path.unlink(missing_ok=True)
@@ -105,6 +135,7 @@ def _relational_session(master: str) -> Iterator[None]:
 def _replay_inline(
     catalog: Catalog,
     subscriptions: Path,
+    loaded: list[Path],
     changes: Path,
     out: Path,
     quarantine: Path,
@@ -112,27 +143,38 @@ def _replay_inline(
     strategies: dict[str, str],
     *,
     counts_bytes: bool,
+    by_commit: bool,
 ) -> dict[str, Any]:
-    from itertools import islice
+    from itertools import islice, repeat
 
     from tidings.files import only_one, open_input, peak_rss_mb, read_lines, replacing, write_lines
+    from tidings.pipeline.commits import micro_batches
     from tidings.pipeline.door import Door
     from tidings.terminal import progress
 
     _hide_pandas_from_pyarrow()
-    door = Door(catalog, keeps_queries=not strategies and _is_small(subscriptions, changes))
+    door = Door(catalog, keeps_queries=not strategies and _is_small(subscriptions, [changes, *loaded]))
     with only_one(out), replacing(out) as sink, replacing(quarantine) as refused, progress() as display:
         task = display.add_task("subscriptions", total=None)
         with open_input(subscriptions) as source:
             entries = door.read(read_lines(source), lambda n: display.update(task, completed=n))
         write_lines(refused, (entry.line() for entry in entries))
-        count = changes.stat().st_size // _CHANGE_BYTES
-        engine = _engine(catalog, strategies, door, count, counts_bytes=counts_bytes)
+        count = sum(path.stat().st_size for path in (changes, *loaded)) // _CHANGE_BYTES
+        engine = _engine(catalog, strategies, door, count, counts_bytes=counts_bytes, by_commit=by_commit)
         engine.refuse(entries)
+        if loaded:
+            task = display.add_task("bytes of rows", total=sum(path.stat().st_size for path in loaded))
+        for path in loaded:
+            with open_input(path) as source:
+                lines = read_lines(source)
+                while chunk := list(islice(lines, batch)):
+                    write_lines(refused, (entry.line() for entry in engine.load(chunk)))
+                    display.update(task, advance=sum(map(len, chunk)) + len(chunk))
         task = display.add_task("bytes of changes", total=changes.stat().st_size or None)
         with open_input(changes) as source:
             lines = read_lines(source)
-            while chunk := list(islice(lines, batch)):
+            batches = micro_batches(lines, repeat(batch)) if by_commit else iter(lambda: list(islice(lines, batch)), [])
+            for chunk in batches:
                 result = engine.feed(chunk)
                 sink.writelines(result.notifications.text())
                 write_lines(refused, (entry.line() for entry in result.refused))
@@ -141,25 +183,26 @@ def _replay_inline(
     return engine.stats.summary(time.monotonic() - engine.started, peak_rss_mb())
 
 
-def _is_small(subscriptions: Path, changes: Path) -> bool:
+def _is_small(subscriptions: Path, changes: list[Path]) -> bool:
     """Whether asking every query about every change takes less time than loading compiled code."""
-    files = (subscriptions, changes)
-    return all(path.is_file() for path in files) and math.prod(path.stat().st_size for path in files) <= _SMALL_MAX
+    if not all(path.is_file() for path in (subscriptions, *changes)):
+        return False
+    return subscriptions.stat().st_size * sum(path.stat().st_size for path in changes) <= _SMALL_MAX
 
 
 def _engine(
-    catalog: Catalog, strategies: dict[str, str], door: Door, changes: int, *, counts_bytes: bool
+    catalog: Catalog, strategies: dict[str, str], door: Door, changes: int, *, counts_bytes: bool, by_commit: bool
 ) -> Engine | PlainEngine:
     """changes: about how many there will be."""
     if door.queries is not None:
         from tidings.plain import PlainEngine, serves
 
         if serves(door, changes):
-            return PlainEngine(catalog, door)
+            return PlainEngine(catalog, door, by_commit=by_commit)
     # Compiled code takes most of a second to load, and longer where it is compiled first.
     from tidings.engine import Engine
 
-    return Engine(catalog, strategies, door, counts_bytes=counts_bytes)
+    return Engine(catalog, strategies, door, counts_bytes=counts_bytes, by_commit=by_commit)
 
 
 def _hide_pandas_from_pyarrow() -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from tidings.cli.replay import Notify
+
 
 def add_to(app: typer.Typer) -> None:
     app.command()(run)
@@ -38,6 +40,10 @@ def run(
     start: str = typer.Option(
         "", "--from", metavar="WHERE", help="Where a new run begins: earliest, latest or a position of the source."
     ),
+    load: Path | None = typer.Option(
+        None, help="Rows that are there before the first change: records without seq; a file or a folder. Read once."
+    ),
+    notify: Notify = typer.Option(Notify.commit, help="Notify once per transaction, or of every record."),
     conf: list[str] = typer.Option([], metavar="NAME=VALUE", help="Setting of Spark, as spark.jars=FILE; repeatable."),
 ) -> None:
     """Run the live pipeline: changes and subscription events in, notifications out, until stopped (Ctrl-C or SIGTERM).
@@ -49,53 +55,57 @@ def run(
     Example: tidings run --catalog catalog.sql --source files:changes --subscriptions files:subscriptions --sink files:out
     --checkpoint checkpoint
     """
-    import signal
-    import threading
-
     from tidings.files import only_one, read_catalog
     from tidings.model.errors import UsageError
-    from tidings.pipeline.warm import STEPS
-    from tidings.terminal import compile_kernels
+    from tidings.signals import Stop
+    from tidings.terminal import compile_kernels, say
 
-    read_catalog(catalog)
-    # A path makes one slash of the two of an address.
-    if ":/" in str(checkpoint):
-        raise UsageError(f"--checkpoint is a folder that this machine and all executors see, not {checkpoint}")
-    compile_kernels(STEPS)
-    from tidings.spark.endpoint import Endpoint, parse_options
-    from tidings.spark.progress import Batch, Exporter, now_text
-    from tidings.spark.run import Run
-    from tidings.spark.run import run as run_on_spark
+    # The first signal ends a start at once: nothing has begun that would have to be finished.
+    with Stop(code=0) as stop:
+        say("reading the catalog")
+        read_catalog(catalog)
+        # A path makes one slash of the two of an address.
+        if ":/" in str(checkpoint):
+            raise UsageError(f"--checkpoint is a folder that this machine and all executors see, not {checkpoint}")
+        from tidings.spark.endpoint import Endpoint, parse_options
+        from tidings.spark.progress import Batch, Exporter
+        from tidings.spark.run import Run, check
+        from tidings.spark.run import run as run_on_spark
 
-    settings = Run(
-        catalog.read_text(encoding="utf-8-sig"),
-        Endpoint.parse(source, source_option),
-        Endpoint.parse(subscriptions, subscriptions_option),
-        Endpoint.parse(sink, sink_option),
-        checkpoint,
-        trigger,
-        master,
-        shards,
-        start,
-        parse_options(conf),
-        ui,
-    )
-    exporter = Exporter(*_address(metrics)) if metrics else None
+        settings = Run(
+            catalog.read_text(encoding="utf-8-sig"),
+            Endpoint.parse(source, source_option),
+            Endpoint.parse(subscriptions, subscriptions_option),
+            Endpoint.parse(sink, sink_option),
+            checkpoint,
+            trigger,
+            master,
+            shards,
+            start,
+            parse_options(conf),
+            ui,
+            load=load,
+            by_commit=notify is Notify.commit,
+        )
+        # Before anything that takes time.
+        check(settings)
+        exporter = Exporter(*_address(metrics)) if metrics else None
+        from tidings.pipeline.warm import STEPS
 
-    def report(batch: Batch) -> None:
-        typer.echo(f"{now_text()} {batch.line()}", err=True)
-        if exporter is not None:
-            exporter.add(batch)
+        compile_kernels(STEPS, say)
 
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        with only_one(checkpoint / "run"):
-            run_on_spark(settings, stop, report)
-    finally:
-        if exporter is not None:
-            exporter.close()
+        def report(batch: Batch) -> None:
+            for line in batch.lines():
+                say(line)
+            if exporter is not None:
+                exporter.add(batch)
+
+        try:
+            with only_one(checkpoint / "run"):
+                run_on_spark(settings, stop, report, say)
+        finally:
+            if exporter is not None:
+                exporter.close()
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -88,17 +88,6 @@ class Parametric(ABC):
     def has_strategy(self, name: str) -> bool: ...
 
 
-class Netting(ABC):
-    """A family that serves option `net`: notifications of the net effect of each micro-batch."""
-
-    @abstractmethod
-    def net(self, form: Form) -> Form | None:
-        """The form of the same queries with option `net`; None if they cannot have it.
-
-        A notification of such a form has the seq of the last change it sums up.
-        """
-
-
 class Projecting(ABC):
     """A family whose messages may be addressed to several forms, each with its own payload columns."""
 

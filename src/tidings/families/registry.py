@@ -192,7 +192,7 @@ def evaluator(known: Family, catalog: Catalog, store: Store, strategies: Mapping
 def needs_shared_rows(form_key: str) -> bool:
     """Whether a form can be served by the strategy `shared` only."""
     known, form = family_of(form_key)
-    return isinstance(known, Evaluating) and known.needs_shared_rows(form)
+    return isinstance(known, Evaluating) and (form.is_net or known.needs_shared_rows(form))
 
 
 def shares_rows(form_key: str, strategies: Mapping[str, str]) -> bool:
@@ -212,9 +212,8 @@ def shared_by_all(form_keys: Iterable[str], strategies: Mapping[str, str]) -> bo
         return False
     if not all(shares_rows(key, {}) for key in keys):
         raise UsageError(
-            "one job cannot have subscriptions with OR, <>, NOT IN, NOT LIKE or IS NULL, nor offers with IN or ORDER BY,"
-            " beside such with option 'net':"
-            " run them as two jobs, or with --engine inline"
+            "one job cannot have subscriptions with option 'net', with OR, <>, NOT IN, NOT LIKE or IS NULL, nor offers with IN "
+            "or ORDER BY, beside those of a family that sends messages only: run them as two jobs, or with --engine inline"
         )
     return True
 

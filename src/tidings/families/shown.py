@@ -1,20 +1,23 @@
-"""Numbers the projections of subscriptions, and renders the tails of notification lines."""
+"""Numbers the projections of subscriptions, and renders the tails of notification lines, netted ones too."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring
+from typing import NamedTuple
 
 import numpy as np
 
 from tidings.kernels.events import Events, Projections, Told
 from tidings.kernels.lines import render_tails
+from tidings.kernels.net import net_tails
 from tidings.kernels.rows import I64, U8
 
 Shown = tuple[tuple[int, int, int, str], ...]
 """A projection: (side, number of table, number of column, name in the output) of each shown column."""
 _IDLE_MIN = 64
+_NOTHING = np.empty(0, np.int64)
 
 
 @dataclass
@@ -103,36 +106,70 @@ class ProjectionTable:
         return Projections(np.array(starts, np.int64), sides, tables, shown_columns, header.astype(np.int64), text)
 
 
-def render(handles: I64, shown: Projections, events: Events, told: Sequence[Told]) -> tuple[U8, I64]:
-    """Renders all tails of `told`. Returns (their texts one after the other, each with a newline; the end of each, [tails])."""
-    ends = np.empty(sum(len(part.tails) for part in told), np.int64)
-    out = np.empty(1 << 16, np.uint8)
-    at, first = 0, 0
-    for part in told:
-        own, done = ends[first : first + len(part.tails)], 0
-        while True:
-            done = render_tails(
-                handles,
-                shown.starts,
-                shown.side,
-                shown.column,
-                shown.header,
-                shown.headers,
-                part.tails,
-                part.changes,
-                part.sources,
-                events.kind,
-                events.seq,
-                done,
-                out,
-                at,
-                own,
-            )
-            at = int(own[done - 1]) if done else at
-            if done == len(part.tails):
-                break
-            longer = np.empty(2 * len(out), np.uint8)
-            longer[:at] = out[:at]
-            out = longer
-        first += len(part.tails)
-    return out, ends
+class Transactions(NamedTuple):
+    """Ids of the transactions of events. spans: [2, events], start and stop in `text`, or NO_TX; [2, 0] if there are none."""
+
+    spans: I64
+    text: U8
+
+
+NO_TRANSACTIONS = Transactions(np.empty((2, 0), np.int64), np.empty(0, np.uint8))
+
+
+class Tails:
+    """Texts of tails, one after the other, each with a newline."""
+
+    def __init__(self) -> None:
+        self.text: U8 = np.empty(1 << 16, np.uint8)
+        self._parts: list[I64] = []
+        self._count = self._end = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def ends(self) -> I64:
+        """[tails]: the end of each."""
+        return self._parts[0] if len(self._parts) == 1 else np.concatenate([_NOTHING, *self._parts])
+
+    def add(self, count: int, put: Callable[..., int], *given: I64 | U8) -> None:
+        """Adds `count` tails. put(*given, first, text, at, ends) writes those from `first` on to text[at:]; gives how many are
+        done.
+        """
+        ends, done, at = np.empty(count, np.int64), 0, self._end
+        while (done := put(*given, done, self.text, at, ends)) < count:
+            at = int(ends[done - 1]) if done else at
+            longer = np.empty(2 * len(self.text), np.uint8)
+            longer[:at] = self.text[:at]
+            self.text = longer
+        self._parts.append(ends)
+        self._count += count
+        self._end = int(ends[-1]) if count else self._end
+
+
+def render(
+    tails: Tails, handles: I64, shown: Projections, events: Events, told: Told, tx: Transactions = NO_TRANSACTIONS
+) -> None:
+    """Renders all tails of `told`. handles: of the rows."""
+    tails.add(len(told.tails), render_tails, *_rows_of(handles, shown, told), events.kind, events.seq, *tx)
+
+
+def render_net(
+    tails: Tails,
+    handles: I64,
+    shown: Projections,
+    events: Events,
+    told: Told,
+    tx: Transactions,
+    group_starts: I64,
+    group_tails: I64,
+) -> None:
+    """Renders the net effect of groups of tails of `told`; of a group without effect the text is empty."""
+    rows = _rows_of(handles, shown, told)
+    tails.add(len(group_starts) - 1, net_tails, *rows, events.seq, *tx, group_starts, group_tails)
+
+
+def _rows_of(handles: I64, shown: Projections, told: Told) -> tuple[I64 | U8, ...]:
+    """What kernels need to render the rows that are told."""
+    starts, side, _, column, header, headers = shown
+    return handles, starts, side, column, header, headers, told.tails, told.changes, told.sources

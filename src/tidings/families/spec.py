@@ -14,21 +14,28 @@ from tidings.sql.shape import ColumnRef, Shape
 
 @dataclass(frozen=True)
 class Form:
-    """All subscriptions of one shape in one family; they share a parameter space. variant: any finer distinction it makes."""
+    """All subscriptions of one shape in one family; they share a parameter space. variant: any finer distinction it makes.
+
+    is_net: its subscriptions are told the net effect of each micro-batch; families need not know.
+    """
 
     family: str
     shape: Shape
     variant: str = ""
+    is_net: bool = False
 
     @cached_property
     def key(self) -> str:
         """Text that identifies the form in every process; `from_key` makes the form of it."""
-        return msgspec.json.encode((self.family, self.shape, self.variant)).decode()
+        known = (self.family, self.shape, self.variant)
+        return msgspec.json.encode((*known, True) if self.is_net else known).decode()
 
     @staticmethod
     def from_key(key: str) -> Form:
-        family, shape, variant = msgspec.json.decode(key, type=tuple[str, Shape, str])
-        return Form(family, shape, variant)
+        try:
+            return Form(*msgspec.json.decode(key, type=tuple[str, Shape, str]))
+        except msgspec.ValidationError:
+            return Form(*msgspec.json.decode(key, type=tuple[str, Shape, str, bool]))
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tidings.kernels.rows.read import I64, U8
+import numpy as np
 
+from tidings.kernels.jit import kernel
+from tidings.kernels.lives import IS_NET, Lives
+from tidings.kernels.rows.read import I64, U8, Int
+
+_NONE = np.empty(0, np.int64)
 CHANGE, CREATE, DROP = 0, 1, 2
 """Kinds of events."""
 
@@ -23,6 +28,17 @@ class Events(NamedTuple):
     """Of a change: the row's version after, NONE for a delete."""
     slot: I64
     """Of a creation or drop: the subscription, of whatever family."""
+    is_part: I64 = _NONE
+    """1 for changes of a commit that has several; empty if no commit has."""
+
+
+@kernel
+def is_netted(is_part: I64, lives: Lives, event: Int, slot: Int) -> bool:
+    """Whether what a subscription is told of a change is netted with what it is told of others.
+
+    Then rows that look alike must not cancel out before: which of them stays decides what is an update.
+    """
+    return bool((len(is_part) > 0 and is_part[event] != 0) or lives[slot, IS_NET] != 0)
 
 
 class Projections(NamedTuple):

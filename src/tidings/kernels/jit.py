@@ -11,6 +11,9 @@ Numba does the work; `kernel` adds four things that numba does not do by itself:
 
 Machine code lies beside the sources, or, where that folder is not writable, in the user's cache folder. NUMBA_CACHE_DIR
 names another place.
+
+With TIDINGS_CHECKED=1 in the environment kernels check what they read and write, for tests: an index outside of an array
+raises an IndexError, and so does reading a version of a row that has been freed. Machine code of such kernels is kept apart.
 """
 
 from __future__ import annotations
@@ -47,6 +50,8 @@ except ImportError:  # no file locks on this system: two processes may compile t
 
 PACKAGE = Path(__file__).parents[1]
 NAME = "tidings"
+CHECKED = os.environ.get("TIDINGS_CHECKED") == "1"
+_OPTIONS = {"nopython": True, "no_cfunc_wrapper": True, **({"boundscheck": True} if CHECKED else {})}
 
 
 def announce(name: str) -> None:
@@ -57,7 +62,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compiles a function when it is first called; `options` are those of numba's njit."""
 
     def decorate(function: Callable[..., Any]) -> Kernel:
-        return Kernel(function, targetoptions={"nopython": True, "no_cfunc_wrapper": True, **options})
+        return Kernel(function, targetoptions={**_OPTIONS, **options})
 
     return decorate if function is None else decorate(function)
 
@@ -220,6 +225,10 @@ class _OfUser(_Stamped, UserWideCacheLocator):
 
 class _KernelCacheImpl(CompileResultCacheImpl):
     _locator_classes = (_Provided, _BesideSources, _OfUser)
+
+    def get_filename_base(self, fullname: str, abiflags: str) -> str:
+        base: str = super().get_filename_base(fullname, abiflags)
+        return f"{base}-checked" if CHECKED else base
 
 
 class _KernelCache(FunctionCache):

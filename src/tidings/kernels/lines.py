@@ -1,16 +1,19 @@
 """Notification lines out of who is told what: each text is made once, and copied behind the id of everyone who is told it.
 
-A line is `{"subscription": <id>` and a tail: `, "seq": 7, "snapshot": false, "changes": [..]}`. Tails are rendered from the
+A line is `{"subscription": <id>` and a tail: `, "seq": 7, "snapshot": false, "changes": [..]}`, with `"tx"` behind the seq of a
+transaction. Tails are rendered from the
 texts of rows' values; lines are put in order of (seq, id), a change before a snapshot, and written in one go.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidings.kernels.intrinsics import copy_bytes, pointer, prefetch
 from tidings.kernels.jit import kernel, uncounted
 from tidings.kernels.lives import ID_START, ID_STOP, LABEL, LIFE_FIELDS, Lives
+from tidings.kernels.rows.change import NO_TX
 from tidings.kernels.rows.read import (
     ENDS,
     I64,
@@ -31,12 +34,12 @@ def _ascii(text: str) -> U8:
 
 
 _HEAD = _ascii('{"subscription": ')
-_SEQ = _ascii(', "seq": ')
+_SEQ, _TX = _ascii(', "seq": '), _ascii(', "tx": "')
 _CHANGE, _SNAPSHOT = _ascii(', "snapshot": false, "changes": ['), _ascii(', "snapshot": true, "changes": [')
 _INSERT, _DELETE = _ascii('{"op": "insert", "row": '), _ascii('{"op": "delete", "row": ')
 _OLD, _ROW = _ascii('{"op": "update", "old": '), _ascii(', "row": ')
 _COMMA, _END = _ascii(", "), _ascii("]}\n")
-_FRAME = 128
+CHANGE_FRAME = 128
 """Bytes of a tail besides its changes, and of a change besides its rows, at most."""
 
 _AHEAD = 16
@@ -72,25 +75,25 @@ def _put_number(out: U8, at: Int, number: Int) -> Int:
 
 
 @uncounted
-def _version(sources: I64, item: Int, side: Int) -> Int:
+def item_version(sources: I64, item: Int, side: Int) -> Int:
     return sources[item, side] if sources.shape[1] else item
 
 
 @uncounted
-def _row_size(rows: Rows, starts: I64, header: I64, sources: I64, projection: Int, item: Int) -> Int:
+def row_size(rows: Rows, starts: I64, header: I64, sources: I64, projection: Int, item: Int) -> Int:
     """Bytes of a row at most: all values of its records, and the headers."""
     first, last = starts[projection], starts[projection + 1]
     size = header[last] - header[first] + 2
     width = sources.shape[1]
     for side in range(max(width, 1)):
-        version = _version(sources, item, side)
+        version = item_version(sources, item, side)
         table = table_of(rows, version)
         size += rows.words[record_of(rows, version) + rows.layout[table, ENDS] + rows.layout[table, 0] - 1]
     return size
 
 
 @uncounted
-def _put_row(
+def put_row(
     out: U8,
     at: Int,
     rows: Rows,
@@ -107,7 +110,7 @@ def _put_row(
         for i in range(header[entry], header[entry + 1]):
             out[at] = headers[i]
             at += 1
-        version = _version(sources, item, sides[entry])
+        version = item_version(sources, item, sides[entry])
         record, table = record_of(rows, version), table_of(rows, version)
         ends = record + rows.layout[table, ENDS] + columns[entry]
         start = rows.words[record + RECORD_TEXT]
@@ -120,7 +123,7 @@ def _put_row(
 
 
 @uncounted
-def _is_less(data: U8, a: I64, b: I64) -> bool:
+def is_less(data: U8, a: I64, b: I64) -> bool:
     size = min(a[1] - a[0], b[1] - b[0])
     for i in range(size):
         if data[a[0] + i] != data[b[0] + i]:
@@ -145,13 +148,57 @@ def _sort_texts(data: U8, bounds: I64) -> None:
             child = 2 * root + 1
             if child >= size:
                 break
-            if child + 1 < size and _is_less(data, bounds[child], bounds[child + 1]):
+            if child + 1 < size and is_less(data, bounds[child], bounds[child + 1]):
                 child += 1
-            if not _is_less(data, bounds[root], bounds[child]):
+            if not is_less(data, bounds[root], bounds[child]):
                 break
             for i in range(2):
                 bounds[root, i], bounds[child, i] = bounds[child, i], bounds[root, i]
             root = child
+
+
+@uncounted
+def put_head(out: U8, at: Int, seq: Int, tx_text: U8, tx_start: Int, tx_stop: Int) -> Int:
+    """The beginning of a tail of changes, up to the first one."""
+    at = _put(out, at, _SEQ)
+    at = _put_number(out, at, seq)
+    if tx_start != NO_TX:
+        at = _put(out, at, _TX)
+        at = _put_span(out, at, tx_text, tx_start, tx_stop)
+        out[at] = 34
+        at += 1
+    return _put(out, at, _CHANGE)
+
+
+@uncounted
+def put_end(out: U8, at: Int) -> Int:
+    """The end of a tail."""
+    return _put(out, at, _END)
+
+
+@uncounted
+def put_separator(out: U8, at: Int, is_first: bool) -> Int:
+    return at if is_first else _put(out, at, _COMMA)
+
+
+@uncounted
+def put_change(out: U8, at: Int, text: U8, row: I64, is_delete: bool) -> Int:
+    """A delete or an insert. row: start and stop in `text`."""
+    at = _put(out, at, _DELETE if is_delete else _INSERT)
+    at = _put_span(out, at, text, row[0], row[1])
+    out[at] = 125
+    return at + 1
+
+
+@uncounted
+def put_update(out: U8, at: Int, text: U8, old: I64, new: I64) -> Int:
+    """An update. old, new: start and stop in `text`."""
+    at = _put(out, at, _OLD)
+    at = _put_span(out, at, text, old[0], old[1])
+    at = _put(out, at, _ROW)
+    at = _put_span(out, at, text, new[0], new[1])
+    out[at] = 125
+    return at + 1
 
 
 @kernel
@@ -167,6 +214,8 @@ def render_tails(
     sources: I64,
     event_kind: I64,
     event_seq: I64,
+    tx: I64,
+    tx_text: U8,
     first: Int,
     out: U8,
     at: Int,
@@ -174,32 +223,33 @@ def render_tails(
 ) -> Int:
     """Renders tails from `first` on to out[at:]; ends[i] is where tail i ends. Gives the first that found no room.
 
-    handles: of the rows.
+    handles: of the rows. tx: [2, events], start and stop in `tx_text` of the transaction's id, or NO_TX; [2, 0] where there
+    are no transactions.
     """
     rows = rows_at(handles)
     for tail in range(first, len(tails)):
         event, projection, begin, end = tails[tail, 0], tails[tail, 1], tails[tail, 2], tails[tail, 3]
         is_snapshot = event_kind[event] != 0
-        size = _FRAME
+        size = CHANGE_FRAME + (tx[1, event] - tx[0, event] if tx.shape[1] > 0 else 0)
         for change in range(begin, end):
-            size += _FRAME
+            size += CHANGE_FRAME
             for side in range(2):
                 if changes[change, side] != NONE:
-                    size += _row_size(rows, starts, header, sources, projection, changes[change, side])
+                    size += row_size(rows, starts, header, sources, projection, changes[change, side])
         if is_snapshot:
             size *= 2
         if at + size > len(out):
             return tail
-        at = _put(out, at, _SEQ)
-        at = _put_number(out, at, event_seq[event])
-        at = _put(out, at, _SNAPSHOT if is_snapshot else _CHANGE)
         if is_snapshot:
+            at = _put(out, at, _SEQ)
+            at = _put_number(out, at, event_seq[event])
+            at = _put(out, at, _SNAPSHOT)
             # Rows are rendered behind the tail's place, sorted, and copied into it.
             bounds = np.empty((end - begin, 2), np.int64)
             free = at + size // 2
             for change in range(begin, end):
                 bounds[change - begin, 0] = free
-                free = _put_row(
+                free = put_row(
                     out,
                     free,
                     rows,
@@ -225,16 +275,20 @@ def render_tails(
                 out[at] = 125
                 at += 1
         else:
+            has_tx = tx.shape[1] > 0
+            at = put_head(
+                out, at, event_seq[event], tx_text, tx[0, event] if has_tx else NO_TX, tx[1, event] if has_tx else NO_TX
+            )
             for change in range(begin, end):
                 if change > begin:
                     at = _put(out, at, _COMMA)
                 old, new = changes[change, 0], changes[change, 1]
                 if old != NONE:
                     at = _put(out, at, _DELETE if new == NONE else _OLD)
-                    at = _put_row(out, at, rows, starts, sides, columns, header, headers, sources, projection, old)
+                    at = put_row(out, at, rows, starts, sides, columns, header, headers, sources, projection, old)
                 if new != NONE:
                     at = _put(out, at, _INSERT if old == NONE else _ROW)
-                    at = _put_row(out, at, rows, starts, sides, columns, header, headers, sources, projection, new)
+                    at = put_row(out, at, rows, starts, sides, columns, header, headers, sources, projection, new)
                 out[at] = 125
                 at += 1
         at = _put(out, at, _END)
@@ -304,38 +358,47 @@ def _put_in_order(event: I64, slot: I64, event_kind: I64, event_seq: I64, lives:
 
 
 @kernel
-def write_lines(
-    event: I64,
-    slot: I64,
-    tail: I64,
-    event_kind: I64,
-    event_seq: I64,
-    lives: Lives,
-    id_text: U8,
-    tail_text: U8,
-    tail_ends: I64,
-) -> U8:
-    """The lines in order, each with its end, as bytes.
+def order_told(
+    event: I64, slot: I64, tail: I64, tails: Int, event_kind: I64, event_seq: I64, lives: Lives, id_text: U8
+) -> tuple[U8, I64, I64, I64, NDArray[np.bool_]]:
+    """Notifications in order: (texts of the ids one after the other, where each ends, its tail), and of each tail
+    (seq, whether it is of a snapshot).
 
-    Subscription slot[i] is told tail[i] at event[i]. Texts of tails follow each other.
+    Subscription slot[i] is told tail[i] at event[i]. tails: how many there are.
     """
     order = _put_in_order(event, slot, event_kind, event_seq, lives)
-    size = len(order) * len(_HEAD)
+    seq, is_snapshot, size = np.zeros(tails, np.int64), np.zeros(tails, np.bool_), 0
     records, ids = pointer(lives), pointer(id_text)
     for i in range(len(order)):
         if i + _AHEAD < len(order):
             prefetch(records, slot[i + _AHEAD] * LIFE_FIELDS)
         size += lives[slot[i], ID_STOP] - lives[slot[i], ID_START]
-        size += tail_ends[tail[i]] - (tail_ends[tail[i] - 1] if tail[i] else 0)
-    out = np.empty(size, np.uint8)
+        seq[tail[i]], is_snapshot[tail[i]] = event_seq[event[i]], event_kind[event[i]] != 0
+    texts, ends, ordered = np.empty(size, np.uint8), np.empty(len(order), np.int64), np.empty(len(order), np.int64)
     at = 0
     for i in range(len(order)):
         if i + _AHEAD < len(order):
             prefetch(ids, lives[slot[order[i + _AHEAD]], ID_START])
         own = order[i]
+        at = _put_span(texts, at, id_text, lives[slot[own], ID_START], lives[slot[own], ID_STOP])
+        ends[i], ordered[i] = at, tail[own]
+    return texts, ends, ordered, seq, is_snapshot
+
+
+@kernel
+def write_lines(id_text: U8, id_ends: I64, tail: I64, tail_text: U8, tail_ends: I64) -> U8:
+    """Lines, each with its end, as bytes. Texts of ids follow each other, and so do those of tails."""
+    size = len(tail) * len(_HEAD) + (id_ends[-1] if len(tail) else 0)
+    for i in range(len(tail)):
+        size += tail_ends[tail[i]] - (tail_ends[tail[i] - 1] if tail[i] else 0)
+    out = np.empty(size, np.uint8)
+    at, start = 0, 0
+    for i in range(len(tail)):
+        own = tail[i]
         at = _put(out, at, _HEAD)
-        at = _put_span(out, at, id_text, lives[slot[own], ID_START], lives[slot[own], ID_STOP])
-        at = _put_span(out, at, tail_text, tail_ends[tail[own] - 1] if tail[own] else 0, tail_ends[tail[own]])
+        at = _put_span(out, at, id_text, start, id_ends[i])
+        at = _put_span(out, at, tail_text, tail_ends[own - 1] if own else 0, tail_ends[own])
+        start = id_ends[i]
     return out
 
 

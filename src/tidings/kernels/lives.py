@@ -15,8 +15,8 @@ Lives = I64
 
 # Fields of a life: the event of this micro-batch that created the subscription, NONE if it was there before; the event of this
 # micro-batch that drops it, FOREVER if none does; numbers of its family and of its projection; a number that sorts as its id
-# does; where its id stands, quotes included.
-SINCE, UNTIL, FAMILY, PROJECTION, LABEL, ID_START, ID_STOP = range(7)
+# does; where its id stands, quotes included; 1 if it is told the net effect of a micro-batch, else 0.
+SINCE, UNTIL, FAMILY, PROJECTION, LABEL, ID_START, ID_STOP, IS_NET = range(8)
 LIFE_FIELDS = 8
 """Words of a record: those of a line of the cache."""
 FOREVER = 2**63 - 1

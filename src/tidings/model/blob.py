@@ -11,11 +11,23 @@ import pyarrow as pa
 
 from tidings.model.change import ChangeBatch, TableChanges
 from tidings.model.message import MessageBatch, SnapshotBatch
+from tidings.model.notification import NotificationBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
+from tidings.model.text_column import TextColumn
 
 _KINDS: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (ChangeBatch, TableChanges, MessageBatch, SnapshotBatch, PointBatch, Regions)
+    kind.__name__: kind
+    for kind in (
+        ChangeBatch,
+        TableChanges,
+        MessageBatch,
+        SnapshotBatch,
+        PointBatch,
+        Regions,
+        NotificationBatch,
+        TextColumn,
+    )
 }
 _PLAIN = (str, int, bytes)
 _NUMPY, _RECORD_BATCH, _ARRAY, _BATCH = 1, 2, 3, 4

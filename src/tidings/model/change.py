@@ -14,6 +14,8 @@ import pyarrow as pa
 from tidings.model.codes import BoolArray, Int64Array
 
 SEQ_MAX = 2**63 - 2
+NO_TIME = -(2**63)
+"""Instead of the time of a change, in microseconds, where it is not known."""
 SEQ_NEXT = 0
 """Means "the next free sequence number", for sources that order their records but do not number them."""
 

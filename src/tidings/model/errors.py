@@ -35,3 +35,7 @@ class SqlError(TidingsError):
 
 class UsageError(TidingsError):
     """A command was called with options that do not fit together or name things that do not exist."""
+
+
+class RunError(TidingsError):
+    """A run failed for a reason that lies in none of its inputs: a full disk, a process that was killed. Exit code 1."""

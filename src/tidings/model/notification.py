@@ -1,80 +1,185 @@
-"""Notifications: result changes for one subscription at one sequence number, and their lines in `out.jsonl`."""
+"""Notifications: result changes for one subscription at one sequence number, in columns; and their lines in `out.jsonl`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from json.encoder import encode_basestring
+from typing import Any
 
+import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.model.change import NO_TIME
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.quarantine import Quarantined
 from tidings.model.render import json_texts
+from tidings.model.text_column import TextColumn
 
-_HEAD = '{"subscription": '
-_PIECE_BYTES_MAX = 2**30
-_PIECE_LINES_MAX = 500_000
-"""Limits of the lines joined at a time: Arrow's text arrays hold at most 2 GiB."""
+_HEAD, _CHANGES = '{"subscription": ', '"changes": '
+_PIECE_BYTES = 2**28
+"""Lines are written in pieces of about this size."""
+NONE = -1
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class NotificationBatch:
-    """Finished notifications, ordered by (seq, id), a change before a snapshot.
+    """Notifications in the order of the output: by (seq, id), a change before a snapshot. [n]: notifications.
 
-    tails[tail[i]] is the part of line i behind the subscription id; subscriptions with the same notification share it.
+    A *tail* is the part of a line behind the id: seq, transaction, changes, and a newline. All who are told the same share one.
+    Every sink gets this value. Files write its lines; others have no need of lines to know what they want to know.
     """
 
-    seq: Int64Array
-    ids: pa.Array
+    ids: TextColumn
+    """[n]: ids of the subscriptions as JSON strings."""
     tail: Int64Array
-    tails: list[str]
-    is_snapshot: BoolArray
+    """[n]: number of the tail."""
+    tails: TextColumn
+    tail_seq: Int64Array
+    """[tails]."""
+    tail_is_snapshot: BoolArray
+    """[tails]."""
+    tail_time: Int64Array | None = None
+    """[tails]: when the change was made, in microseconds, or NO_TIME; None: this is not known of any."""
+    tail_tx: Int64Array | None = None
+    """[tails]: number of the transaction in `txs`, or NONE; None: there are no transactions."""
+    txs: Sequence[str] = ()
+    """Ids of transactions."""
 
     def __len__(self) -> int:
-        return len(self.seq)
+        return len(self.tail)
 
-    def lines(self) -> list[str]:
-        return [line for part in self._joined("") for line in part.to_pylist()]
+    @property
+    def seq(self) -> Int64Array:
+        return self.tail_seq[self.tail]
+
+    @property
+    def is_snapshot(self) -> BoolArray:
+        return self.tail_is_snapshot[self.tail]
+
+    @property
+    def time(self) -> Int64Array:
+        """When the change was made, in microseconds, or NO_TIME, [n]."""
+        return _known(self.tail_time, self, NO_TIME)[self.tail]
+
+    def tx(self) -> list[str | None]:
+        """Ids of the transactions, [n]."""
+        names = [*self.txs, None]
+        return [names[number] for number in _known(self.tail_tx, self, NONE)[self.tail].tolist()]
+
+    def subscriptions(self) -> pa.Array:
+        """Ids of the subscriptions as texts, [n]."""
+        quoted = self.ids.arrow()
+        if (self.ids.data == ord("\\")).any():
+            return pa.array([msgspec.json.decode(text) for text in quoted.to_pylist()], pa.large_string())
+        return pc.binary_slice(quoted, 1, -1).cast(pa.large_string())
+
+    def changes(self) -> pa.Array:
+        """What each is told, as a JSON array, [n]."""
+        tails = self.tails.arrow().cast(pa.large_string()).to_pylist()
+        found = [tail[tail.index(_CHANGES) + len(_CHANGES) : -2] if tail else "" for tail in tails]
+        return pa.array(found, pa.large_string()).take(pa.array(self.tail))
 
     def text(self) -> Iterator[memoryview]:
         """The lines with their ends, in large pieces."""
-        for part in self._joined("\n"):
-            _, offsets, data = part.buffers()
-            ends = np.frombuffer(offsets, np.int32, len(part) + 1, part.offset * 4)
-            yield memoryview(data)[int(ends[0]) : int(ends[-1])]
-
-    def _joined(self, end: str) -> Iterator[pa.Array]:
-        heads = json_texts(self.ids)
-        tails = pa.array([tail + end for tail in self.tails], pa.large_string())
-        longest = max((4 * len(tail) for tail in self.tails), default=0) + 4096
-        step = max(1, min(_PIECE_LINES_MAX, _PIECE_BYTES_MAX // longest))
+        if not len(self):
+            return
+        head, nothing = (pa.scalar(text, pa.large_binary()) for text in (_HEAD, ""))
+        ids, tails = self.ids.arrow(), self.tails.arrow()
+        longest = len(_HEAD) + int(self.ids.lengths.max()) + int(self.tails.lengths.max())
+        step = max(1, _PIECE_BYTES // longest)
         for start in range(0, len(self), step):
-            taken = tails.take(pa.array(self.tail[start : start + step])).cast(pa.string())
-            yield pc.binary_join_element_wise(_HEAD, heads.slice(start, len(taken)), taken, "")
+            taken = tails.take(pa.array(self.tail[start : start + step]))
+            lines = pc.binary_join_element_wise(head, ids.slice(start, step), taken, nothing)
+            yield TextColumn.of(lines).data.data
+
+    def lines(self) -> list[str]:
+        return b"".join(self.text()).decode().split("\n")[:-1]
+
+    def take(self, at: Int64Array) -> NotificationBatch:
+        """These notifications, in the order given, which must be that of the output."""
+        used, tail = np.unique(self.tail[at], return_inverse=True)
+        return NotificationBatch(
+            self.ids.take(at),
+            tail.astype(np.int64),
+            self.tails.take(used),
+            self.tail_seq[used],
+            self.tail_is_snapshot[used],
+            None if self.tail_time is None else self.tail_time[used],
+            None if self.tail_tx is None else self.tail_tx[used],
+            self.txs,
+        )
+
+    def pieces(self, bytes_max: int) -> Iterator[NotificationBatch]:
+        """The notifications in batches whose ids and tails have about so many bytes at most."""
+        ends = np.cumsum(self.ids.lengths + self.tails.lengths[self.tail])
+        start = 0
+        while start < len(self):
+            before = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, before + bytes_max, "right")))
+            yield self.take(np.arange(start, stop))
+            start = stop
+
+    @staticmethod
+    def of(
+        seq: Int64Array,
+        ids: pa.Array,
+        tail: Int64Array,
+        tails: Sequence[str],
+        is_snapshot: BoolArray,
+        tail_tx: Sequence[str | None] = (),
+    ) -> NotificationBatch:
+        """Notifications in order, field by field. ids: texts. tails[tail[i]]: what stands in line i behind the id.
+
+        tail_tx: [tails], ids of their transactions; empty if there are none.
+        """
+        tail_seq, tail_is_snapshot = np.zeros(len(tails), np.int64), np.zeros(len(tails), np.bool_)
+        tail_seq[tail], tail_is_snapshot[tail] = seq, is_snapshot
+        quoted = TextColumn.of(json_texts(ids).cast(pa.large_string()))
+        texts = TextColumn.of(pa.array([text + "\n" for text in tails], pa.large_string()))
+        number = {tx: at for at, tx in enumerate(dict.fromkeys(tx for tx in tail_tx if tx is not None))}
+        numbers = np.array([NONE if tx is None else number[tx] for tx in tail_tx], np.int64) if number else None
+        return NotificationBatch(quoted, tail, texts, tail_seq, tail_is_snapshot, None, numbers, [*number])
 
     @staticmethod
     def merge(batches: Sequence[NotificationBatch]) -> NotificationBatch:
-        """All notifications of several gateways, in order."""
-        if len(batches) == 1:
-            return batches[0]
-        if not batches:
-            return NotificationBatch.empty()
-        first_tail = np.cumsum([0] + [len(batch.tails) for batch in batches])
-        seq = np.concatenate([batch.seq for batch in batches])
-        ids = pa.concat_arrays([batch.ids for batch in batches])
-        tail = np.concatenate([batch.tail + first for batch, first in zip(batches, first_tail, strict=False)])
-        is_snapshot = np.concatenate([batch.is_snapshot for batch in batches])
-        order = told_order(seq, dense_ranks(ids), is_snapshot)
-        tails = [tail for batch in batches for tail in batch.tails]
-        return NotificationBatch(seq[order], ids.take(pa.array(order)), tail[order], tails, is_snapshot[order])
+        """All notifications of several replicas or gateways, in order."""
+        parts = [batch for batch in batches if len(batch)]
+        if len(parts) < 2:
+            return parts[0] if parts else NO_NOTIFICATIONS
+        firsts = np.cumsum([0, *(len(part.tails) for part in parts)]).tolist()
+        whole = NotificationBatch(
+            TextColumn.joined([part.ids for part in parts]),
+            np.concatenate([part.tail + first for part, first in zip(parts, firsts, strict=False)]),
+            TextColumn.joined([part.tails for part in parts]),
+            np.concatenate([part.tail_seq for part in parts]),
+            np.concatenate([part.tail_is_snapshot for part in parts]),
+            np.concatenate([_known(part.tail_time, part, NO_TIME) for part in parts]),
+            *_numbered(parts),
+        )
+        return whole.take(told_order(whole.seq, dense_ranks(whole.subscriptions()), whole.is_snapshot))
 
-    @staticmethod
-    def empty() -> NotificationBatch:
-        none = np.empty(0, np.int64)
-        return NotificationBatch(none, pa.array([], pa.string()), none, [], np.empty(0, np.bool_))
+
+_NO_TEXTS = TextColumn(np.empty(0, np.uint8), np.empty(0, np.int64))
+NO_NOTIFICATIONS = NotificationBatch(
+    _NO_TEXTS, np.empty(0, np.int64), _NO_TEXTS, np.empty(0, np.int64), np.empty(0, np.bool_)
+)
+
+
+def _known(column: Int64Array | None, batch: NotificationBatch, nothing: int) -> Int64Array:
+    """A column of tails, also where there is none."""
+    return np.full(len(batch.tails), nothing) if column is None else column
+
+
+def _numbered(parts: Sequence[NotificationBatch]) -> tuple[Int64Array, list[str]]:
+    """(number of the transaction of each tail of all batches, ids of transactions)."""
+    firsts = np.cumsum([0, *(len(part.txs) for part in parts)]).tolist()
+    known = [_known(part.tail_tx, part, NONE) for part in parts]
+    numbers = [np.where(tx == NONE, NONE, tx + first) for tx, first in zip(known, firsts, strict=False)]
+    return np.concatenate(numbers), [tx for part in parts for tx in part.txs]
 
 
 def told_order(seq: Int64Array, rank: Int64Array, is_snapshot: BoolArray) -> Int64Array:
@@ -96,9 +201,27 @@ def dense_ranks(ids: pa.Array) -> Int64Array:
     return ranks
 
 
-def change_tail(seq: int, changes: str) -> str:
-    """The tail of a notification line. changes: one change in JSON, or several joined by ', '."""
-    return f', "seq": {seq}, "snapshot": false, "changes": [{changes}]}}'
+def change_tail(seq: int, changes: str, tx: str | None = None) -> str:
+    """The tail of a notification line. changes: one change in JSON, or several joined by ', '. tx: the transaction's id."""
+    told = "" if tx is None else f', "tx": {encode_basestring(tx)}'
+    return f', "seq": {seq}{told}, "snapshot": false, "changes": [{changes}]}}'
+
+
+def net_changes(before: Mapping[Any, str], after: Mapping[Any, str]) -> list[str]:
+    """What leads from one answer to another: the definition of the net effect of a commit, or of a micro-batch.
+
+    before, after: texts of rows by their keys. Rows that look alike cancel out, whatever their keys. A row that goes and one
+    that comes under its key are an update. Updates, deletes and inserts stand in this order, each sorted by text.
+    """
+    gone, come = Counter(before.values()) - Counter(after.values()), Counter(after.values()) - Counter(before.values())
+    changes = []
+    for old, new in sorted((before[key], after[key]) for key in before.keys() & after.keys()):
+        if gone[old] and come[new]:
+            gone[old] -= 1
+            come[new] -= 1
+            changes.append(update_change(old, new))
+    changes += map(delete_change, sorted(gone.elements()))
+    return [*changes, *map(insert_change, sorted(come.elements()))]
 
 
 def snapshot_tail(seq: int, rows: Sequence[str]) -> str:
@@ -119,36 +242,8 @@ def update_change(old: str, row: str) -> str:
 
 
 @dataclass
-class Lines:
-    """Notification lines in order, each with a newline. data: the bytes of all lines."""
-
-    data: npt.NDArray[np.uint8]
-    count: int
-
-    def __len__(self) -> int:
-        return self.count
-
-    def text(self) -> Iterator[memoryview]:
-        """The lines with their ends, in large pieces."""
-        if self.count:
-            yield self.data.data
-
-    def lines(self) -> list[str]:
-        return self.data.tobytes().decode().split("\n")[:-1]
-
-    @staticmethod
-    def joined(parts: Sequence[Lines]) -> Lines:
-        """Lines that follow each other."""
-        data = np.concatenate([np.empty(0, np.uint8), *(part.data for part in parts)])
-        return Lines(data, sum(map(len, parts)))
-
-
-NO_LINES = Lines(np.empty(0, np.uint8), 0)
-
-
-@dataclass
 class BatchResult:
     """Result of a micro-batch."""
 
-    notifications: Lines
+    notifications: NotificationBatch
     refused: list[Quarantined]

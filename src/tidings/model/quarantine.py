@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tidings.model.change import SEQ_MAX, Op
 
 _CATEGORIES = {
+    "withdrawn": re.compile("withdrawn: "),
     "unreadable": re.compile("not JSON|not a JSON object|record of "),
     "duplicate": re.compile(r"seq \d+ is (a duplicate|out of order)|no seq is left"),
     "contradiction": re.compile("(insert|update|delete) of key"),
@@ -55,6 +56,11 @@ def out_of_order(seq: int) -> str:
 def repeated(seq: int) -> str:
     """The reason for refusing a record of a stream with this seq of its own."""
     return f"seq {seq} is a duplicate or out of order: it is not above every seq before it in its partition"
+
+
+def withdrawn(reason: str) -> str:
+    """The reason for refusing a record whose row is deleted, as it is no longer what its database has."""
+    return f"withdrawn: {reason}"
 
 
 def contradiction(op: int, table: str, key: Hashable) -> str:

@@ -49,24 +49,6 @@ def render_rows(names: Sequence[str], columns: Sequence[pa.Array], length: int) 
     return ["{" + ", ".join(row) + "}" for row in zip(*cells, strict=True)]
 
 
-def comparable_rows(names: Sequence[str], columns: Sequence[pa.Array], texts: list[str]) -> list[str]:
-    """Texts that are equal exactly if rows are: those of `render_rows`, with -0.0 written as 0.0."""
-    unsigned = [_unsigned(column) for column in columns]
-    if all(a is b for a, b in zip(columns, unsigned, strict=True)):
-        return texts
-    return render_rows(names, unsigned, len(texts))
-
-
-def _unsigned(column: pa.Array) -> pa.Array:
-    if not pa.types.is_floating(column.type):
-        return column
-    values = column.to_numpy(zero_copy_only=False)
-    is_negative_zero = (values == 0) & np.signbit(values)
-    if not is_negative_zero.any():
-        return column
-    return pa.array(np.where(is_negative_zero, 0.0, values), mask=np.asarray(column.is_null()))
-
-
 def _cells(name: str, column: pa.Array) -> list[str]:
     head = encode_basestring(name) + ": "
     return [head + text for text in value_texts(column)]

@@ -9,6 +9,7 @@ import datetime as dt
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from tidings.model.catalog import Table
 from tidings.model.change import Op
@@ -19,7 +20,8 @@ from tidings.model.types import ColumnType
 class RowDecoder:
     """Decodes one table's rows strictly: every column present (null allowed outside the key), nothing else.
 
-    Only columns that were added later may be left out.
+    Only columns that were added later may be left out. Zero has no sign from here on: -0.0 equals 0.0, and what is equal must
+    have the same text, since readers may match rows by their text.
     """
 
     def __init__(self, table: Table) -> None:
@@ -37,16 +39,30 @@ class RowDecoder:
                 partial.append((name, column.type.json | None, None))
         options: dict[str, Any] = {"rename": rename, "forbid_unknown_fields": True, "kw_only": True, "gc": False}
         self.full = msgspec.json.Decoder(msgspec.defstruct("Row", full, **options))
-        self.key_only = msgspec.json.Decoder(msgspec.defstruct("Key", partial, **options))
-        columns = zip(self.fields, table.columns, strict=True)
-        self._moments = [name for name, column in columns if column.type is ColumnType.TIMESTAMP]
+        self._partial = msgspec.defstruct("Key", partial, **options)
+        self.key_only = msgspec.json.Decoder(self._partial)
+        key = [field for field, name in zip(partial, table.column_names, strict=True) if name in table.key]
+        self._key = msgspec.json.Decoder(msgspec.defstruct("KeyAlone", key, rename=rename, kw_only=True))
+        types = [(name, column.type) for name, column in zip(self.fields, table.columns, strict=True)]
+        self._moments = [name for name, type in types if type is ColumnType.TIMESTAMP]
+        self._doubles = [name for name, type in types if type is ColumnType.DOUBLE]
 
     def decode(self, op: Op, raw: msgspec.Raw) -> Any:
-        row = (self.key_only if op is Op.DELETE else self.full).decode(raw)
+        return self._plain((self.key_only if op is Op.DELETE else self.full).decode(raw))
+
+    def decode_key(self, raw: msgspec.Raw) -> Any:
+        """A row with its key alone, whatever the other columns have."""
+        return self._plain(self._partial(**asdict(self._key.decode(raw))))
+
+    def _plain(self, row: Any) -> Any:
+        """The row with its times in UTC, and with zeros that have no sign."""
         for name in self._moments:
             value = getattr(row, name)
             if value is not None and value.tzinfo is not None:
                 setattr(row, name, in_utc(value))
+        for name in self._doubles:
+            if getattr(row, name) == 0:
+                setattr(row, name, 0.0)
         return row
 
 

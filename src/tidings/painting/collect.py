@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -31,6 +32,10 @@ from tidings.terminal import progress
 
 _BATCH = 10_000
 _LABEL_MAX = 48
+_PAINTED = (
+    "a picture shows queries with one range of values, as WHERE a BETWEEN x AND y, with or without equalities and "
+    "ORDER BY .. LIMIT"
+)
 
 Plane = tuple[str, ChannelKey]
 """A form, and one of its channels."""
@@ -111,8 +116,9 @@ def collect(
 ) -> Scene:
     """What the change with this seq sends: in the plane of the subscription named, or where it sends most."""
     door = Door(catalog)
-    with open_input(subscriptions) as source:
-        door.read(read_lines(source))
+    with open_input(subscriptions) as source, progress() as display:
+        task = display.add_task("subscriptions", total=None)
+        door.read(read_lines(source), lambda n: display.update(task, completed=n))
     taken = door.take()
     events = [batch for batch in taken if not needs_shared_rows(batch.form)]
     unsent = {each for batch in taken if needs_shared_rows(batch.form) for each in batch.id.to_pylist()}
@@ -126,18 +132,24 @@ def collect(
         for each in own:
             heard.setdefault(each.form, set()).update({each.form} if own is found else {other.form for other in found})
     watch = _Watch(seq, catalog, [batch.take(batch.after < seq) for batch in points], heard, unsent)
+    asked = None if id is None else _plane_of(catalog, watch, id)
+    if not any(_column(catalog, batch.form) is not None and len(batch) for batch in watch.points):
+        raise UsageError(f"none of the subscriptions can be painted: {_PAINTED}")
     engine = StagedEngine(catalog, strategies, on_work=watch.see)
     engine.take(events)
-    _run(engine, changes, seq)
+    is_there = _run(engine, changes, seq)
+    if not is_there:
+        raise UsageError(f"there is no change with seq {seq} in {changes}")
     sent = {plane: found for plane, found in watch.sent().items() if _column(catalog, plane[0]) is not None}
-    if id is not None:
-        plane, marked = _plane_of(catalog, engine, watch, id)
+    if asked is not None:
+        plane, marked = asked
     elif sent:
         sizes = {plane: (sum(_tiles(*one) for one in sent[plane]), len(watch.placed(plane[0]))) for plane in sent}
         plane, marked = max(sizes, key=sizes.__getitem__), None
     else:
         raise UsageError(
-            f"the change with seq {seq} is sent to no plane of ranges: nobody listens, or there is no such change"
+            f"the change with seq {seq} reaches no subscription that can be painted: {_PAINTED}. Name a subscription (--id) "
+            "to see its plane all the same"
         )
     form, channel = plane
     column = _column(catalog, form)
@@ -151,26 +163,28 @@ def collect(
     return Scene(title, column, messages, dots, marked)
 
 
-def _run(engine: StagedEngine, changes: Path, seq: int) -> None:
-    """Feeds batches until one has gone beyond the seq."""
+def _run(engine: StagedEngine, changes: Path, seq: int) -> bool:
+    """Feeds batches until one has gone beyond the seq. Returns whether a line has it."""
+    number = re.compile(rb'"seq"\s*:\s*%d\b' % seq)
+    is_there = False
     with open_input(changes) as source, progress() as display:
         task = display.add_task("bytes of changes", total=changes.stat().st_size or None)
         lines = read_lines(source)
         while engine.passed < seq and (chunk := list(islice(lines, _BATCH))):
             engine.feed(chunk)
+            is_there = is_there or any(map(number.search, chunk))
             display.update(task, completed=source.tell() if source.seekable() else None)
+    return is_there
 
 
-def _plane_of(catalog: Catalog, engine: StagedEngine, watch: _Watch, id: str) -> tuple[Plane, tuple[int, int]]:
+def _plane_of(catalog: Catalog, watch: _Watch, id: str) -> tuple[Plane, tuple[int, int]]:
     for form in dict.fromkeys(batch.form for batch in watch.points):
         found = watch.placed(form).get(id)
         if found is None:
             continue
         keys, at = found
         if _column(catalog, form) is None or keys[0] is None:
-            raise UsageError(
-                f"subscription {id!r} is not a point of a plane: its query has not just one range of values"
-            )
+            raise UsageError(f"subscription {id!r} is not a point of a plane: {_PAINTED}")
         return (form, keys[0]), (at[0], at[1])
     if id in watch.unsent:
         raise UsageError(f"no message is sent to subscription {id!r}: its query is evaluated over shared rows only")

@@ -19,7 +19,7 @@ from tidings.model.catalog import Catalog
 from tidings.model.channel import ChannelKey, channel_columns, group_channels
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
-from tidings.model.notification import NotificationBatch, dense_ranks, told_order
+from tidings.model.notification import NO_NOTIFICATIONS, NotificationBatch, dense_ranks, told_order
 from tidings.model.points import Event, PointBatch
 from tidings.network.wire import decode, encode_parts
 
@@ -379,10 +379,10 @@ class Gateway:
         slot = np.concatenate([part[1] for part in told])
         tail = np.concatenate([part[2] for part in told])
         if len(seq) == 0:
-            return NotificationBatch.empty()
+            return NO_NOTIFICATIONS
         is_snapshot = tail < snapshot_count
         order = told_order(seq, self._ranks(slot), is_snapshot)
-        return NotificationBatch(seq[order], self._named(slot[order]), tail[order], tails, is_snapshot[order])
+        return NotificationBatch.of(seq[order], self._named(slot[order]), tail[order], tails, is_snapshot[order])
 
     def _named(self, slot: Int64Array) -> pa.Array:
         """Ids of the slots, [slots], as an Arrow array.

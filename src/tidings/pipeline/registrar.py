@@ -47,9 +47,12 @@ class _Key(msgspec.Struct, gc=False):
 
 
 class _RowEvent(msgspec.Struct, gc=False):
-    """A change of a table of subscriptions. keep: columns that the record leaves out, as they are; old: the key before."""
+    """A change of a table of subscriptions. keep: columns that the record leaves out, as they are; old: the key before.
 
-    op: Literal["insert", "update", "upsert", "delete", "truncate"]
+    op: Debezium's ones too; `r` is a row of a first snapshot, or without a row the snapshot's end.
+    """
+
+    op: Literal["insert", "update", "upsert", "delete", "truncate", "c", "u", "d", "r"]
     row: _Row | None = None
     keep: list[str] = []
     old: _Key | None = None
@@ -58,14 +61,16 @@ class _RowEvent(msgspec.Struct, gc=False):
         """The events that the change stands for. Those of subscriptions that are not `known` may lack the query."""
         if self.op == "truncate":
             return [_Event(id, drop=True) for id in known]
+        if self.row is None and self.op == "r":
+            return []
         if self.row is None:
             raise RecordError("the change has no 'row'")
         before = self.row.id if self.old is None else self.old.id
-        if self.op == "delete":
+        if self.op in ("delete", "d"):
             return [_Event(before, drop=True)]
         is_kept = self.row.sql is None and "sql" in self.keep and before in known
         sql = known[before].sql if is_kept else self.row.sql
-        new = _Event(self.row.id, sql, replace=self.op != "insert", option=self.row.option)
+        new = _Event(self.row.id, sql, replace=self.op not in ("insert", "c"), option=self.row.option)
         return [new] if before == self.row.id else [_Event(before, drop=True), new]
 
 
@@ -96,7 +101,7 @@ class Registrar:
     """The registry of those subscriptions whose id `is_own`. Answers broken lines whose offset it `reports`."""
 
     def __init__(self, catalog: Catalog, is_own: Callable[[str], bool], reports: Callable[[int], bool]) -> None:
-        self._door = Door(catalog)
+        self._door = Door(catalog, needs_evaluator=True)
         self._is_own = is_own
         self._reports = reports
         self._known: dict[str, _Registered] = {}
@@ -186,6 +191,12 @@ class Registrar:
             raise RecordError(f"there is no subscription {event.id!r} to drop")
         self._leave(event.id, known, moment)
         return moment
+
+    def expel(self, id: str) -> None:
+        """Forgets a subscription that the replica has dropped because it could not be evaluated."""
+        known = self._known.pop(id, None)
+        if known is not None:
+            self._known_bytes -= _bytes_of(id, known)
 
     def _leave(self, id: str, known: _Registered, moment: int) -> None:
         del self._known[id]

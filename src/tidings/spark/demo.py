@@ -2,53 +2,64 @@
 
 from __future__ import annotations
 
+import json
+import re
 import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from tidings.model.blob import unpack
+from tidings.signals import aside
 from tidings.spark import envelope as kinds
+from tidings.spark.failures import failure_of
 from tidings.spark.session import spark_session
 from tidings.spark.sinks.parts import add_metrics
 from tidings.spark.sources.files import files
 from tidings.spark.stream import envelopes, plan_of
 from tidings.workloads.market import MarketFeed
+from tidings.workloads.market.customers import CUSTOMERS, Reasons
 
 _TICK_SECONDS = 0.5
 _OPTIONS = {"maxFilesPerTrigger": "8", "cleanSource": "delete"}
 _BACKLOG_FILES_MAX = 40
+_NAMES = "|".join(customer.name for customer in CUSTOMERS)
+_OF_CUSTOMERS = re.compile(rf'^\{{"subscription": "(?:{_NAMES})", .*$'.encode(), re.MULTILINE)
 
 
 @dataclass
 class BatchView:
     """Figures of one micro-batch for the screen.
 
-    seconds: since the micro-batch before. lag_seconds: as from `_Feed.lag`. samples: a few notification lines.
+    seconds: since the micro-batch before. lag_seconds: as from `_Feed.lag`. told: what customers were told, and why, as
+    (name, words), in the order of the changes.
     """
 
     batch: int
     seconds: float
     lag_seconds: float
-    metrics: dict[str, Any]
-    samples: list[str]
+    changes: int
+    notifications: int
+    told: list[tuple[str, str]]
 
 
 @dataclass
 class _Feed:
     """Writes the next changes to a new file every tick, unless _BACKLOG_FILES_MAX files are not yet processed.
 
-    rate: changes per second. written: (changes up to its end, time written) of every file not yet processed.
+    rate: changes per second. written: (changes up to its end, time written) of every file not yet processed. reasons: sees
+    every change.
     """
 
     feed: MarketFeed
+    reasons: Reasons
     folder: Path
     rate: int
     written: deque[tuple[int, float]] = field(default_factory=deque)
@@ -75,11 +86,12 @@ class _Feed:
 
     def tick(self) -> None:
         lines = self.feed.changes(max(1, int(self.rate * _TICK_SECONDS)))
-        partial = self.folder / f".{self.files}.partial"
-        partial.write_bytes(b"\n".join(lines))
+        self.reasons.see(lines)
+        unfinished = self.folder / f".{self.files}.partial"
+        unfinished.write_bytes(b"\n".join(lines))
         self.changes += len(lines)
         self.written.append((self.changes, time.monotonic()))
-        partial.rename(self.folder / f"{self.files:09d}.jsonl")
+        unfinished.rename(self.folder / f"{self.files:09d}.jsonl")
         self.files += 1
 
     def lag(self, passed: int) -> float:
@@ -99,16 +111,20 @@ def run_demo(
     on_step: Callable[[str], None],
     on_batch: Callable[[BatchView], object],
 ) -> int:
-    """Runs the pipeline until `seconds` have passed since the first notification (None: until interrupted)."""
+    """Runs the pipeline until `seconds` have passed since the first notification (None: until interrupted).
+
+    on_step: called with each step of the start, in words. Returns the number of notifications.
+    """
     feed = MarketFeed(seed)
-    with tempfile.TemporaryDirectory(prefix="tidings-demo-") as temporary, ThreadPoolExecutor(1) as aside:
-        root = Path(temporary)
+    # Workers that were killed may have left a file behind that is not yet closed.
+    temporary = tempfile.TemporaryDirectory(prefix="tidings-demo-", ignore_cleanup_errors=True)
+    with temporary as folder:
+        root = Path(folder)
         for name in ("changes", "subscriptions", "parts"):
             (root / name).mkdir()
-        on_step(f"starting Spark with {subscriptions:,} subscriptions")
-        writer = _Feed(feed, root / "changes", rate)
-        wished = aside.submit(_write_subscriptions, feed, subscriptions, root / "subscriptions")
-        with spark_session("tidings demo", master, root / "spark.log", starts_workers=True) as spark:
+        writer = _Feed(feed, Reasons(), root / "changes", rate)
+        wished = aside(partial(_write_subscriptions, feed, subscriptions, root / "subscriptions"))
+        with spark_session("tidings demo", master, root / "spark.log", starts_workers=True, on_step=on_step) as spark:
             wished.result()
             writer.tick()
             changes, wishes = (files(spark, str(root / name), _OPTIONS) for name in ("changes", "subscriptions"))
@@ -119,24 +135,24 @@ def run_demo(
                 .option("checkpointLocation", str(root / "checkpoint"))
                 .start()
             )
-            on_step("waiting for the first micro-batch")
+            on_step(f"registering {subscriptions:,} subscriptions, and filling the tables")
             try:
                 while query.isActive and not (seconds and watch.seconds() >= seconds):
                     time.sleep(0.1)
                 if not query.isActive:
-                    raise RuntimeError(f"the Spark query stopped: {query.exception()}")
-            except KeyboardInterrupt:
-                on_step("stopping")
+                    raise failure_of(query, root)
+                query.stop()
             finally:
                 writer.stop()
-                query.stop()
     return watch.notifications
 
 
 def _write_subscriptions(feed: MarketFeed, count: int, folder: Path) -> None:
-    partial = folder / ".partial"
-    partial.write_bytes(b"\n".join(feed.subscriptions(count)))
-    partial.rename(folder / "initial.jsonl")
+    """The customers, and so many others that there are `count` subscriptions."""
+    unfinished = folder / ".partial"
+    named = [json.dumps({"id": customer.name, "sql": customer.sql}).encode() for customer in CUSTOMERS]
+    unfinished.write_bytes(b"\n".join([*named, *feed.subscriptions(max(0, count - len(named)))]))
+    unfinished.rename(folder / "initial.jsonl")
 
 
 class _Watch:
@@ -157,22 +173,36 @@ class _Watch:
 
     def batch(self, frame: DataFrame, batch_id: int) -> None:
         metrics: dict[str, Any] = {}
-        samples: list[str] = []
+        lines: list[bytes] = []
         for row in frame.select("kind", "blob").collect():
             if row["kind"] == kinds.METRICS:
                 add_metrics(metrics, unpack(bytes(row["blob"])))
             elif row["kind"] == kinds.PART:
-                # The demo shows samples only; nothing reads the files that workers write.
-                (self._parts / bytes(row["blob"]).decode()).unlink()
-            elif row["kind"] == kinds.SAMPLES:
-                samples.extend(unpack(bytes(row["blob"])))
+                part = self._parts / bytes(row["blob"]).decode()
+                if part.suffix == f".{kinds.NOTIFICATIONS}":
+                    lines += _OF_CUSTOMERS.findall(part.read_bytes())
+                # Nothing else reads the files that workers write.
+                part.unlink()
         # Feed starts after the first micro-batch: earlier changes would only measure how long Spark takes to start.
         self._writer.start()
         now = time.monotonic()
+        notifications = sum(metrics.get("notifications", {}).values())
         self._changes += metrics.get("changes", 0)
-        self.notifications += sum(metrics.get("notifications", {}).values())
-        if samples and self._first is None:
+        self.notifications += notifications
+        told = self._told(lines)
+        if told and self._first is None:
             self._first = now
-        view = BatchView(batch_id, now - self._last, self._writer.lag(self._changes), metrics, samples)
+        lag = self._writer.lag(self._changes)
+        view = BatchView(batch_id, now - self._last, lag, metrics.get("changes", 0), notifications, told)
         self._last = now
         self._on_batch(view)
+
+    def _told(self, lines: list[bytes]) -> list[tuple[str, str]]:
+        """What the customers were told after their first snapshots."""
+        found = sorted((json.loads(line) for line in lines), key=lambda told: int(told["seq"]))
+        return [
+            (told["subscription"], words)
+            for told in found
+            if not told["snapshot"]
+            for words in self._writer.reasons.words(told["subscription"], told["changes"])
+        ]

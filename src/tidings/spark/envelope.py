@@ -14,7 +14,7 @@ SCHEMA = "key string, kind string, blob binary, counts array<bigint>"
 
 LINES, POINTS, CHANGES, END, RECORDED, EVENTS = "lines", "points", "changes", "end", "recorded", "events"
 MESSAGES, SNAPSHOTS, NOTIFICATIONS, REFUSED, METRICS = "messages", "snapshots", "notifications", "refused", "metrics"
-PART, SAMPLES, ANSWERS, WARNINGS = "part", "samples", "answers", "warnings"
+PART, ANSWERS, WARNINGS, NOTES = "part", "answers", "warnings", "notes"
 
 
 class Envelope(NamedTuple):

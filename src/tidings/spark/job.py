@@ -38,7 +38,7 @@ def evaluated(source: DataFrame, plan: Plan) -> DataFrame:
     """
     keys = explode(array(*map(lit, plan.replica_keys))).alias("key")
     found = _stateful(source.select(keys, "kind", "blob"), JobStage(REPLICA, plan))
-    return observed(found) if plan.is_stream else found
+    return observed(found, plan.replica_keys) if plan.is_stream else found
 
 
 def stop_blocked(query: StreamingQuery, release: Callable[[], object]) -> None:

@@ -25,6 +25,7 @@ class _Worker:
     """nbytes: not counted, as these stages serve recorded input only, which ends."""
 
     nbytes = 0
+    needs_base = False
 
 
 class TablesWorker(_Worker):
@@ -106,7 +107,7 @@ class DeliverWorker(_Worker):
         notifications, entry = self._gateway.apply(work)
         key = inputs[0].key
         if len(notifications):
-            yield Envelope(key, kinds.NOTIFICATIONS, pack(vars(notifications)))
+            yield Envelope(key, kinds.NOTIFICATIONS, pack(notifications))
         counts = {
             "deliveries": dict(self._gateway.deliveries - deliveries),
             "notifications": dict(self._gateway.notifications - told),

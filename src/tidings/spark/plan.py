@@ -23,13 +23,17 @@ if TYPE_CHECKING:
     from tidings.spark.stateful_processor import Shard
 
 
+_COMMIT, _RECORD = "commit", "record"
+
+
 @dataclass(frozen=True)
 class Plan:
     """Configuration of a job for all its workers: tables, strategies, number of shards, zones. Pickled into the job.
 
     parts: a folder that all workers reach, where replicas write notifications; if empty, notifications are rows of the
     result. index: the index file of recorded input (`sources.recorded.Recording`). is_stream: lines come from partitions of
-    a stream, and subscriptions by events (`stream`).
+    a stream, and subscriptions by events (`stream`). by_commit: as in `RowStore`. load: file or folder of rows that replicas
+    load before their first micro-batch; empty: none.
     """
 
     job: str
@@ -41,6 +45,8 @@ class Plan:
     parts: str = ""
     index: str = ""
     is_stream: bool = False
+    by_commit: bool = True
+    load: str = ""
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -67,6 +73,7 @@ class Plan:
     def text(self) -> str:
         """What durable state depends on, as text: for `formerly`."""
         known = {"format": STATE_FORMAT, "shards": self.shards, "strategies": dict(self.strategies)}
+        known["notify"] = _COMMIT if self.by_commit else _RECORD
         return json.dumps({**known, "catalog": self.catalog_sql}, sort_keys=True)
 
     def formerly(self, text: str) -> Plan:
@@ -84,7 +91,8 @@ class Plan:
             )
         if known["strategies"] != dict(self.strategies):
             raise UsageError("the checkpoint is of a job with other strategies: begin with a new checkpoint")
-        former = replace(self, catalog_sql=known["catalog"])
+        # Earlier versions told every record for itself.
+        former = replace(self, catalog_sql=known["catalog"], by_commit=known.get("notify", _RECORD) == _COMMIT)
         objection = self.catalog.objection_to(former.catalog)
         if objection is not None:
             raise UsageError(
@@ -107,7 +115,7 @@ class Plan:
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.job, self.catalog_sql, dict(self.strategies), self.shards, self.partitions)
-        return (_plan, (*fields, self.zone_state, self.parts, self.index, self.is_stream))
+        return (_plan, (*fields, self.zone_state, self.parts, self.index, self.is_stream, self.by_commit, self.load))
 
 
 def shards_of(text: str) -> int:
@@ -129,13 +137,17 @@ def _plan(
     parts: str,
     index: str,
     is_stream: bool,
+    by_commit: bool,
+    load: str,
 ) -> Plan:
     """Unpickles a plan. Returns the same object for the same job and zones, so that its parsed catalog is kept."""
     key = (job, zones)
     if key not in _plans:
         for stale in list(_plans)[: len(_plans) - _PLANS_MAX + 1]:
             del _plans[stale]
-        _plans[key] = Plan(job, catalog_sql, strategies, shards, partitions, zones, parts, index, is_stream)
+        _plans[key] = Plan(
+            job, catalog_sql, strategies, shards, partitions, zones, parts, index, is_stream, by_commit, load
+        )
     return _plans[key]
 
 

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.streaming import StreamingQueryListener
 
 from tidings.model.errors import UsageError
-from tidings.spark.counters import OBSERVED, fields, quantile
+from tidings.spark.counters import OBSERVED, fields, notes_of
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Figures of one micro-batch. counts: by the names of `counters.fields`, sums of all shards.
+    """Figures of one micro-batch. counts: by the names of `counters.fields`, of all shards.
 
     seconds: from its trigger to its commit. lag_records: records that the sources have and the job has not yet taken; None
-    if no source says. latency_p50, latency_p99: seconds from the time of a change to its notifications; None if the source
-    has no times.
+    if no source says. notes: lines for the log.
     """
 
     number: int
@@ -29,31 +27,32 @@ class Batch:
     input_rows: int
     counts: Mapping[str, int]
     lag_records: int | None
-    latency_p50: float | None
-    latency_p99: float | None
+    notes: Sequence[str] = ()
 
     @staticmethod
     def of(progress: Any) -> Batch:
         """From Spark's progress report (`StreamingQueryProgress`)."""
-        row = progress.observedMetrics.get(OBSERVED)
-        counts = {name: int(row[name] or 0) for name in fields()} if row is not None else {}
+        row = progress.observedMetrics[OBSERVED].asDict()
         lags = [lag for source in progress.sources if (lag := _lag(source)) is not None]
         return Batch(
             progress.batchId,
             progress.batchDuration / 1000,
             progress.numInputRows,
-            counts,
+            {name: int(row[name]) for name in fields()},
             sum(lags) if lags else None,
-            quantile(counts, 0.5),
-            quantile(counts, 0.99),
+            notes_of(row),
         )
+
+    def latency(self, quantile: str) -> float | None:
+        """Seconds from the time of a change to its notifications; None if the source has no times. quantile: p50, p99, max."""
+        return self.counts.get(f"latency_{quantile}", 0) / 1e6 or None
 
     def total(self, prefix: str) -> int:
         """Sum of all counts whose names begin so."""
         return sum(count for name, count in self.counts.items() if name.startswith(prefix))
 
-    def line(self) -> str:
-        """One line for a log."""
+    def lines(self) -> list[str]:
+        """Lines for a log: notes, and the figures."""
         counts = self.counts
         parts = [
             f"batch {self.number}: {counts.get('changes', 0):,} changes, {self.total('notifications_'):,} notifications"
@@ -65,13 +64,16 @@ class Batch:
         if counts.get("shared_keys"):
             parts.append(f"{counts['shared_keys']:,} changes of rows that come by several partitions")
         timing = f"{self.seconds:.2f} s"
-        if self.latency_p50 is not None:
-            timing += f", latency p50 {self.latency_p50:.2f} s p99 {self.latency_p99:.2f} s"
+        found = [
+            f"{name} {seconds:.2f} s" for name in ("p50", "p99", "max") if (seconds := self.latency(name)) is not None
+        ]
+        if found:
+            timing += f", latency {' '.join(found)}"
         if self.lag_records:
             timing += f", {self.lag_records:,} records behind"
         if counts.get("cache_rebuilds"):
             timing += f", {counts['cache_rebuilds']} shards restored"
-        return f"{', '.join(parts)}; {timing}"
+        return [*self.notes, f"{', '.join(parts)}; {timing}"]
 
 
 class Listener(StreamingQueryListener):  # type: ignore[misc]
@@ -159,8 +161,8 @@ class Exporter:
         self._number.set(batch.number)
         if batch.lag_records is not None:
             self._lag.set(batch.lag_records)
-        for label, seconds in (("0.5", batch.latency_p50), ("0.99", batch.latency_p99)):
-            if seconds is not None:
+        for label, name in (("0.5", "p50"), ("0.99", "p99"), ("1", "max")):
+            if (seconds := batch.latency(name)) is not None:
                 self._latency.labels(label).set(seconds)
 
     def close(self) -> None:
@@ -188,8 +190,3 @@ def _difference(latest: Any, end: Any) -> int | None:
         max(0, at - taken.get(part, 0)) for parts, taken in topics for part, at in parts.items() if type(at) is int
     ]
     return sum(found) if found else None
-
-
-def now_text() -> str:
-    """The time as it stands before lines of a log."""
-    return dt.datetime.now().strftime("%H:%M:%S")

@@ -13,7 +13,8 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,14 @@ from pyspark.sql.streaming import StreamingQuery
 
 from tidings import __version__
 from tidings.families.registry import gathered, message_strategies, shared_by_all, spaces_of
-from tidings.files import only_one, open_input, peak_rss_mb, read_lines, replacing, write_json, write_lines
+from tidings.files import load_files, only_one, open_input, peak_rss_mb, read_lines, replacing, write_json, write_lines
 from tidings.model.blob import pack
 from tidings.model.errors import UsageError
 from tidings.network.zones import ZoneMap
 from tidings.pipeline.door import Door
 from tidings.pipeline.stats import Stats
+from tidings.signals import aside
+from tidings.spark.failures import failure_of
 from tidings.spark.job import delivered, evaluated, stop_blocked
 from tidings.spark.plan import Plan
 from tidings.spark.session import default_shards, local_cores, spark_session
@@ -48,11 +51,15 @@ def replay_on_spark(
     strategies: Mapping[str, str],
     master: str,
     shards: int = 0,
+    *,
+    load: Path | None = None,
+    by_commit: bool = True,
 ) -> dict[str, Any]:
     """Runs the replay to its end, resuming an interrupted run if there is one. Returns the statistics.
 
-    batches: sizes of micro-batches in lines, used in turn. shards: as in `_partitions`.
+    batches: sizes of micro-batches in lines, used in turn. shards: as in `_partitions`. load, by_commit: as in `Plan`.
     """
+    loaded = [] if load is None else load_files(load)
     for path in (changes, out):
         if path.exists() and not path.is_file():
             raise UsageError(
@@ -67,28 +74,28 @@ def replay_on_spark(
             "master": master,
             "version": __version__,
         }
-        settings["shards"] = shards
+        settings["shards"], settings["by_commit"] = shards, by_commit
         settings["families"] = os.environ.get("TIDINGS_FAMILIES", "")
-        prepare(work, _fingerprint([catalog, subscriptions, changes], settings))
+        prepare(work, _fingerprint([catalog, subscriptions, changes, *loaded], settings))
         partitions = _partitions(work, master, shards)
         sink = PartsSink(work / "parts")
         if sink.batches():
             console().print(f"going on after micro-batch {sink.batches()[-1]}")
         java_mb = 0.0
-        with ThreadPoolExecutor(1) as aside:
 
-            def plan(partitions: int) -> Future[tuple[Plan, list[str]]]:
-                return aside.submit(_plan, work, catalog, subscriptions, changes, batches, strategies, partitions)
+        def plan(partitions: int) -> Future[tuple[Plan, list[str]]]:
+            files = (work, catalog, subscriptions, changes, load)
+            return aside(partial(_plan, *files, batches, strategies, partitions, by_commit=by_commit))
 
-            # Spark and its workers start while subscriptions are compiled, if it is known for how many shards.
-            planned = plan(partitions) if partitions else None
-            if not sink.metrics().get("is_end"):
-                with spark_session("tidings replay", master, work / "spark.log", starts_workers=True) as spark:
-                    java = note_java(spark, work)
-                    planned = planned or plan(default_shards(spark))
-                    spark.conf.set("spark.sql.shuffle.partitions", planned.result()[0].partitions)
-                    _run(spark, planned.result()[0], sink, work)
-                    java_mb = peak_rss_mb(java)
+        # Spark and its workers start while subscriptions are compiled, if it is known for how many shards.
+        planned = plan(partitions) if partitions else None
+        if not sink.metrics().get("is_end"):
+            with spark_session("tidings replay", master, work / "spark.log", starts_workers=True) as spark:
+                java = note_java(spark, work)
+                planned = planned or plan(default_shards(spark))
+                spark.conf.set("spark.sql.shuffle.partitions", planned.result()[0].partitions)
+                _run(spark, planned.result()[0], sink, work)
+                java_mb = peak_rss_mb(java)
         assert planned is not None, "a run that has ended knows its number of partitions"
         _assemble(sink, out, quarantine, planned.result()[1])
         metrics = sink.metrics()
@@ -119,16 +126,20 @@ def _run(spark: SparkSession, plan: Plan, sink: PartsSink, work: Path) -> None:
         result = evaluated(recorded_blocks(source), plan) if plan.parts else delivered(source, plan)
         query = result.writeStream.foreachBatch(write).option("checkpointLocation", str(work / "checkpoint")).start()
         try:
-            _wait(query, is_over)
-        finally:
+            _wait(query, is_over, work)
+        except KeyboardInterrupt:
+            # The session kills Java, and the query with it.
+            raise
+        except BaseException:
             stop_blocked(query, is_stopping.set)
+            raise
+        stop_blocked(query, is_stopping.set)
 
 
-def _wait(query: StreamingQuery, is_over: threading.Event) -> None:
+def _wait(query: StreamingQuery, is_over: threading.Event, work: Path) -> None:
     while not is_over.wait(0.1):
         if not query.isActive:
-            error = query.exception()
-            raise RuntimeError(f"the Spark query stopped: {error}")
+            raise failure_of(query, work)
 
 
 def _partitions(work: Path, master: str, shards: int) -> int:
@@ -152,9 +163,12 @@ def _plan(
     catalog: Path,
     subscriptions: Path,
     changes: Path,
+    load: Path | None,
     batches: Sequence[int],
     strategies: Mapping[str, str],
     partitions: int,
+    *,
+    by_commit: bool,
 ) -> tuple[Plan, list[str]]:
     """Returns the job's plan and the quarantine lines of refused subscriptions.
 
@@ -171,7 +185,10 @@ def _plan(
         points = door.take()
         (work / "points").write_bytes(pack(points))
         is_shared = shared_by_all((batch.form for batch in points), strategies)
-        Recording.write(work / "index", changes, work / "points", batches, _blocks(partitions, is_shared=is_shared))
+        if load is not None and not is_shared:
+            raise UsageError("--load is for the strategy 'shared': strategies that send messages begin without rows")
+        blocks = _blocks(partitions, is_shared=is_shared)
+        Recording.write(work / "index", changes, work / "points", batches, blocks, by_commit=by_commit and is_shared)
         if not is_shared:
             (work / "zones").write_bytes(
                 pack(ZoneMap.build(gathered(points, tables), partitions, spaces_of(tables)).state())
@@ -188,6 +205,8 @@ def _plan(
         zone_state=b"" if known["is_shared"] else (work / "zones").read_bytes(),
         parts=str((work / "parts").resolve()) if known["is_shared"] else "",
         index=str((work / "index").resolve()),
+        by_commit=by_commit,
+        load="" if load is None else str(load.resolve()),
     )
     return plan, known["refused"]
 

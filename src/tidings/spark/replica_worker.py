@@ -7,15 +7,18 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
+from tidings.files import load_files, open_input, read_lines
 from tidings.kernels.rows import I64
 from tidings.model.blob import pack, unpack
-from tidings.model.notification import Lines
+from tidings.model.change import NO_TIME
+from tidings.model.notification import NotificationBatch
 from tidings.model.points import PointBatch
 from tidings.model.quarantine import Quarantined, raw_text
 from tidings.pipeline.partition import replica_of, share
@@ -27,11 +30,12 @@ from tidings.spark.counters import counted, latencies, refusals
 from tidings.spark.envelope import Envelope
 from tidings.spark.plan import Plan
 from tidings.spark.stateful_processor import Handling
-from tidings.spark.stream_lines import NO_TIME, StreamLines, split_lines
+from tidings.spark.stream_lines import StreamLines, split_lines
 
 _PIECE_BYTES = 16 * 2**20
-_SAMPLES = 4
+_LOAD_LINES = 50_000
 _NO_PLACE = "the record does not say where it stands in its partition: its offset or order is null"
+_NOTES_MAX = 20
 _WARNINGS_MAX = 100
 """Of one micro-batch and replica. What is warned of is counted as well, all of it."""
 
@@ -57,7 +61,10 @@ class ReplicaWorker:
     def __init__(self, plan: Plan, key: str) -> None:
         self._plan = plan
         self._number = plan.replica_keys.index(key)
-        self._replica = Replica(plan.catalog, keeps_points=True, is_stream=plan.is_stream)
+        self._replica = Replica(plan.catalog, keeps_points=True, is_stream=plan.is_stream, by_commit=plan.by_commit)
+        self._is_new = True
+        """Whether nothing has been loaded, replayed or handled yet."""
+        self.needs_base = False
         self._registrar = Registrar(plan.catalog, self._is_own, self._reports) if plan.is_stream else None
 
     def _is_own(self, id: str) -> bool:
@@ -78,27 +85,33 @@ class ReplicaWorker:
 
     def load(self, blob: bytes) -> None:
         state = unpack(blob)
+        self._is_new = False
         self._replica.load(b"".join(state["replica"]))
         if self._registrar is not None:
             self._registrar.load(b"".join(state["known"]))
 
     def replay(self, entry: Any) -> None:
+        self._load_rows()
         taken = self._take(entry)
-        self._replica.replay(taken.lines, taken.origin, taken.points, is_end=taken.is_end)
+        self._expelled(self._replica.replay(taken.lines, taken.origin, taken.points, is_end=taken.is_end))
 
     def handle(self, inputs: list[Envelope]) -> Handling:
         # The log entry has the whole input; of recorded input only the numbers of blocks, as their lines can be read again.
         entry = sorted((kind, blob) for _, kind, blob, _ in inputs)
         key, replica = inputs[0].key, self._replica
         before = _counts(replica)
+        unloaded = self._load_rows()
         taken = self._take(entry)
         found = replica.apply(taken.lines, taken.origin, taken.points, is_end=taken.is_end)
+        taken = taken._replace(answers=[*taken.answers, *self._expelled(found)])
         seqs, times = _seq_times(found, taken.times)
-        refused = [entry for entry in (*taken.refused, *found.refused) if self._reports(entry.position)]
-        yield from self._deliver(key, found.lines, seqs, times)
+        refused = [entry for entry in (*unloaded, *taken.refused, *found.refused) if self._reports(entry.position)]
+        yield from self._deliver(key, found.notifications, seqs, times)
         yield from self._report(key, kinds.ANSWERS, (msgspec.json.encode(answer) for answer in taken.answers))
         yield from self._report(key, kinds.REFUSED, (entry.line().encode() for entry in refused))
         yield from self._report(key, kinds.WARNINGS, self._warnings(found))
+        if notes := _notes(taken.answers):
+            yield Envelope(key, kinds.NOTES, notes.encode())
         counts: dict[str, Any] = {
             name: dict(now - then) for (name, now), then in zip(_counts(replica).items(), before.values(), strict=True)
         }
@@ -118,6 +131,30 @@ class ReplicaWorker:
         counts["quarantined"] = len(refused)
         yield Envelope(key, kinds.METRICS, pack(counts), counted(shared) if self._plan.is_stream else None)
         return entry
+
+    def _expelled(self, found: Applied) -> list[Answer]:
+        """Answers to those whose subscriptions could not be evaluated, and who are registered no more."""
+        for id, _ in found.failed:
+            # Where state is restored from the log not all is evaluated: it might not fail again.
+            self.needs_base = True
+            if self._registrar is not None:
+                self._registrar.expel(id)
+        return [Answer("", 0, id, "create", refused=f"dropped: {reason}") for id, reason in found.failed]
+
+    def _load_rows(self) -> list[Quarantined]:
+        """Takes the rows that are there before the first micro-batch. Returns those that are refused."""
+        refused: list[Quarantined] = []
+        if self._is_new and self._plan.load:
+            position = 0
+            for path in load_files(Path(self._plan.load)):
+                with open_input(path) as source:
+                    while lines := list(islice(read_lines(source), _LOAD_LINES)):
+                        refused += self._replica.load_rows(lines, position)
+                        position += len(lines)
+            # The files may change: they are read once, and the rows kept.
+            self.needs_base = True
+        self._is_new = False
+        return refused
 
     def _warnings(self, found: Applied) -> Iterator[bytes]:
         """Lines about rows that come by several partitions, between which there is no order but that of micro-batches."""
@@ -165,20 +202,19 @@ class ReplicaWorker:
         ]
         return _Input(changes.lines, changes.places, points, answers=answers, times=changes.times, refused=refused)
 
-    def _deliver(self, key: str, lines: Lines, seqs: I64, times: I64) -> Iterator[Envelope]:
-        """Envelopes with sample lines, and with the notifications or (if the plan has `parts`) the name of a file of them.
+    def _deliver(self, key: str, told: NotificationBatch, seqs: I64, times: I64) -> Iterator[Envelope]:
+        """Envelopes with the notifications or (if the plan has `parts`) the name of a file of them.
 
         seqs, times: of the changes of the micro-batch.
         """
-        if not len(lines):
+        if not len(told):
             return
-        yield Envelope(key, kinds.SAMPLES, pack(_samples(lines)))
         if self._plan.parts:
-            yield self._part(key, kinds.NOTIFICATIONS, lines.text())
+            yield self._part(key, kinds.NOTIFICATIONS, told.text())
             return
-        data = lines.data.tobytes()
-        for start, stop in _cuts(data):
-            yield Envelope(key, kinds.NOTIFICATIONS, pack({"text": data[start:stop], "seqs": seqs, "times": times}))
+        told.tail_time = _tail_times(told, seqs, times)
+        for piece in told.pieces(_PIECE_BYTES):
+            yield Envelope(key, kinds.NOTIFICATIONS, pack(piece))
 
     def _report(self, key: str, kind: str, lines: Iterable[bytes]) -> Iterator[Envelope]:
         """Envelopes with lines, or (if the plan has `parts`) with the name of a file of them."""
@@ -195,6 +231,20 @@ class ReplicaWorker:
             sink.flush()
             os.fsync(sink.fileno())
         return Envelope(key, kinds.PART, path.name.encode())
+
+
+def _notes(answers: Sequence[Answer]) -> str:
+    """Refused subscription events as lines for the job's log."""
+    refused = [answer for answer in answers if answer.refused is not None]
+    lines = [
+        f"subscription {answer.id!r} refused: {answer.refused}"
+        if answer.id is not None
+        else f"subscription event {answer.offset} of {answer.partition!r} refused: {answer.refused}"
+        for answer in refused[:_NOTES_MAX]
+    ]
+    if len(refused) > _NOTES_MAX:
+        lines.append(f"{len(refused) - _NOTES_MAX:,} more subscription events refused: see the answers in the sink")
+    return "\n".join(line.replace("\n", " ") for line in lines)
 
 
 def _pieces(data: bytes) -> list[bytes]:
@@ -229,8 +279,9 @@ def _counts(replica: Replica) -> dict[str, Counter[str]]:
     }
 
 
-def _samples(lines: Lines) -> list[str]:
-    """At most _SAMPLES lines from the end of the batch, snapshots excluded."""
-    tail = lines.data[-100_000:].tobytes().split(b"\n")[1:-1]
-    found = [line.decode() for line in tail if b'"snapshot": false' in line]
-    return found[:: max(1, len(found) // _SAMPLES)][:_SAMPLES]
+def _tail_times(told: NotificationBatch, seqs: I64, times: I64) -> I64:
+    """When the change of each tail was made; a snapshot has no time. seqs, times: of the changes, by seq."""
+    if not len(seqs):
+        return np.full(len(told.tails), NO_TIME)
+    at = np.minimum(np.searchsorted(seqs, told.tail_seq), len(seqs) - 1)
+    return np.where((seqs[at] == told.tail_seq) & ~told.tail_is_snapshot, times[at], NO_TIME)

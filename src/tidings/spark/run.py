@@ -7,30 +7,36 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from tidings.files import write_text
-from tidings.model.errors import UsageError
+from tidings.files import load_files, write_text
+from tidings.model.errors import RunError, UsageError
+from tidings.signals import Stop
 from tidings.spark.endpoint import Endpoint
+from tidings.spark.failures import NOT_WHOLE, failure_of, refusals
 from tidings.spark.job import stop_blocked
 from tidings.spark.packages import packages
 from tidings.spark.plan import Plan, shards_of
 from tidings.spark.progress import Batch, Listener
 from tidings.spark.session import default_shards, spark_session
+from tidings.spark.sinks import FORMATS as SINKS
 from tidings.spark.sinks import open_sink
-from tidings.spark.sources import read
+from tidings.spark.sources import FORMATS as SOURCES
+from tidings.spark.sources import begun, read
+from tidings.spark.sources import check as check_source
 from tidings.spark.stream import envelopes, plan_of
 from tidings.spark.work_folder import await_orphan, note_java
+from tidings.sql import parse_catalog
 
-_PLAN, _RUN = "plan.json", "run-id"
+_PLAN, _RUN, _SPARK = "plan.json", "run-id", "checkpoint"
 _REPORT_SECONDS = 10.0
+_INTERVAL = re.compile(r"\s*(interval\s+)?(\d+\s+(micro|milli)?(second|minute|hour|day|week)s?\s*)+", re.IGNORECASE)
 _SETTINGS = {
     # What Spark keeps for its pages, of each kind: enough to look back some minutes, and no more after months.
     "spark.ui.retainedJobs": "100",
@@ -49,7 +55,8 @@ class Run:
 
     trigger: `once` for all that is there, then the end; else an interval such as `1 second`; empty: as fast as it can.
     shards: 0: as many as before, or in a new run as many as cores. start: where a new run begins to read changes
-    (`sources.read`). config: further settings of Spark. has_ui: whether Spark serves its pages.
+    (`sources.read`). config: further settings of Spark. has_ui: whether Spark serves its pages. load: rows that a new run
+    has before the first change. by_commit: as in `RowStore`.
     """
 
     catalog_sql: str
@@ -63,31 +70,52 @@ class Run:
     start: str = ""
     config: Mapping[str, str] = field(default_factory=dict)
     has_ui: bool = False
+    load: Path | None = None
+    by_commit: bool = True
 
 
-def run(settings: Run, stop: threading.Event, on_batch: Callable[[Batch], object]) -> None:
-    """Runs until `stop` is set or, with the trigger `once`, all is done. A micro-batch that has begun is finished first.
+def check(settings: Run) -> None:
+    """Finds what is wrong with a run without Spark, before anything is made or started: UsageError."""
+    parse_catalog(settings.catalog_sql)
+    _shards(settings)
+    if settings.trigger not in ("", "once") and not _INTERVAL.fullmatch(settings.trigger):
+        raise UsageError(f"--trigger is 'once' or an interval such as '1 second', not {settings.trigger!r}")
+    if settings.load is not None and not (settings.checkpoint / _PLAN).exists():
+        load_files(settings.load)
+    open_sink(settings.sink, nullcontext(), _identity(settings.checkpoint))
+    check_source(_source(settings), settings.start)
+    check_source(_subscriptions(settings))
 
-    on_batch: called after every micro-batch with its figures.
+
+def run(settings: Run, stop: Stop, on_batch: Callable[[Batch], object], on_step: Callable[[str], object]) -> None:
+    """Runs until asked to stop or, with the trigger `once`, all is done. A micro-batch that has begun is finished first.
+
+    on_batch: called after every micro-batch with its figures. on_step: called with each step of the start, in words.
     """
     folder = settings.checkpoint
     folder.mkdir(parents=True, exist_ok=True)
-    await_orphan(folder)
+    await_orphan(folder, on_step)
     settings = replace(settings, shards=_shards(settings))
-    with _session(settings, folder / "spark.log") as spark:
+    with _session(settings, folder / "spark.log", on_step) as spark:
         note_java(spark, folder)
         listener = Listener(on_batch)
         spark.streams.addListener(listener)
         guard = _Guard()
-        query = _start(spark, settings, guard)
+        on_step("starting the query")
+        query = _start(spark, settings, guard, stop)
+        on_step("waiting for changes; Ctrl-C or SIGTERM stops")
         _collect_often()
-        while query.isActive and not stop.wait(0.1):
+        # Spark would go on without it, and nobody could go on from there.
+        known = folder / _SPARK / "metadata"
+        while query.isActive and known.exists() and not stop.asked.wait(0.1):
             pass
         if query.isActive:
             guard.stop(query)
         listener.wait(_REPORT_SECONDS)
-        if not stop.is_set() and (error := query.exception()) is not None:
-            raise _failure(str(error))
+        if not known.exists():
+            raise RunError(f"{known} was removed while the job ran, so {folder} {NOT_WHOLE}")
+        if not stop.asked.is_set() and query.exception() is not None:
+            raise failure_of(query, folder)
 
 
 def _collect_often() -> None:
@@ -101,30 +129,48 @@ def _collect_often() -> None:
 
 def _shards(settings: Run) -> int:
     """The number of shards that the run before had, if there was one. UsageError if this one cannot go on from there."""
-    path = settings.checkpoint / _PLAN
+    path, own = settings.checkpoint / _PLAN, settings.checkpoint / _SPARK
     if not path.exists():
-        if (settings.checkpoint / "checkpoint").exists():
+        if any(own.glob("*")):
             raise UsageError(
                 f"{settings.checkpoint} is a checkpoint without {_PLAN}, so not of this version of Tidings: go on with "
                 "the version that wrote it, or begin with a new checkpoint"
             )
         return settings.shards
+    _check_whole(own)
     text = path.read_text()
-    shards = settings.shards or shards_of(text)
-    Plan("", settings.catalog_sql, {}, shards, shards, is_stream=True).formerly(text)
+    try:
+        shards = settings.shards or shards_of(text)
+        Plan("", settings.catalog_sql, {}, shards, shards, is_stream=True).formerly(text)
+    except ValueError as error:
+        raise UsageError(f"{path} is damaged ({error}), so {settings.checkpoint} {NOT_WHOLE}") from None
     return shards
 
 
+def _check_whole(folder: Path) -> None:
+    """UsageError if Spark's own part of a checkpoint is not whole: Spark would begin anew, on top of what is in the sink."""
+    has_begun = any((folder / "offsets").glob("[0-9]*"))
+    has_finished = any((folder / "commits").glob("[0-9]*"))
+    wanted = {"": True, "metadata": has_begun, "offsets": has_finished, "state": has_finished}
+    for name in (name for name, is_wanted in wanted.items() if is_wanted):
+        if not (folder / name).exists():
+            raise UsageError(f"{folder / name} is missing, so {folder.parent} {NOT_WHOLE}")
+
+
 @contextmanager
-def _session(settings: Run, log: Path) -> Iterator[SparkSession]:
+def _session(settings: Run, log: Path, on_step: Callable[[str], object]) -> Iterator[SparkSession]:
     endpoints = (settings.source, settings.subscriptions, settings.sink)
     fetched = packages((endpoint.format for endpoint in endpoints), settings.config)
     ui = {"spark.ui.enabled": str(settings.has_ui).lower()}
     config = {**_SETTINGS, **ui, **settings.config, **fetched}
+    if fetched:
+        on_step(f"fetching {', '.join(fetched.values())} from Maven, if need be")
     with ExitStack() as stack:
         try:
-            spark = stack.enter_context(spark_session("tidings run", settings.master, log, config, starts_workers=True))
-        except PySparkRuntimeError as error:
+            spark = stack.enter_context(
+                spark_session("tidings run", settings.master, log, config, starts_workers=True, on_step=on_step)
+            )
+        except RunError as error:
             if not fetched:
                 raise
             raise UsageError(
@@ -135,51 +181,63 @@ def _session(settings: Run, log: Path) -> Iterator[SparkSession]:
         yield spark
 
 
-def _start(spark: SparkSession, settings: Run, guard: _Guard) -> StreamingQuery:
-    changes = read(
-        spark, _with_defaults(settings.source, settings.catalog_sql, settings.checkpoint / "source"), settings.start
-    )
-    wishes = read(spark, _subscription_table(settings.subscriptions, settings.checkpoint / "subscriptions"))
+def _start(spark: SparkSession, settings: Run, guard: _Guard, stop: Stop) -> StreamingQuery:
+    source, subscriptions = _source(settings), _subscriptions(settings)
+    if not _identity(settings.checkpoint):
+        write_text(settings.checkpoint / _RUN, uuid.uuid4().hex)
+    with _refusals("--source", settings.source, SOURCES):
+        changes = read(spark, source, settings.start)
+    with _refusals("--subscriptions", settings.subscriptions, SOURCES):
+        wishes = read(spark, subscriptions)
     sink = open_sink(settings.sink, guard, _identity(settings.checkpoint))
-    plan = plan_of(spark, settings.catalog_sql, settings.shards or default_shards(spark), parts=sink.parts)
+    load = "" if settings.load is None else str(settings.load.resolve())
+    shards = settings.shards or default_shards(spark)
+    plan = plan_of(spark, settings.catalog_sql, shards, sink.parts, by_commit=settings.by_commit, load=load)
     spark.conf.set("spark.sql.shuffle.partitions", plan.shards)
     writer = sink.writer(envelopes(changes, wishes, plan))
-    writer = writer.option("checkpointLocation", str(settings.checkpoint / "checkpoint"))
+    writer = writer.option("checkpointLocation", str(settings.checkpoint / _SPARK))
     if settings.trigger == "once":
         writer = writer.trigger(availableNow=True)
     elif settings.trigger:
-        writer = writer.trigger(processingTime=settings.trigger)
-    write_text(settings.checkpoint / _PLAN, plan.text)
-    return writer.start()
+        with refusals("--trigger"):
+            writer = writer.trigger(processingTime=settings.trigger)
+    with begun(source, settings.start), begun(subscriptions), _refusals("--sink", settings.sink, SINKS):
+        sink.prepare()
+        # The folder first: where there is a plan and no folder, somebody has removed it.
+        (settings.checkpoint / _SPARK).mkdir(exist_ok=True)
+        write_text(settings.checkpoint / _PLAN, plan.text)
+        stop.finish_first()
+        return writer.start()
+
+
+def _refusals(option: str, endpoint: Endpoint, formats: Sequence[str]) -> AbstractContextManager[None]:
+    # Without the path, which may hold a password.
+    return refusals(f"{option} {endpoint.format}", formats)
 
 
 def _identity(checkpoint: Path) -> str:
-    """A text that tells the run from others, for as long as its checkpoint lives."""
+    """A text that tells the run from others, for as long as its checkpoint lives; empty: it has none yet."""
     path = checkpoint / _RUN
-    if not path.exists():
-        write_text(path, uuid.uuid4().hex)
-    return path.read_text()
+    return path.read_text() if path.exists() else ""
 
 
-def _with_defaults(source: Endpoint, catalog_sql: str, spool: Path) -> Endpoint:
-    """The source with what it must know of the run."""
-    return source.with_defaults(catalog=catalog_sql, spool=str(spool)) if source.format == "postgres" else source
+def _source(settings: Run) -> Endpoint:
+    """The source of changes, with what it must know of the run."""
+    spool = str(settings.checkpoint / "source")
+    if settings.source.format == "postgres":
+        return settings.source.with_defaults(catalog=settings.catalog_sql, spool=spool)
+    return settings.source.with_defaults(spool=spool) if settings.source.format == "files" else settings.source
 
 
-def _subscription_table(source: Endpoint, spool: Path) -> Endpoint:
-    """A source of subscription events; of PostgreSQL a table with the columns id and sql, by default `subscriptions`."""
+def _subscriptions(settings: Run) -> Endpoint:
+    """The source of subscription events; of PostgreSQL a table with the columns id and sql, by default `subscriptions`."""
+    source, spool = settings.subscriptions, str(settings.checkpoint / "subscriptions")
     if source.format != "postgres":
-        return source
+        return source.with_defaults(spool=spool) if source.format == "files" else source
     table = source.options.get("tables", "subscriptions")
-    named = source.with_defaults(tables=table, slot="tidings_subscriptions", publication="tidings_subscriptions")
     catalog = f'CREATE TABLE "{table.rpartition(".")[2]}" (id TEXT PRIMARY KEY, sql TEXT);'
-    return _with_defaults(named, catalog, spool)
-
-
-def _failure(text: str) -> Exception:
-    """What to raise when the query has failed: our own message, if a worker gave one."""
-    found = re.search(r"tidings\.model\.errors\.\w+: (.*)", text)
-    return RuntimeError(found[1] if found else f"the Spark query stopped: {text}")
+    names = {"tables": table, "slot": "tidings_subscriptions", "publication": "tidings_subscriptions"}
+    return source.with_defaults(catalog=catalog, spool=spool, **names)
 
 
 class _Guard:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import signal
 import sys
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from tidings.model.errors import RunError
+from tidings.signals import aside
 from tidings.spark.java import java_home
+from tidings.spark.java_process import JavaProcess
 
 _ATTEMPTS = 4
+_ENDING_SECONDS = 2.0
+"""How long a Java that does not answer may take to be seen to have ended."""
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 LIVE_SETTINGS = {
     # The state store that stages with state in Python need.
@@ -61,6 +70,14 @@ _JAVA_OPTIONS = (
 )
 
 
+_java: JavaProcess | None = None
+"""Serves all sessions of this process, one after the other."""
+
+
+def _nothing(step: str) -> None:
+    pass
+
+
 @contextmanager
 def spark_session(
     name: str,
@@ -69,67 +86,103 @@ def spark_session(
     config: Mapping[str, str] | None = None,
     *,
     starts_workers: bool = False,
+    on_step: Callable[[str], object] = _nothing,
 ) -> Iterator[SparkSession]:
     """A session, stopped at the end unless there was one before. What Java and workers say goes to `log` (None: nowhere).
 
-    `starts_workers`: Python workers are there, with all they need loaded, when the session is handed out.
+    `starts_workers`: Python workers are there, with all they need loaded, when the session is handed out. on_step: called
+    with what is begun. RunError if Java ends meanwhile. Whoever is interrupted (KeyboardInterrupt) leaves no Java behind.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
         yield running
         return
+    settings = {"spark.app.name": name, "spark.master": _with_retries(master), **_settings(master, config or {})}
+    log = log or Path(os.devnull)
+    session: SparkSession | None = None
+    # What PySpark and py4j log when Java is gone: with the traces of the threads that notice.
+    said = logging.FileHandler(log, delay=True)
+    logging.getLogger().addHandler(said)
+    java = None
+    try:
+        java = _java_for(settings, log, on_step)
+        on_step("starting Spark")
+        session = _made(settings)
+        if starts_workers:
+            on_step("starting Python workers")
+            _start_workers(session)
+        yield session
+    except KeyboardInterrupt:
+        if java is not None:
+            java.kill()
+            session = None
+        raise
+    except (Py4JError, OSError) as error:
+        ending = java and java.ending(_ENDING_SECONDS)
+        if not ending:
+            raise
+        session = None
+        raise RunError(
+            f"Java, in which Spark runs, {ending} ({log} may say why); give the same command again to go on"
+        ) from error
+    finally:
+        if session is not None:
+            session.stop()
+        logging.getLogger().removeHandler(said)
+        said.close()
+
+
+def _settings(master: str, config: Mapping[str, str]) -> dict[str, str]:
+    """All settings of Spark. Sets what Java and workers must find in the environment."""
     os.environ["JAVA_HOME"] = str(java_home())
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     quiet = Path(__file__).with_name("log4j2.properties")
-    settings = {
-        **_CONFIG,
-        "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={quiet.as_uri()}",
-        **(config or {}),
-    }
+    options = f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={quiet.as_uri()}"
+    settings = {**_CONFIG, "spark.driver.extraJavaOptions": options, **config}
     if master.startswith("local"):
         # Nobody else on the network has to reach what runs on this machine alone.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings = {**_LOCAL, **settings}
         settings.setdefault("spark.sql.shuffle.partitions", str(local_cores(master)))
-    builder = SparkSession.builder.appName(name).master(_with_retries(master))
+    return settings
+
+
+def _java_for(settings: Mapping[str, str], log: Path, on_step: Callable[[str], object]) -> JavaProcess | None:
+    """The Java of this process, started if need be; None if somebody else has started it (spark-submit)."""
+    global _java
+    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        on_step("starting Java")
+        _java = JavaProcess(settings, log)
+    return _java
+
+
+def _made(settings: Mapping[str, str]) -> SparkSession:
+    """A new session. PySpark then has a handler of SIGINT, which cancels all jobs: the one before is put back."""
+    builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _stderr_to(log or Path(os.devnull)):
-        session = builder.getOrCreate()
+    before = signal.getsignal(signal.SIGINT)
     try:
-        if starts_workers:
-            _start_workers(session)
-        yield session
+        session = builder.getOrCreate()
     finally:
-        session.stop()
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+    # Else it prints a trace when Java is gone.
+    session.sparkContext._accumulatorServer.handle_error = lambda *_: logging.exception("accumulators")
+    return session
 
 
 def _start_workers(spark: SparkSession) -> None:
     """Starts Python workers; meanwhile Java plans a first query, which takes as long."""
     slots = spark.sparkContext.defaultParallelism
-    with ThreadPoolExecutor(1) as aside:
-        planned = aside.submit(spark.range(0, slots, 1, slots).mapInArrow(_same, "id long").collect)
-        spark.sparkContext.parallelize(range(slots), slots).mapPartitions(_same).collect()
-        planned.result()
+    planned = aside(spark.range(0, slots, 1, slots).mapInArrow(_same, "id long").collect)
+    spark.sparkContext.parallelize(range(slots), slots).mapPartitions(_same).collect()
+    planned.result()
 
 
 def _same(values: Iterator[Any]) -> Iterator[Any]:
     return values
-
-
-@contextmanager
-def _stderr_to(log: Path) -> Iterator[None]:
-    """Lets processes started meanwhile (Java, and through it the workers) inherit a file as their stderr."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with log.open("ab") as target:
-        os.dup2(target.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
 
 
 def _with_retries(master: str) -> str:

@@ -35,8 +35,11 @@ class Shard(Protocol):
     """The object that a processor gives durable state to.
 
     `handle` returns a log entry; `replay` of the entry repeats its effect on state. `load` restores what `dump` gave, also
-    if the shard that gave it had an earlier plan. nbytes: about how much memory it takes.
+    if the shard that gave it had an earlier plan. nbytes: about how much memory it takes. needs_base: its state cannot be
+    found again from the log: a base is to be written with the next entry.
     """
+
+    needs_base: bool
 
     @property
     def nbytes(self) -> int: ...
@@ -108,7 +111,10 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         outputs = _Outputs()
         entry = yield from outputs.frames(held.shard.handle(inputs))
         stamp.plan = self._stage.plan_text
-        is_folded = self._state.write(name, stamp, entry, held.shard.dump, is_folded=held.needs_base)
+        is_folded = self._state.write(
+            name, stamp, entry, held.shard.dump, is_folded=held.needs_base or held.shard.needs_base
+        )
+        held.shard.needs_base = False
         held.version, held.nonce, held.needs_base = stamp.version, stamp.nonce, False
         # Entered only after success: an object that failed half-way must not be used again.
         _held[self._stage.job, self._stage.name, name] = held

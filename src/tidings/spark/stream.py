@@ -16,8 +16,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping
 
-import msgspec
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import (
@@ -38,18 +36,20 @@ from pyspark.sql.functions import (
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType, TimestampType
 
 from tidings.model.blob import unpack
+from tidings.model.change import NO_TIME
 from tidings.model.errors import UsageError
+from tidings.model.notification import NotificationBatch
 from tidings.spark import envelope as kinds
 from tidings.spark.job import evaluated
 from tidings.spark.plan import Plan
 from tidings.spark.session import LIVE_SETTINGS, default_shards
-from tidings.spark.stream_lines import NO_TIME, NUMBER, NUMBERS, TEXT
+from tidings.spark.stream_lines import NUMBER, NUMBERS, TEXT
 from tidings.sql import parse_catalog
 
 NOTIFICATION, ANSWER, REFUSED, WARNING = "notification", "answer", "refused", "warning"
-_KINDS = {kinds.NOTIFICATIONS: NOTIFICATION, kinds.ANSWERS: ANSWER, kinds.REFUSED: REFUSED, kinds.WARNINGS: WARNING}
+KINDS = {kinds.NOTIFICATIONS: NOTIFICATION, kinds.ANSWERS: ANSWER, kinds.REFUSED: REFUSED, kinds.WARNINGS: WARNING}
 _OUTPUTS = "kind string, value string"
-_NOTIFICATIONS = "subscription string, seq long, snapshot boolean, changes string, time timestamp"
+_NOTIFICATIONS = "subscription string, seq long, snapshot boolean, changes string, time timestamp, tx string"
 _CHANGES = "array<struct<op: string, old: string, row: string>>"
 _INTEGERS = (LongType, IntegerType)
 _TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
@@ -63,28 +63,37 @@ def notifications(
     *,
     shards: int = 0,
     as_structs: bool = False,
+    by_commit: bool = True,
 ) -> DataFrame:
-    """Notifications as rows (subscription, seq, snapshot, changes, time).
+    """Notifications as rows (subscription, seq, snapshot, changes, time, tx).
 
     catalog: CREATE TABLE statements. shards: number of shares of the subscriptions, each with a copy of the tables and a
     task of its own; 0: as many as there are cores. A job that goes on from a checkpoint must have as many as before.
     as_structs: `changes` is an array of structs (op, old, row), the rows as JSON text; else it is JSON text as in
-    `out.jsonl`. `time` is that of the change, if the source says; a snapshot has none. Answers to subscription events and
-    refused records are not in the result: see `outputs`.
+    `out.jsonl`. by_commit: notifications are of the net effect of each transaction (records with the same `tx`); else of
+    every record. `time` is that of the change and `tx` its transaction, if the source says; a snapshot has neither.
+    Answers to subscription events and refused records are not in the result: see `outputs`.
     """
-    found = notifications_of(envelopes(changes, subscriptions, plan_of(spark, catalog, shards)))
+    plan = plan_of(spark, catalog, shards, by_commit=by_commit)
+    found = notifications_of(envelopes(changes, subscriptions, plan))
     return found.withColumn("changes", from_json("changes", _CHANGES)) if as_structs else found
 
 
 def outputs(
-    spark: SparkSession, catalog: str, changes: DataFrame, subscriptions: DataFrame, *, shards: int = 0
+    spark: SparkSession,
+    catalog: str,
+    changes: DataFrame,
+    subscriptions: DataFrame,
+    *,
+    shards: int = 0,
+    by_commit: bool = True,
 ) -> DataFrame:
     """All that comes out, as rows (kind, value) with a line of JSON each; parameters as those of `notifications`.
 
     Kinds: `notification`; `answer`, to a subscription event: accepted as of a seq, or refused and why; `refused`, a change
     that could not be used, with the reason; `warning`, about a change that was used, as when a row comes by two partitions.
     """
-    return outputs_of(envelopes(changes, subscriptions, plan_of(spark, catalog, shards)))
+    return outputs_of(envelopes(changes, subscriptions, plan_of(spark, catalog, shards, by_commit=by_commit)))
 
 
 def rows(
@@ -134,13 +143,16 @@ def notifications_of(envelopes: DataFrame) -> DataFrame:
     return envelopes.where(col("kind") == kinds.NOTIFICATIONS).select("blob").mapInArrow(_notifications, _NOTIFICATIONS)
 
 
-def plan_of(spark: SparkSession, catalog: str, shards: int = 0, parts: str = "") -> Plan:
-    """The plan of a stream. parts: as in `Plan`. Sets what the session's queries with state need."""
+def plan_of(
+    spark: SparkSession, catalog: str, shards: int = 0, parts: str = "", *, by_commit: bool = True, load: str = ""
+) -> Plan:
+    """The plan of a stream. parts, by_commit, load: as in `Plan`. Sets what the session's queries with state need."""
     parse_catalog(catalog)
     for name, value in LIVE_SETTINGS.items():
         spark.conf.set(name, value)
     count = shards or default_shards(spark)
-    return Plan(f"stream-{uuid.uuid4().hex}", catalog, {}, count, count, parts=parts, is_stream=True)
+    name = f"stream-{uuid.uuid4().hex}"
+    return Plan(name, catalog, {}, count, count, parts=parts, is_stream=True, by_commit=by_commit, load=load)
 
 
 def envelopes(changes: DataFrame, subscriptions: DataFrame, plan: Plan) -> DataFrame:
@@ -198,45 +210,24 @@ def _outputs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Envelopes as rows (kind, value)."""
     for batch in batches:
         for kind, blob in zip(batch["kind"].to_pylist(), batch["blob"].to_pylist(), strict=True):
-            if kind not in _KINDS:
+            if kind not in KINDS:
                 continue
-            text = unpack(blob)["text"] if kind == kinds.NOTIFICATIONS else blob
-            found = text.decode().split("\n")[:-1]
-            names = pa.array([_KINDS[kind]] * len(found), pa.string())
+            found = unpack(blob).lines() if kind == kinds.NOTIFICATIONS else blob.decode().split("\n")[:-1]
+            names = pa.array([KINDS[kind]] * len(found), pa.string())
             yield pa.record_batch([names, pa.array(found, pa.string())], ["kind", "value"])
-
-
-class _Notification(msgspec.Struct):
-    subscription: str
-    seq: int
-    snapshot: bool
-    changes: msgspec.Raw
 
 
 def _notifications(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Envelopes with notifications as rows of their fields."""
-    decode = msgspec.json.Decoder(_Notification).decode
     for batch in batches:
         for blob in batch["blob"].to_pylist():
-            state = unpack(blob)
-            found = [decode(line) for line in state["text"].split(b"\n")[:-1]]
-            seqs = np.array([each.seq for each in found], np.int64)
-            times, is_known = _times(seqs, state["seqs"], state["times"])
+            told: NotificationBatch = unpack(blob)
             columns = [
-                pa.array([each.subscription for each in found], pa.string()),
-                pa.array(seqs),
-                pa.array([each.snapshot for each in found], pa.bool_()),
-                pa.array([bytes(each.changes).decode() for each in found], pa.string()),
-                pa.array(times, pa.timestamp("us", "UTC"), mask=~is_known),
+                told.subscriptions().cast(pa.string()),
+                pa.array(told.seq),
+                pa.array(told.is_snapshot),
+                told.changes().cast(pa.string()),
+                pa.array(told.time, pa.timestamp("us", "UTC"), mask=told.time == NO_TIME),
+                pa.array(told.tx(), pa.string()),
             ]
-            names = ["subscription", "seq", "snapshot", "changes", "time"]
-            yield pa.RecordBatch.from_arrays(columns, names)
-
-
-def _times(wanted: np.ndarray, seqs: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(times of the changes with the wanted seqs, whether each is known). seqs, times: of all changes, by seq."""
-    at = np.searchsorted(seqs, wanted)
-    inside = np.minimum(at, max(len(seqs) - 1, 0))
-    if not len(seqs):
-        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
-    return times[inside], (seqs[inside] == wanted) & (times[inside] != NO_TIME)
+            yield pa.RecordBatch.from_arrays(columns, ["subscription", "seq", "snapshot", "changes", "time", "tx"])

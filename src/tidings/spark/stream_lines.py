@@ -20,13 +20,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidings.model.change import NO_TIME
 from tidings.pipeline.replica.batch import Places
 
 NUMBER, TEXT, NUMBERS = b"\0", b"\1", b"\2"
 """First byte of a place: its kind."""
 NOWHERE = b"\xff"
 """Instead of a place, where a record has none."""
-NO_TIME = -(2**63)
 _BLOCK_BYTES = 1 << 20
 _SIGN = 1 << 63
 
@@ -185,6 +185,7 @@ class StreamLines(NamedTuple):
             [_label(block.partition, place) for block in blocks for place in block.places],
             np.repeat(np.arange(len(sizes)), sizes),
             np.where(is_number, number, offset),
+            _units(blocks),
         )
         times = np.repeat(np.array([time for block in blocks for time in block.times], np.int64), sizes)
         return StreamLines([line for part in parts for line in part], places, times)
@@ -212,6 +213,16 @@ def _in_order(blocks: list[Block]) -> list[Block]:
             ]
         ordered += own
     return ordered
+
+
+def _units(blocks: list[Block]) -> NDArray[np.int64] | None:
+    """`Places.unit`: where places are names of files, the end of a file ends a transaction."""
+    places = [place for block in blocks for place in block.places]
+    if not any(place[:1] == TEXT for place in places):
+        return None
+    names = [(block.partition, place if place[:1] == TEXT else b"") for block in blocks for place in block.places]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.repeat(np.array([numbers[name] for name in names], np.int64), [n for b in blocks for n in b.sizes])
 
 
 def _number(place: bytes) -> int | None:

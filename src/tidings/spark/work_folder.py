@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -89,8 +90,11 @@ def _identity(pid: int) -> list[str] | None:
     return None if state == "Z" else [boot, started]
 
 
-def await_orphan(work: Path) -> None:
-    """Waits for the Java process of a killed run to end, then kills it: two processes must not use one checkpoint."""
+def await_orphan(work: Path, on_step: Callable[[str], object] = lambda step: None) -> None:
+    """Waits for the Java process of a killed run to end, then kills it: two processes must not use one checkpoint.
+
+    on_step: called if there is one to wait for, with words that say so.
+    """
     own = SparkSession.getActiveSession()
     try:
         known = json.loads((work / _JAVA).read_text())
@@ -100,6 +104,8 @@ def await_orphan(work: Path) -> None:
     if own is not None and _java_of(own) == pid:
         return
     deadline = time.monotonic() + _ORPHAN_SECONDS
+    if identity is not None and _identity(pid) == identity:
+        on_step(f"waiting for Java of the run before to end (process {pid})")
     while identity is not None and _identity(pid) == identity:
         if time.monotonic() > deadline:
             with suppress(ProcessLookupError):

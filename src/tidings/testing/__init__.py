@@ -17,6 +17,7 @@ from tidings.testing.oracle import Expected, oracle_lines, recompute
 from tidings.testing.select_inputs import select_workloads, workload_strategy
 from tidings.testing.suite import check_family
 from tidings.testing.topk_inputs import topk_workloads
+from tidings.testing.transactions import with_transactions
 from tidings.testing.workload import Workload
 
 __all__ = [
@@ -37,5 +38,6 @@ __all__ = [
     "run_inline",
     "select_workloads",
     "topk_workloads",
+    "with_transactions",
     "workload_strategy",
 ]

@@ -6,7 +6,6 @@ cluster keeps: a blob, and a log of the micro-batches since.
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch
 from tidings.model.message import MessageBatch
+from tidings.model.notification import NotificationBatch
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined
 from tidings.network.zones import ZoneMap
@@ -150,7 +150,7 @@ class Deployment:
         for each in to_gateways(sent, points, self._zone_map):
             each.add_to(works[each.zone])
         batches = [durable.apply(work) for durable, work in zip(self._gateways, works, strict=True)]
-        lines = sorted((line for batch in batches for line in batch.lines()), key=_place)
+        lines = NotificationBatch.merge(batches).lines()
         messages = [batch.take(np.argsort(batch.seq, kind="stable").astype(np.int64)) for batch in sent.merged()]
         return BatchResult(lines, messages, points, [entry for result in results for entry in result.refused])
 
@@ -178,8 +178,3 @@ def _all_points(workload: Workload) -> list[PointBatch]:
     space_of = spaces_of(workload.catalog)
     assert all(space_of(batch.form).dims == batch.coords.shape[1] for batch in batches)
     return batches
-
-
-def _place(line: str) -> tuple[int, str, bool]:
-    record = json.loads(line)
-    return record["seq"], record["subscription"], record["snapshot"]

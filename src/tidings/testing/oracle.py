@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,20 +79,21 @@ class Recomputation:
             self.expected = [entry for entry in self.expected if entry.place != snapshot.place]
             self.expected.append(snapshot)
 
-    def change(self, record: Record) -> bool:
-        """Applies a change and compares all answers. Returns False if it alters nothing: out of order, or in contradiction."""
-        if record["seq"] <= self._passed:
-            return False
-        self._passed = record["seq"]
-        has_expired = self._expire(record)
-        is_applied = self._apply(record)
-        if not is_applied and not has_expired:
+    def commit(self, records: Sequence[Record]) -> bool:
+        """Applies the changes of a commit and compares all answers. Returns False if it alters nothing."""
+        is_changed = False
+        for record in records:
+            if record["seq"] > self._passed:
+                self._passed = record["seq"]
+                has_expired, is_applied = self._expire(record), self._apply(record)
+                is_changed |= has_expired or is_applied
+        if not is_changed:
             return False
         for id, subscription in self.live.items():
             before = subscription.answer
             after = self.follow(subscription).answer
             if after != before:
-                self.expected.append(Expected(id, record["seq"], False, before, after))
+                self.expected.append(Expected(id, self._passed, False, before, after))
         return True
 
     def _expire(self, record: Record) -> bool:
@@ -124,16 +126,18 @@ class Recomputation:
 
 
 def walk(workload: Workload, recomputation: Recomputation) -> None:
-    """Feeds subscriptions and changes in sequence order: an event `after` n comes behind change n."""
+    """Feeds subscriptions and changes in sequence order: an event `after` n comes behind the commit that change n is of."""
     events = sorted(workload.subscriptions, key=lambda record: int(record.get("after", 0)))
-    done = 0
-    for change in workload.changes:
-        while done < len(events) and events[done].get("after", 0) < change["seq"]:
-            recomputation.register(events[done])
+    done = passed = 0
+    for commit in workload.commits():
+        admitted = [record for record in commit if record["seq"] > passed]
+        while done < len(events) and admitted and events[done].get("after", 0) < admitted[0]["seq"]:
+            recomputation.register(events[done] | {"after": max(passed, events[done].get("after", 0))})
             done += 1
-        recomputation.change(change)
+        recomputation.commit(commit)
+        passed = max([passed, *(record["seq"] for record in commit)])
     for event in events[done:]:
-        recomputation.register(event)
+        recomputation.register(event | {"after": max(passed, event.get("after", 0))})
 
 
 def recompute(workload: Workload) -> list[Expected]:

@@ -41,7 +41,7 @@ def _read(type: ColumnType, value: Any) -> Any:
     if value is None:
         return None
     if type is ColumnType.DOUBLE:
-        return float(value)
+        return float(value) + 0.0  # zero has no sign
     if type is ColumnType.DATE:
         return dt.date.fromisoformat(value)
     if type is ColumnType.TIMESTAMP:
@@ -58,9 +58,8 @@ def to_json(value: Any) -> Any:
 
 
 def canonical(row: dict[str, Any]) -> str:
-    """Equal rows (same columns in the same order, equal values) have equal texts. Zero has no sign."""
-    cells = {name: value + 0.0 if isinstance(value, float) else to_json(value) for name, value in row.items()}
-    return json.dumps(cells, ensure_ascii=False)
+    """Equal rows (same columns in the same order, equal values) have equal texts."""
+    return json.dumps({name: to_json(value) for name, value in row.items()}, ensure_ascii=False)
 
 
 def answer_of(rows: Iterable[dict[str, Any]]) -> Answer:

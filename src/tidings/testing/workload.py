@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from tidings.model.catalog import Catalog
+from tidings.pipeline.commits import micro_batches
 from tidings.sql import parse_catalog
 
 Record = dict[str, Any]
@@ -26,6 +27,20 @@ class Workload:
     @cached_property
     def catalog(self) -> Catalog:
         return parse_catalog(self.catalog_sql)
+
+    @property
+    def has_transactions(self) -> bool:
+        return any("tx" in record for record in self.changes)
+
+    def commits(self) -> list[list[Record]]:
+        """The changes by commit: consecutive ones with the same `tx` are one."""
+        found: list[list[Record]] = []
+        for record in self.changes:
+            if found and record.get("tx") is not None and str(found[-1][-1].get("tx")) == str(record["tx"]):
+                found[-1].append(record)
+            else:
+                found.append([record])
+        return found
 
     def subscription_lines(self) -> list[bytes]:
         return [_line(record) for record in self.subscriptions]
@@ -51,10 +66,5 @@ def random_sizes(total: int, rng: random.Random) -> list[int]:
 
 
 def chunks(lines: list[bytes], sizes: list[int]) -> Iterator[list[bytes]]:
-    """The lines in micro-batches of these sizes; what is left over makes a last one."""
-    start = 0
-    for size in sizes:
-        yield lines[start : start + size]
-        start += size
-    if start < len(lines):
-        yield lines[start:]
+    """The lines in micro-batches of these sizes, longer where a transaction would be split; what is left makes a last one."""
+    return micro_batches(lines, [*sizes, len(lines)])

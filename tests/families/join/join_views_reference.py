@@ -13,7 +13,7 @@ from tidings.families.join.payload import GONE, PLACED
 from tidings.families.join.subscription import Predicate, Space
 from tidings.model.channel import channel_component
 from tidings.model.notification import change_tail, delete_change, insert_change, snapshot_tail, update_change
-from tidings.model.render import comparable_rows, render_rows
+from tidings.model.render import render_rows
 from tidings.model.types import ColumnType
 
 Values = dict[str, Any]
@@ -27,7 +27,6 @@ class Row(NamedTuple):
     links: tuple[Key | None, ...]
     """By edge; None where the edge is not of its side."""
     cells: tuple[str, ...]
-    same: tuple[str, ...]
 
 
 Joined = tuple[Row, ...]
@@ -109,14 +108,12 @@ class PlainViews:
             next((tuple(values[n] for n in names) for at, names in ends if at == number), None)
             for ends in (list(zip(edge.sides, edge.columns, strict=True)) for edge in self.space.edges)
         ]
-        cells, same = [], []
+        cells = []
         for name, (at, column) in zip(self.space.names, self.space.shown, strict=True):
             if at == number:
                 columns = [pa.array([values[column]], side.table.schema.field(column).type)]
-                texts = render_rows([name], columns, 1)
-                cells.append(texts[0][1:-1])
-                same.append(comparable_rows([name], columns, texts)[0][1:-1])
-        return Row(tuple(values[name] for name in side.table.key), tuple(links), tuple(cells), tuple(same))
+                cells.append(render_rows([name], columns, 1)[0][1:-1])
+        return Row(tuple(values[name] for name in side.table.key), tuple(links), tuple(cells))
 
     def satisfies(self, slot: int, one: Arrived) -> bool:
         predicates = self.predicates.get(slot)
@@ -152,28 +149,25 @@ class PlainViews:
 
     def _difference(self, old: Results, new: Results) -> str:
         """Changes from one answer to the other as multisets of what is shown; empty if there are none."""
-        gone, come = Counter(map(self._same, old.values())), Counter(map(self._same, new.values()))
+        gone, come = Counter(map(self._text, old.values())), Counter(map(self._text, new.values()))
         gone, come = gone - come, come - gone
         changes = []
         for key in sorted(old.keys() & new.keys()):
-            before, after = self._same(old[key]), self._same(new[key])
+            before, after = self._text(old[key]), self._text(new[key])
             if gone[before] > 0 and come[after] > 0:
                 gone[before] -= 1
                 come[after] -= 1
-                changes.append(update_change(self._text(old[key]), self._text(new[key])))
+                changes.append(update_change(before, after))
         for results, left, change in ((old, gone, delete_change), (new, come, insert_change)):
             for key in sorted(results):
-                same = self._same(results[key])
-                if left[same] > 0:
-                    left[same] -= 1
-                    changes.append(change(self._text(results[key])))
+                text = self._text(results[key])
+                if left[text] > 0:
+                    left[text] -= 1
+                    changes.append(change(text))
         return ", ".join(changes)
 
     def _text(self, joined: Joined) -> str:
         return "{" + ", ".join(self._in_order([row.cells for row in joined])) + "}"
-
-    def _same(self, joined: Joined) -> Key:
-        return tuple(self._in_order([row.same for row in joined]))
 
     def _in_order(self, cells: list[tuple[str, ...]]) -> list[str]:
         taken = [iter(part) for part in cells]

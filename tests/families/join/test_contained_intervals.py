@@ -33,7 +33,7 @@ def compare(index: ContainedIntervals, held: Counter[Interval], queries: list[tu
     assert index.any_within(lo_from, at, hi_to).tolist() == [any_within(held, *query) for query in queries]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data())
 def test_any_interleaving_agrees_with_a_plain_scan(data: st.DataObject) -> None:
     index, held = ContainedIntervals(), Counter[Interval]()

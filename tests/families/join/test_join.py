@@ -24,7 +24,7 @@ BOUNDS = {"has_exact_regions": lambda *_: False, "may_hear_twice": True, "may_re
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(check):
     # Rows travel whether or not they find a partner, and one that changes its partners may come from two shards.
-    check_family("join", join_workloads(), checks=[check], **BOUNDS)
+    check_family("join", join_workloads(), checks=[check], examples=12, **BOUNDS)
 
 
 def stock(seq, symbol, per, op="upsert"):
@@ -108,4 +108,4 @@ def test_filters_follow_the_traffic_and_answers_stay_exact(check, monkeypatch):
     monkeypatch.setattr("tidings.families.join.semijoin.server._RECONSIDER_AFTER", 2)
     monkeypatch.setattr("tidings.families.join.semijoin.server._MUCH_CHEAPER", 1.0)
     monkeypatch.setattr(JoinFamily, "strategies", ("auto",))
-    check_family("join", join_workloads(), checks=[check], examples=8, may_hear_twice=True)
+    check_family("join", join_workloads(), checks=[check], examples=4, may_hear_twice=True)

@@ -231,7 +231,7 @@ def check_invariants(world: World) -> None:
 
 
 @pytest.mark.parametrize(("relations", "edges"), [PAIR, TWICE, CHAIN, STAR, CYCLE])
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(random=st.randoms(use_true_random=False), steps=st.lists(st.sampled_from(STEPS), min_size=1, max_size=12))
 def test_views_hold_and_combine_what_plain_sets_do(
     relations: int, edges: list[tuple[int, int]], random: Random, steps: list[str]
@@ -265,7 +265,7 @@ COUNT = 6
 CHOSEN = st.lists(st.integers(0, COUNT - 1), max_size=4)
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(
     place=st.lists(st.integers(0, COUNT - 1), min_size=COUNT, max_size=COUNT),
     look=st.lists(st.integers(0, 3), min_size=COUNT, max_size=COUNT),

@@ -30,7 +30,7 @@ def change(index: PiercingSet, held: Counter[Interval], intervals: list[Interval
         held[interval] += 1 if is_added else -1
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data())
 def test_any_interleaving_keeps_few_anchors(data: st.DataObject) -> None:
     index, held = PiercingSet(), Counter[Interval]()

@@ -74,7 +74,7 @@ def star_workloads():
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(check):
-    check_family("join", star_workloads(), checks=[check], examples=8, may_reach=selects_either, **INEXACT)
+    check_family("join", star_workloads(), checks=[check], examples=4, may_reach=selects_either, **INEXACT)
 
 
 @pytest.mark.parametrize("check", (*ENGINE_CHECKS, *STAGE_CHECKS), ids=lambda check: check.__name__)
@@ -82,7 +82,7 @@ def test_forms_may_leave_a_shared_semijoin(check, monkeypatch):
     monkeypatch.setattr("tidings.families.join.semijoin.server._RECONSIDER_AFTER", 2)
     monkeypatch.setattr("tidings.families.join.semijoin.server._MUCH_CHEAPER", 1.0)
     monkeypatch.setattr(JoinFamily, "strategies", ("auto", "ref-sj:clu"))
-    check_family("join", star_workloads(), checks=[check], examples=8, **INEXACT)
+    check_family("join", star_workloads(), checks=[check], examples=4, **INEXACT)
 
 
 def test_a_server_is_restored_from_changes_that_come_to_nothing():

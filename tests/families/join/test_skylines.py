@@ -37,7 +37,7 @@ def test_everyone_with_a_partner_is_reached_and_nobody_else(way, values, ends):
     assert reached(points, ends) == has_partner(values, ends)
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(values_of, ranges_of)
 def test_no_skyline_has_fewer_points_than_the_fewest(values, ends):
     wanted = has_partner(values, ends)

@@ -45,7 +45,7 @@ class World:
         return [(number, self.unused - i, code, True) for i, (number, code) in enumerate(codes)]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.data())
 def test_any_interleaving_agrees_with_sorted_lists(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 4), label="lists")

@@ -69,7 +69,7 @@ def expected(living, box, is_classic):
 
 
 @pytest.mark.parametrize("is_classic", [False, True])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_pairs_are_those_of_the_definition(is_classic, seed):
     rng = random.Random(seed)

@@ -142,7 +142,7 @@ def compiled(text):
     return boxes_of(statement.shape, statement.constants, TABLE)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(publication=conditions(), subscription=conditions())
 def test_constraints_match_iff_values_can_be_found(publication, subscription):
     sides = []
@@ -164,7 +164,7 @@ def test_constraints_match_iff_values_can_be_found(publication, subscription):
     assert packed(statement.shape, statement.constants, TABLE) == (pack(ours), len(ours))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(publication=conditions(), subscription=conditions(), is_highest=st.booleans())
 def test_the_best_value_is_one_that_both_allow(publication, subscription, is_highest):
     try:

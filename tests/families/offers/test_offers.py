@@ -20,7 +20,7 @@ def test_contract(check):
         "offers",
         offers_workloads(),
         checks=[check],
-        examples=12,
+        examples=6,
         has_exact_regions=_is_exact,
         may_hear_twice=True,
     )
@@ -28,7 +28,7 @@ def test_contract(check):
 
 @pytest.mark.parametrize("check", [check_exact, check_only_affected_are_told, check_replicas])
 def test_offers_that_expire_at_a_time(check):
-    check_family("offers", offers_workloads(has_times=True), checks=[check], examples=8)
+    check_family("offers", offers_workloads(has_times=True), checks=[check], examples=4)
 
 
 @pytest.mark.parametrize("check", [check_exact, check_replicas])
@@ -37,4 +37,4 @@ def test_many_publications_and_many_matches(check, monkeypatch):
     monkeypatch.setattr(OffersEvaluator, "publications_min", 1)
     monkeypatch.setattr(OffersEvaluator, "portion_min", 1)
     monkeypatch.setattr(OffersEvaluator, "matches_max", 2)
-    check_family("offers", offers_workloads(), checks=[check], examples=10)
+    check_family("offers", offers_workloads(), checks=[check], examples=5)

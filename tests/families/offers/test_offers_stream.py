@@ -18,7 +18,7 @@ def places(partitions):
     return Places(["0", "1"], number, ["a", "b"], number, np.arange(len(number)))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(workload=offers_workloads(has_times=True), rng=st.randoms(use_true_random=False))
 def test_a_stream_is_as_its_records_in_their_order(workload, rng):
     catalog = workload.catalog
@@ -43,7 +43,7 @@ def test_a_stream_is_as_its_records_in_their_order(workload, rng):
         chunk = [json.dumps(record).encode() for record in plain[at : at + size]]
         applied = replica.apply(chunk, places([rng.randrange(2) for _ in chunk]), points)
         points, at = [], at + size
-        lines += applied.lines.lines()
+        lines += applied.notifications.lines()
         refused += applied.refused
         if rng.random() < 0.3:
             restored = Replica(catalog, keeps_points=True, is_stream=True)

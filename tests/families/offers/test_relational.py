@@ -105,7 +105,7 @@ def compiled(wheres: Iterable[str], table: Table = MARKET) -> dict[str, tuple[Bo
     return {where: boxes(where, table, CATALOG) for where in wheres}
 
 
-@settings(max_examples=12)
+@settings(max_examples=7)
 @given(st.integers(0, 2**32), st.sampled_from([MARKET, CLASSIC]), st.booleans())
 def test_finds_what_the_definition_finds(seed: int, table: Table, has_few: bool) -> None:
     random = Random(seed)

@@ -121,7 +121,7 @@ ACTIONS = st.one_of(
 STEPS = st.tuples(st.lists(CHANGES, min_size=1, max_size=8), ACTIONS)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 4), st.integers(1, 3), st.lists(STEPS, min_size=1, max_size=10))
 def test_all_hold_what_they_should_after_every_change(k: int, dims: int, steps: list[Any]) -> None:
     world = World(k, dims)
@@ -154,7 +154,7 @@ EDGE_POINTS = st.sampled_from([*product(EDGES, repeat=4)])
 EDGE_CHANGES = st.tuples(st.integers(0, 5), st.sampled_from([*product(EDGES, repeat=3), *[None] * 50]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.integers(1, 3),
     st.lists(EDGE_POINTS, min_size=10, max_size=30),

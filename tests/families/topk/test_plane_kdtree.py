@@ -87,7 +87,7 @@ ACTIONS = st.one_of(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.sampled_from([[0], [0, 0, 0, 2, 7]]), st.lists(ACTIONS, min_size=2, max_size=12))
 def test_trees_have_what_was_added_and_not_removed(numbers: list[int], actions: list) -> None:
     world = World()

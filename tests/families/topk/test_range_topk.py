@@ -98,7 +98,7 @@ CHANGES = st.tuples(
 )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(1, 4), st.lists(st.lists(CHANGES, min_size=1, max_size=8), max_size=12), st.randoms())
 def test_all_hold_what_they_should_after_every_change(
     k: int, batches: list[list[tuple[int, int, int, int, int]]], choice: random.Random
@@ -129,7 +129,7 @@ EDGE_CHANGES = st.tuples(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(1, 3), st.lists(EDGE_CHANGES, min_size=1, max_size=25))
 def test_extreme_numbers(k: int, changes: list[Change]) -> None:
     world = World(k, EDGE_POINTS)

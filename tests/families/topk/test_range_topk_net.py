@@ -110,7 +110,7 @@ def complete(world: World, heights: int, drawn: list[Any]) -> list[Change]:
     return changes
 
 
-@settings(max_examples=110)
+@settings(max_examples=40)
 @given(
     st.integers(1, 4),
     st.sampled_from([2, 5, 30]),
@@ -145,7 +145,7 @@ EDGE_CHANGES = st.tuples(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(st.integers(1, 3), st.lists(st.lists(EDGE_CHANGES, min_size=1, max_size=8), min_size=1, max_size=4))
 def test_extreme_numbers(k: int, batches: list[list[Change]]) -> None:
     world = World(k, EDGE_POINTS)

@@ -113,7 +113,7 @@ RANGES = st.tuples(st.integers(-1, 6), st.integers(-1, 6)).map(lambda ends: (min
 CHANGES = st.tuples(st.integers(0, 8), st.integers(0, 5), st.integers(0, 5), st.sampled_from([True, True, True, False]))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=35, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.integers(1, 4),
     st.sampled_from([None, None, 1, 2, 3]),
@@ -137,7 +137,7 @@ def test_all_hold_what_they_should_after_every_change(
     check_invariants(world.sparse)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.integers(1, 3),
     st.sampled_from([None, 1, 2]),

@@ -204,7 +204,7 @@ def check(world: World) -> None:
 EVENTS = ["open", "close", "deliver", "deliver", "deliver", "fill", "rename", "forget"]
 
 
-@settings(max_examples=85)
+@settings(max_examples=40)
 @given(st.sampled_from([1, 2, 3, 5, 20]), st.randoms(use_true_random=False, note_method_calls=True))
 def test_any_course_of_events_is_that_of_plain_lists(k: int, random: Random) -> None:
     world = World(k, random)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 import msgspec
 
 from tidings.bench.live.workload import CATALOG, Subscription
 from tidings.engine import Engine
+from tidings.pipeline.commits import micro_batches
 from tidings.sql import parse_catalog
 
 _BATCH = 10_000
@@ -28,10 +30,23 @@ class _Notification(msgspec.Struct):
     changes: list[_Change]
 
 
+class _TextChange(msgspec.Struct):
+    op: str
+    row: msgspec.Raw
+    old: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _TextNotification(msgspec.Struct):
+    subscription: str
+    snapshot: bool
+    changes: list[_TextChange]
+
+
 class _Place(msgspec.Struct):
     subscription: str
     seq: int
     snapshot: bool
+    tx: str | None = None
 
 
 View = Counter[tuple[Any, ...]]
@@ -81,10 +96,30 @@ def expected(subscriptions: Sequence[Subscription], begun: dict[str, int], lines
     numbered = [
         json.dumps({"seq": seq, **json.loads(line)}).encode() for seq, line in zip(numbers, lines, strict=False)
     ]
-    for start in range(0, len(numbered), _BATCH):
-        found += engine.feed(numbered[start : start + _BATCH]).notifications.lines()
+    for batch in micro_batches(numbered, repeat(_BATCH)):
+        found += engine.feed(batch).notifications.lines()
     found += engine.finish().notifications.lines()
     return [line.encode() for line in found]
+
+
+def unmatched(notifications: Iterable[bytes]) -> int:
+    """How many rows are told to go that a client does not have who matches rows by their text."""
+    decode = msgspec.json.Decoder(_TextNotification).decode
+    found: dict[str, Counter[bytes]] = {}
+    wrong = 0
+    for line in notifications:
+        told = decode(line)
+        if told.snapshot:
+            found[told.subscription] = Counter()
+        view = found.setdefault(told.subscription, Counter())
+        for change in told.changes:
+            if change.op != "insert":
+                gone = bytes(change.old or change.row)
+                wrong += view[gone] <= 0
+                view[gone] -= 1
+            if change.op != "delete":
+                view[bytes(change.row)] += 1
+    return wrong
 
 
 def different(a: Iterable[bytes], b: Iterable[bytes]) -> int:
@@ -95,7 +130,7 @@ def different(a: Iterable[bytes], b: Iterable[bytes]) -> int:
 
 
 def doubled(notifications: Iterable[bytes]) -> int:
-    """How many notifications have the subscription and seq of another one."""
+    """How many notifications have the subscription and the transaction of another one, or, without one, its seq."""
     decode = msgspec.json.Decoder(_Place).decode
-    places = Counter((told.subscription, told.seq, told.snapshot) for told in map(decode, notifications))
+    places = Counter((told.subscription, told.tx or told.seq, told.snapshot) for told in map(decode, notifications))
     return places.total() - len(places)

@@ -47,9 +47,9 @@ class KafkaSource:
     def load(self, tables: dict[str, list[Row]]) -> None:
         self._broker.write(_TOPIC, _keyed(inserts(tables)))
 
-    def write(self, seed: int, rate: float, is_over: threading.Event) -> int:
+    def write(self, seed: int, rate: float, statements: int, is_over: threading.Event) -> int:
         with self._broker.writer(_TOPIC) as send:
-            return write(seed, rate, is_over, lambda records: send(_keyed(records)))
+            return write(seed, rate, statements, is_over, lambda records: send(_keyed(records)))
 
     def written(self) -> list[Written]:
         return [

@@ -61,9 +61,9 @@ class NatsSource:
         with self._publisher() as publisher:
             self._send(publisher, inserts(tables))
 
-    def write(self, seed: int, rate: float, is_over: threading.Event) -> int:
+    def write(self, seed: int, rate: float, statements: int, is_over: threading.Event) -> int:
         with self._publisher() as publisher:
-            return write(seed, rate, is_over, lambda records: self._send(publisher, records))
+            return write(seed, rate, statements, is_over, lambda records: self._send(publisher, records))
 
     def written(self) -> list[Written]:
         from tidings.spark.jetstream import JetStream

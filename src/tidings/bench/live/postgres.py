@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import threading
 import time
@@ -16,6 +17,7 @@ from tidings.bench.postgres import dsn, find_server, running
 from tidings.model.errors import UsageError
 
 _SETTINGS = {"wal_level": "logical", "max_wal_senders": "4", "shared_buffers": "128MB", "synchronous_commit": "on"}
+_OPS = {"c": "insert", "u": "update", "d": "delete"}
 _TABLES = (
     "CREATE TABLE items (id bigint PRIMARY KEY, kind text, price float8, stock bigint)",
     "CREATE TABLE bids (id bigint PRIMARY KEY, item bigint, amount float8, bidder text)",
@@ -61,12 +63,12 @@ class PostgresSource:
             session.execute("ANALYZE")
         begin(self._settings())
 
-    def write(self, seed: int, rate: float, is_over: threading.Event) -> int:
+    def write(self, seed: int, rate: float, statements: int, is_over: threading.Event) -> int:
         counts = [0] * WRITERS
 
         def work(number: int) -> None:
             with self._session() as session:
-                counts[number] = _write(session, Writer(number, seed), rate / WRITERS, is_over)
+                counts[number] = _write(session, Writer(number, seed, statements), rate / WRITERS, is_over)
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(WRITERS)]
         for thread in threads:
@@ -77,12 +79,13 @@ class PostgresSource:
 
     def written(self) -> list[Written]:
         from tidings.spark.sources.postgres.reader import ChangeStream
+        from tidings.spark.sources.postgres.snapshot import END
 
         stream = ChangeStream(self._settings())
         position, found = stream.first(), list[Written]()
         while (end := stream.latest(position, 50_000)) != position:
             rows = [row for part in stream.parts(position, end) for row in stream.rows(part)]
-            found += [Written(row.value.encode(), row.time) for row in rows]
+            found += [Written(_replayed(row.value), row.time) for row in rows if row.value != END]
             stream.commit(end)
             position = end
         stream.close()
@@ -117,6 +120,12 @@ def _write(session: Any, writer: Writer, rate: float, is_over: threading.Event) 
         asked += len(transaction.changes)
         committed += 0 if transaction.is_rolled_back else len(transaction.changes)
     return committed
+
+
+def _replayed(line: str) -> bytes:
+    """A record of the source with an op that replays have. None of them contradicts the rows."""
+    record = json.loads(line)
+    return json.dumps({**record, "op": _OPS.get(record["op"], record["op"])}).encode()
 
 
 def _statement(change: Change) -> tuple[str, tuple[Any, ...]]:

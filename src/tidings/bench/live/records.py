@@ -29,12 +29,12 @@ def records(change: Change) -> list[dict[str, Any]]:
     return [gone, {"table": change.table, "op": "insert", "row": change.row}]
 
 
-def write(seed: int, rate: float, is_over: threading.Event, send: Send) -> int:
+def write(seed: int, rate: float, statements: int, is_over: threading.Event, send: Send) -> int:
     """Sends the transactions of all writers in turn, at a steady rate, until it is over. Gives the number of changes.
 
     A queue has no rollback: transactions that would be rolled back are left out.
     """
-    turns = zip(*(Writer(number, seed).transactions() for number in range(WRITERS)), strict=True)
+    turns = zip(*(Writer(number, seed, statements).transactions() for number in range(WRITERS)), strict=True)
     started, count = time.monotonic(), 0
     for transactions in turns:
         if is_over.wait(max(0.0, count / rate - (time.monotonic() - started))):

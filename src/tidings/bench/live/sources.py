@@ -44,12 +44,15 @@ class LiveSource(Protocol):
         """Makes the tables with their first rows, before the job starts."""
         ...
 
-    def write(self, seed: int, rate: float, is_over: threading.Event) -> int:
-        """Writes so many changes a second until it is over; gives how many there were. Called in a thread of its own."""
+    def write(self, seed: int, rate: float, statements: int, is_over: threading.Event) -> int:
+        """Writes so many changes a second until it is over, in transactions of so many at most; gives how many there were.
+
+        Called in a thread of its own.
+        """
         ...
 
     def written(self) -> list[Written]:
-        """All records that the job must have taken in, first rows included."""
+        """All records that the job must have taken in, first rows included, as a replay takes them but for their seq."""
         ...
 
     def answers(self, queries: Iterable[str]) -> Iterable[list[tuple[Any, ...]]]:

@@ -48,10 +48,14 @@ def first_rows(seed: int) -> dict[str, list[Row]]:
 
 @dataclass
 class Writer:
-    """Makes transactions over its share of the rows: those whose id has the writer's number modulo WRITERS."""
+    """Makes transactions over its share of the rows: those whose id has the writer's number modulo WRITERS.
+
+    statements: changes of a transaction, at most.
+    """
 
     number: int
     seed: int
+    statements: int
     tables: dict[str, dict[int, Row]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -69,7 +73,7 @@ class Writer:
             before = (
                 {name: dict(rows) for name, rows in self.tables.items()} if choose.random() < _ROLLED_BACK else None
             )
-            changes = [self._change() for _ in range(choose.randrange(1, 12))]
+            changes = [self._change() for _ in range(choose.randint(1, self.statements))]
             yield Transaction(changes, before is not None)
             if before is not None:
                 self.tables = before

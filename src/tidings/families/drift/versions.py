@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.model.codes import Int64Array
-from tidings.model.render import comparable_rows, render_rows
+from tidings.model.render import render_rows
 
 NONE = -1
 """Means "no row" among numbers of versions."""
@@ -18,12 +18,11 @@ NONE = -1
 class Versions:
     """Rendered rows by number, each with its value and time, and the number of views that hold it.
 
-    Equal rows have equal numbers. same[i] is the text by which row i is compared: -0.0 equals 0.0 there.
+    Equal rows have equal numbers.
     """
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self.same: list[str] = []
         self.values: list[float] = []
         self.times: list[int] = []
         self._numbers: dict[tuple[str, float, int], int] = {}
@@ -35,8 +34,7 @@ class Versions:
     ) -> Int64Array:
         """Numbers of these rows, [rows]. New rows are held by no view yet."""
         texts = render_rows(names, columns, len(values))
-        same = comparable_rows(names, columns, texts)
-        rows = zip(texts, same, values, times, strict=True)
+        rows = zip(texts, values, times, strict=True)
         return np.fromiter((self._number(*row) for row in rows), np.int64, len(values))
 
     def hold(self, numbers: Int64Array, sign: int) -> None:
@@ -51,35 +49,33 @@ class Versions:
         known = numbers[numbers != NONE]
         for number in known[self._uses[known] == 0].tolist():
             if self._numbers.pop((self.texts[number], self.values[number], self.times[number]), None) is not None:
-                self.texts[number] = self.same[number] = ""
+                self.texts[number] = ""
                 self._free.append(number)
 
     def dump(self, numbers: Int64Array) -> dict[str, Any]:
         chosen = numbers.tolist()
         return {
             "texts": [self.texts[number] for number in chosen],
-            "same": [self.same[number] for number in chosen],
             "values": np.array([self.values[number] for number in chosen], np.float64),
             "times": np.array([self.times[number] for number in chosen], np.int64),
         }
 
     def load(self, state: dict[str, Any]) -> Int64Array:
         """Restores the rows of a dump. Returns their numbers, in order."""
-        rows = zip(state["texts"], state["same"], state["values"].tolist(), state["times"].tolist(), strict=True)
+        rows = zip(state["texts"], state["values"].tolist(), state["times"].tolist(), strict=True)
         return np.fromiter((self._number(*row) for row in rows), np.int64, len(state["texts"]))
 
-    def _number(self, text: str, same: str, value: float, time: int) -> int:
+    def _number(self, text: str, value: float, time: int) -> int:
         key = (text, value, time)
         known = self._numbers.get(key)
         if known is not None:
             return known
         if self._free:
             number = self._free.pop()
-            self.texts[number], self.same[number], self.values[number], self.times[number] = text, same, value, time
+            self.texts[number], self.values[number], self.times[number] = key
         else:
             number = len(self.texts)
             self.texts.append(text)
-            self.same.append(same)
             self.values.append(value)
             self.times.append(time)
             if number == len(self._uses):

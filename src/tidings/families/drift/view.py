@@ -181,7 +181,7 @@ class DriftViews(RememberingViews):
     ) -> Notifications:
         """Notifications of deliveries that replaced version `old` by `new`, all [deliveries]. Equal ones share a tail."""
         kind, examples = number_replacements(message, old, new, len(self._versions.texts))
-        texts, same = self._versions.texts, self._versions.same
+        texts = self._versions.texts
         tails: list[str] = []
         for at, before, after in zip(
             seq[examples].tolist(), old[examples].tolist(), new[examples].tolist(), strict=True
@@ -190,7 +190,7 @@ class DriftViews(RememberingViews):
                 tails.append(change_tail(at, insert_change(texts[after])))
             elif after == NONE:
                 tails.append(change_tail(at, delete_change(texts[before])))
-            elif same[before] == same[after]:
+            elif texts[before] == texts[after]:
                 # The shown columns are unchanged: no notification.
                 tails.append("")
             else:

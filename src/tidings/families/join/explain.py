@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tidings.families.join.subscription import AnyOf, Space, is_any_of, predicates_of, space_of
-from tidings.families.protocols import Explanation
+from tidings.families.optional import ChannellessExplanation
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
 from tidings.model.codes import value_of
@@ -23,21 +23,32 @@ _SKYLINES = {
 }
 
 
-class JoinExplanation(Explanation):
+class JoinExplanation(ChannellessExplanation):
     summary = "rows of several tables that belong together: SELECT .. FROM t JOIN u USING (a) WHERE b BETWEEN x AND y"
+    shared_costs = (
+        "the row is joined with its partners in the engine, each joined row looked up in one index that all joins share;"
+        " and a line for each that is told"
+    )
+    shared_only = "OR, <> and IS NULL"
 
     def lines(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
         ends = []
         for i, ref in enumerate(predicates_of(form.shape)):
             type = catalog.table(ref.table).column(ref.column).type
             low, high = (value_of(type, code) for code in placement.coords[2 * i : 2 * i + 2])
-            ends.append(f"{ref.table}.{ref.column} in [{low}, {high}]")
+            ends.append(f"{ref.table}.{ref.column} {_extent(low, high, is_equality=ref in form.shape.equalities)}")
         point = ", ".join(ends) or "the one point that holds everything"
         if is_any_of(form):
             count = len(msgspec.msgpack.decode(placement.details, type=AnyOf).alternatives)
             conditions = f"any of {count} conjunctions; the point's box holds all of them"
             return [("point", point), ("conditions", conditions)]
         return [("point", point), *_costs(space_of(form, catalog), strategy)]
+
+
+def _extent(low: str, high: str, *, is_equality: bool) -> str:
+    if is_equality:
+        return f"= {low}" if low == high else f"one of several values from {low} to {high}"
+    return f"in [{low}, {high}]"
 
 
 def _costs(space: Space, strategy: str) -> list[tuple[str, str]]:
@@ -62,7 +73,7 @@ def _costs(space: Space, strategy: str) -> list[tuple[str, str]]:
 def _why(space: Space) -> str:
     tables = " and ".join(side.table.name for side in space.sides) if len(space.sides) == 2 else "tables"
     return (
-        f"rows of {tables} are sent once, as semijoins, and joined at the client: less than whole joined rows, of which "
+        f"rows of {tables} are sent once, as semijoins, and joined at the gateway: less than whole joined rows, of which "
         "a change may make many; and only to those who have a partner for them, unless filtering costs more than it saves"
     )
 

@@ -101,13 +101,12 @@ class InternedRows:
             taken[side] += 1
         self._interner = Interner(self._whole + 1 + self._edges)
         self._texts: list[Texts] = []
-        self._same: list[Texts] = []
         self._content: list[tuple[Any, ...]] = []
         """[numbers]: key, join values and texts of the row; empty if the number is free."""
         self._free: list[int] = []
         self._number: dict[tuple[Any, ...], int] = {}
         self._looks: dict[tuple[int, Texts], int] = {}
-        """(relation, texts to compare by) -> number of the first row with these."""
+        """(relation, texts) -> number of the first row with these."""
 
     def __len__(self) -> int:
         return len(self._texts) - len(self._free)
@@ -126,7 +125,7 @@ class InternedRows:
         values = np.full((len(at), self._edges), NONE, np.int64)
         for edge, links in zip(reader.edges, reader.links(rows, at), strict=True):
             values[:, edge] = self._interner.take(self._whole + 1 + edge, links)
-        return self._number_rows(relation, keys, values, *reader.texts(rows, at))
+        return self._number_rows(relation, keys, values, reader.texts(rows, at))
 
     def render(self, combinations: Numbers) -> list[str]:
         """Joined rows as text. combinations: [joined rows, sides], numbers of their parts."""
@@ -153,13 +152,13 @@ class InternedRows:
         unused = self._state.forget_unused(used)
         for number in unused.tolist():
             del self._number[self._content[number]]
-            self._content[number] = self._texts[number] = self._same[number] = ()
+            self._content[number] = self._texts[number] = ()
             self._free.append(number)
         held = np.setdiff1d(used, unused)
         self._looks.clear()
         relations = self._state.relations(held).tolist()
         looks = [
-            self._looks.setdefault((relation, self._same[number]), number)
+            self._looks.setdefault((relation, self._texts[number]), number)
             for relation, number in zip(relations, held.tolist(), strict=True)
         ]
         self._state.set_looks(held, looks)
@@ -175,13 +174,11 @@ class InternedRows:
         rows = np.union1d(used[relations < self._whole], self._state.parts(wholes))
         place = np.zeros(len(self._content), np.int32)
         place[rows], place[wholes] = np.arange(len(rows)), len(rows) + np.arange(len(wholes))
-        texts, same = ([column[number] for number in rows.tolist()] for column in (self._texts, self._same))
         state = {
             "kinds": self._state.relations(rows).astype(np.int8),
             "keys": self._interner.values(self._state.keys(rows)),
             "links": [self._interner.values(column) for column in self._state.values(rows).T],
-            "texts": texts,
-            "same": [None if a == b else b for a, b in zip(texts, same, strict=True)],
+            "texts": [self._texts[number] for number in rows.tolist()],
             "wholes": place[self._state.parts(wholes)],
         }
         return state, place[versions]
@@ -192,15 +189,14 @@ class InternedRows:
         keys = [tuple(key) for key in state["keys"]]
         links = [[None if link is None else tuple(link) for link in column] for column in state["links"]]
         texts = [tuple(parts) for parts in state["texts"]]
-        same = [a if b is None else tuple(b) for a, b in zip(texts, state["same"], strict=True)]
         numbers = np.empty(len(keys), np.int64)
         for relation in range(self._whole):
             at = np.flatnonzero(relations == relation)
             values = np.full((len(at), self._edges), NONE, np.int64)
             for edge in self._sides[relation].edges:
                 values[:, edge] = self._interner.take(self._whole + 1 + edge, [links[edge][i] for i in at.tolist()])
-            own = [[column[i] for i in at.tolist()] for column in (keys, texts, same)]
-            numbers[at] = self._number_rows(relation, own[0], values, own[1], own[2])[1]
+            own_keys, own_texts = ([column[i] for i in at.tolist()] for column in (keys, texts))
+            numbers[at] = self._number_rows(relation, own_keys, values, own_texts)[1]
         wholes = state["wholes"]
         named = [_joined_key(keys[at] for at in parts) for parts in wholes.tolist()]
         parts = [tuple(versions) for versions in numbers[wholes].tolist()]
@@ -219,7 +215,6 @@ class InternedRows:
         keys: Sequence[ChannelKey],
         values: Int64Array,
         texts: Sequence[Texts],
-        same: Sequence[Texts],
     ) -> tuple[Int64Array, Int64Array]:
         names = self._interner.take(relation, keys)
         numbers = np.empty(len(keys), np.int64)
@@ -228,9 +223,9 @@ class InternedRows:
             content = (name, *joined_by, *text)
             number = self._number.get(content)
             if number is None:
-                number = self._take(content, text, same[i])
+                number = self._take(content, text)
                 new.append(i)
-                looks.append(self._looks.setdefault((relation, same[i]), number))
+                looks.append(self._looks.setdefault((relation, text), number))
             numbers[i] = number
         named = np.array(names, np.int64)
         if new:
@@ -247,7 +242,7 @@ class InternedRows:
             content = (name, *versions)
             number = self._number.get(content)
             if number is None:
-                number = self._take(content, (), ())
+                number = self._take(content, ())
                 new.append(i)
             numbers[i] = number
         named = np.array(names, np.int64)
@@ -255,15 +250,14 @@ class InternedRows:
             self._state.put_rows(numbers[new], self._whole, named[new], numbers[new], [parts[i] for i in new])
         return named, numbers
 
-    def _take(self, content: tuple[Any, ...], texts: Texts, same: Texts) -> int:
+    def _take(self, content: tuple[Any, ...], texts: Texts) -> int:
         if self._free:
             number = self._free.pop()
-            self._content[number], self._texts[number], self._same[number] = content, texts, same
+            self._content[number], self._texts[number] = content, texts
         else:
             number = len(self._content)
             self._content.append(content)
             self._texts.append(texts)
-            self._same.append(same)
         self._number[content] = number
         return number
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 from tidings.families.join.subscription import Space
 from tidings.model.channel import ChannelKey, channel_column, channel_keys, group_channels
 from tidings.model.codes import Int64Array
-from tidings.model.render import comparable_rows, render_rows
+from tidings.model.render import render_rows
 
 Texts = tuple[str, ...]
 """Text of the row's part of a joined row: its pieces, as in `pieces_of`."""
@@ -62,18 +61,13 @@ class SideRows:
             found.append([*keys] if valid.all() else [k if ok else None for k, ok in zip(keys, valid, strict=True)])
         return found
 
-    def texts(self, rows: pa.RecordBatch, at: Int64Array) -> tuple[list[Texts], list[Texts]]:
-        """(texts of each row for joined rows, texts to compare by), both [at]."""
-        shown, same = [], []
+    def texts(self, rows: pa.RecordBatch, at: Int64Array) -> list[Texts]:
+        """Texts of each row for joined rows, [at]."""
+        shown = []
         for piece in self._pieces:
             names, columns = [name for name, _ in piece], [self._column(rows, at, column) for _, column in piece]
-            texts = render_rows(names, columns, len(at))
-            comparable = comparable_rows(names, columns, texts)
-            shown.append([text[1:-1] for text in texts])
-            same.append(shown[-1] if comparable is texts else [text[1:-1] for text in comparable])
-        parts = _transposed(shown, len(at))
-        is_same = all(a is b for a, b in zip(shown, same, strict=True))
-        return parts, parts if is_same else _transposed(same, len(at))
+            shown.append([text[1:-1] for text in render_rows(names, columns, len(at))])
+        return list(zip(*shown, strict=True)) if shown else [()] * len(at)
 
     def values(self, rows: pa.RecordBatch, at: Int64Array) -> list[list[Any]]:
         """Values of the columns with a predicate, encoded as components of channels; None for null."""
@@ -90,7 +84,3 @@ class SideRows:
     def _column(self, rows: pa.RecordBatch, at: Int64Array, name: str) -> pa.Array:
         column = rows.column(f"{self._number}.{name}")
         return column if len(at) == len(column) else column.take(pa.array(at))
-
-
-def _transposed(columns: Sequence[list[str]], count: int) -> list[Texts]:
-    return list(zip(*columns, strict=True)) if columns else [()] * count

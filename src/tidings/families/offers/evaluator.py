@@ -260,7 +260,7 @@ class OffersEvaluator(Evaluator):
         event, slot, tail = told[:, : counts[TOLD]]
         plain = Told(event, slot, tail, tails[: counts[TAILS]], made[: counts[CHANGES]], _NO_SOURCES)
         seqs = events.seq[changes]
-        shared = seqs[1:][seqs[1:] == seqs[:-1]]
+        shared = seqs[1:][(seqs[1:] == seqs[:-1]) & (events.is_part[changes[1:]] == 0 if len(events.is_part) else True)]
         if len(shared):
             yield from self._together(plain, steps[: counts[STEPS]], shared, events, lives, projections)
             return

@@ -102,6 +102,7 @@ class Rankings:
                 lives,
                 projections.starts,
                 projections.column,
+                events.is_part,
                 done,
                 counts,
                 told,

@@ -12,7 +12,7 @@ from tidings.families.select.evaluator import SelectEvaluator
 from tidings.families.select.message_rows import MessageRows
 from tidings.families.select.reformulate import NEW, OLD
 from tidings.families.select.table_form import TableSpace, predicates_of, spread
-from tidings.families.shown import ProjectionTable, render
+from tidings.families.shown import ProjectionTable, Tails, render
 from tidings.kernels.arrays import grow
 from tidings.kernels.events import CHANGE, Events, Told
 from tidings.kernels.handles import handles_of
@@ -117,8 +117,9 @@ class Matcher:
         columns = {i for number in np.unique(tails[:, 1]).tolist() for i in self._columns[number]}
         rows = self._rows.shown(found.payload, versions, sorted(columns))
         part = evaluated._replace(tails=tails, changes=changes)
-        out, ends = render(handles_of(rows), self._projections.arrays, found.events, [part])
-        data, stops = out.tobytes(), ends.tolist()
+        rendered = Tails()
+        render(rendered, handles_of(rows), self._projections.arrays, found.events, part)
+        data, stops = rendered.text.tobytes(), rendered.ends.tolist()
         return tail.astype(np.int64), [
             data[start : stop - 1].decode() for start, stop in zip([0, *stops], stops, strict=False)
         ]

@@ -163,10 +163,8 @@ def _shown_texts(values: pa.Array) -> _Texts:
     """Texts as the output shows them. Equal values, as of columns that did not change, become text once."""
     number = np.arange(len(values))
     if pa.types.is_float64(values.type) or pa.types.is_int64(values.type) or pa.types.is_string(values.type):
-        # Doubles are told apart by their bits: 0.0 equals -0.0, but does not look the same.
-        keys = values.view(pa.int64()) if pa.types.is_float64(values.type) else values
-        encoded = keys.dictionary_encode(null_encoding="encode")
-        values, number = encoded.dictionary.view(values.type), np.asarray(encoded.indices)
+        encoded = values.dictionary_encode(null_encoding="encode")
+        values, number = encoded.dictionary, np.asarray(encoded.indices)
     return _Texts(pa.array(value_texts(values), pa.large_string()).cast(pa.large_binary()), number)
 
 

@@ -56,7 +56,6 @@ from tidings.families.topk.kernels.ranked_table.layout import (
     ROW_FREE,
     ROW_TOP,
     SHOWN,
-    SHOWS_DOUBLE,
     SHOWS_KEY,
     STORED,
     TABLE,
@@ -133,12 +132,10 @@ class RankedTable:
             np.zeros(4, np.int64),
             *(np.zeros(0, np.int64) for _ in range(4)),
         )
-        is_double = [column.type is ColumnType.DOUBLE for column in space.table.columns]
         self._work = Work(
             np.zeros(PROGRESS_FIELDS, np.int64),
             np.zeros((2, len(names) + 1, VECTOR_FIELDS), np.int64),
             np.zeros(2, np.int64),
-            np.array(is_double, np.int64),
             *_hit_arrays(_ROOM_FIRST),
             *_told_arrays(_ROOM_FIRST),
             np.full(2 * _ROOM_FIRST, NONE, np.int64),
@@ -174,7 +171,6 @@ class RankedTable:
         record[[K, CAPACITY, RANGES]] = space.k, _capacity(space.k), len(space.ranges)
         record[SHOWN] = _mask(shown)
         record[SHOWS_KEY] = set(space.table.key) <= set(space.projection)
-        record[SHOWS_DOUBLE] = bool(self._work.is_double[shown].any())
         for i, column in enumerate(space.ranges):
             record[RANGE_COLUMNS + i] = self._columns[column.name]
             record[PLACES + i] = self._place_of(self._columns[column.name])
@@ -256,10 +252,10 @@ class RankedTable:
         progress[TAIL_BASE] += progress[TAILS]
         progress[:TAIL_BASE] = 0
         self._cover_versions()
-        kind, _, table, old, new, at = events
+        kind, _, table, old, new, at, is_part = events
         while (
             lacking := evaluate(
-                self._all_handles(lives, projections), kind, table, old, new, at, own, ranking_of, list_of
+                self._all_handles(lives, projections), kind, table, old, new, at, is_part, own, ranking_of, list_of
             )
         ) != DONE:
             self._grow(lacking)
@@ -409,7 +405,7 @@ class RankedTable:
 
 
 class TopkEvaluator(Evaluator):
-    """All top-k subscriptions of a replica, except those with option `net`."""
+    """All top-k subscriptions of a replica."""
 
     name = "topk"
 
@@ -429,8 +425,6 @@ class TopkEvaluator(Evaluator):
         if len(points) == 0:
             return
         space = space_of(Form.from_key(points.form), self.catalog)
-        if space.is_net:
-            raise ValueError("top-k subscriptions with option 'net' are not evaluated over shared rows")
         number, plan = self._plan(points.form, space)
         ranked = self._ranked[number]
         assert ranked is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
-from tidings.families.optional import Evaluating, Netting, Objecting, Objection, Parametric
+from tidings.families.optional import Evaluating, Objecting, Objection, Parametric
 from tidings.families.protocols import Family, Server, Views
 from tidings.families.spec import Form, FormSpec
 from tidings.families.topk import subscription
@@ -47,7 +47,7 @@ class Strategy(NamedTuple):
         return cls(kind, eps) if kind in _ROUNDED and _EPS_MIN <= eps <= 1 else None
 
 
-class TopkFamily(Family, Evaluating, Netting, Objecting, Parametric):
+class TopkFamily(Family, Evaluating, Objecting, Parametric):
     name = "topk"
     strategies = ("dense", "sparse", "dense:0.5", "sparse:0.5", "unicast", "relax")
     """`dense:0.5` and `sparse:0.5` stand for all parameters from 0.01 to 1."""
@@ -70,9 +70,6 @@ class TopkFamily(Family, Evaluating, Netting, Objecting, Parametric):
     def spec(self, form: Form, catalog: Catalog) -> FormSpec:
         return subscription.spec_of(form, catalog)
 
-    def net(self, form: Form) -> Form | None:
-        return subscription.net(form)
-
     def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
         # Imported here because compiled kernels take a second to import, and only servers need them.
         from tidings.families.topk import strategies
@@ -80,8 +77,6 @@ class TopkFamily(Family, Evaluating, Netting, Objecting, Parametric):
         space = subscription.space_of(form, catalog)
         if len(space.ranges) > 1:
             return strategies.SeveralRangesServer(space)
-        if space.is_net:
-            return strategies.NetServer(space)
         chosen = Strategy.named(strategy)
         assert chosen is not None
         groups = chosen.groups(space.k)
@@ -94,7 +89,7 @@ class TopkFamily(Family, Evaluating, Netting, Objecting, Parametric):
         return plain[chosen.kind](space)
 
     def evaluates(self, form: Form) -> bool:
-        return subscription.NET not in form.variant.split(",")
+        return True
 
     def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
         from tidings.families.topk.evaluator import TopkEvaluator

@@ -23,12 +23,11 @@ from tidings.families.targets import IndexedTargets
 from tidings.families.topk.index import RankedRows, RowSends
 from tidings.families.topk.kernels.box_topk import BoxTopkIndex
 from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
-from tidings.families.topk.kernels.range_topk import NetRangeTopkIndex, RangeTopkIndex, Sends
+from tidings.families.topk.kernels.range_topk import RangeTopkIndex, Sends
 from tidings.families.topk.reformulate import messages_of, quadrants_of, tiles_of
 from tidings.families.topk.subscription import DIMS, Space
-from tidings.model.change import SEQ_MAX, TableChanges
+from tidings.model.change import TableChanges
 from tidings.model.channel import channel_keys, group_channels
-from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
@@ -168,39 +167,6 @@ class RelaxServer(DenseServer):
 
     def _regions(self, batch: RowSends) -> Regions:
         return quadrants_of(self.space, self.ranked, batch)
-
-
-class _NetRows(RankedRows):
-    """Ranked rows whose index applies a whole batch at once and sends its net effect."""
-
-    def __init__(self, space: Space) -> None:
-        self._net = NetRangeTopkIndex(space.k)
-        super().__init__(space, self._net)
-
-    def _send(
-        self,
-        sets: Int64Array,
-        entries: Int64Array,
-        xs: Int64Array,
-        ys: Int64Array,
-        ties: Int64Array,
-        is_present: BoolArray,
-    ) -> tuple[Sends, Int64Array, Int64Array]:
-        of_set, sends = self._net.net(sets, entries, xs, ys, ties, is_present)
-        return sends, np.full(len(sends.entry), len(sets) - 1), of_set
-
-
-class NetServer(DenseServer):
-    """Serves option `net`: sends only the net effect of a batch.
-
-    A row that changes ten times is sent once, a row that overtakes another and falls back not at all. All messages have the
-    seq of the batch's last change; views are correct after that seq.
-    """
-
-    at_a_time = SEQ_MAX
-
-    def __init__(self, space: Space) -> None:
-        super().__init__(space, _NetRows(space))
 
 
 class SeveralRangesServer(Server, Remembering):

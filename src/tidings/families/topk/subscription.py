@@ -24,8 +24,8 @@ from tidings.model.space import CHANNEL, ParameterSpace, range_axes
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
 
-SEVERAL_CHANNELS, NET = "in", "net"
-"""Parts of `Form.variant`, joined by commas: the form has several channels; it has option `net`."""
+SEVERAL_CHANNELS = "in"
+"""`Form.variant` of forms with several channels."""
 DIMS = 2
 """Number of axes of the plane of one range."""
 RANGES_MAX = 8
@@ -44,7 +44,6 @@ class Space:
     k: int
     projection: tuple[str, ...]
     has_several_channels: bool
-    is_net: bool
 
     @property
     def range(self) -> Column | None:
@@ -79,7 +78,6 @@ def space_of(form: Form, catalog: Catalog) -> Space:
         shape.order.limit,
         table.column_names if shape.projection is None else tuple(ref.column for ref in shape.projection),
         has_several_channels(form),
-        NET in form.variant.split(","),
     )
 
 
@@ -101,14 +99,7 @@ def spec_of(form: Form, catalog: Catalog) -> FormSpec:
 
 
 def has_several_channels(form: Form) -> bool:
-    return SEVERAL_CHANNELS in form.variant.split(",")
-
-
-def net(form: Form) -> Form | None:
-    """The same form with option `net`; None if it has several ranges."""
-    if len(form.shape.ranges) > 1:
-        return None
-    return Form(form.family, form.shape, ",".join(filter(None, (form.variant, NET))))
+    return form.variant == SEVERAL_CHANNELS
 
 
 def objection(shape: Shape, catalog: Catalog) -> Objection | None:

@@ -13,7 +13,7 @@ from tidings.families.topk.order_labels import OrderLabels
 from tidings.families.topk.subscription import Space
 from tidings.model.channel import ChannelKey, channel_column, channel_columns, channel_keys, channel_type
 from tidings.model.codes import Int64Array, codes_of
-from tidings.model.render import comparable_rows, render_rows
+from tidings.model.render import render_rows
 
 Key = int | ChannelKey
 """A primary key: its code if it is one column of a type with exact codes, else all its components."""
@@ -35,14 +35,12 @@ class ViewRows:
         self._has_number_keys = len(self._key_columns) == 1 and not self._key_columns[0].type.is_lossy
         self._labels = OrderLabels()
         self.texts: list[str] = []
-        self._same: list[str] = []
-        """[numbers]: text to compare by; -0.0 equals 0.0 there."""
         self._keys: list[Key] = []
         self._ranks: list[int] = []
         self._free: list[int] = []
         self._latest: dict[Key, int] = {}
         self._looks: dict[str, int] = {}
-        """Text to compare by -> its look: the number of the first row with this text."""
+        """Text -> its look: the number of the first row with this text."""
         self._new_count = self._held_count = self._room_max = 0
 
     def __len__(self) -> int:
@@ -68,7 +66,7 @@ class ViewRows:
         texts = render_rows(names, columns, rows.num_rows)
         codes, _ = codes_of(self._space.rank.type, rows.column(self._space.rank.name))
         ranks = ~codes if self._space.descending else codes
-        return self._number(keys, ties, ranks, texts, comparable_rows(names, columns, texts))
+        return self._number(keys, ties, ranks, texts)
 
     def sweep(self) -> None:
         """Frees rows that are in no list, if many rows were added or many lists closed since the last time."""
@@ -82,11 +80,11 @@ class ViewRows:
         for number in numbers[~is_held].tolist():
             if self._latest.get(self._keys[number]) == number:
                 del self._latest[self._keys[number]]
-            self.texts[number], self._same[number], self._keys[number], self._ranks[number] = "", "", 0, 0
+            self.texts[number], self._keys[number], self._ranks[number] = "", 0, 0
             self._free.append(number)
         held = numbers[is_held]
         self._looks.clear()
-        self._lists.relook(held, [self._looks.setdefault(self._same[number], number) for number in held.tolist()])
+        self._lists.relook(held, [self._looks.setdefault(self.texts[number], number) for number in held.tolist()])
         if not self._has_number_keys:
             self._labels = OrderLabels()
             self._labels.add(self._keys[number] for number in held.tolist())
@@ -95,16 +93,13 @@ class ViewRows:
 
     def dump(self, numbers: Int64Array) -> dict[str, Any]:
         chosen = numbers.tolist()
-        texts, same = ([column[number] for number in chosen] for column in (self.texts, self._same))
-        differing = [b if a != b else None for a, b in zip(texts, same, strict=True)]
         keys = [self._keys[number] for number in chosen]
         if self._has_number_keys:
             columns = [pa.array(keys, pa.int64())]
         else:
             columns = channel_columns([channel_type(column.type) for column in self._key_columns], keys)
         return {
-            "texts": pa.array(texts, pa.large_string()),
-            "same": pa.array(differing, pa.large_string()),
+            "texts": pa.array([self.texts[number] for number in chosen], pa.large_string()),
             "keys": columns,
             "ranks": np.array([self._ranks[number] for number in chosen], np.int64),
         }
@@ -112,39 +107,35 @@ class ViewRows:
     def load(self, state: dict[str, Any]) -> Int64Array:
         """Restores the rows of a dump. Returns their numbers, in order."""
         texts = state["texts"].to_pylist()
-        same = [a if b is None else b for a, b in zip(texts, state["same"].to_pylist(), strict=True)]
         keys = self._plain_keys(state["keys"], len(texts))
-        return self._number(keys, self.ties(keys), state["ranks"], texts, same)
+        return self._number(keys, self.ties(keys), state["ranks"], texts)
 
     def _plain_keys(self, columns: Sequence[pa.Array], count: int) -> list[Key]:
         return columns[0].to_pylist() if self._has_number_keys else [*channel_keys(columns, count)]
 
-    def _number(
-        self, keys: Sequence[Key], ties: Int64Array, ranks: Int64Array, texts: Sequence[str], same: Sequence[str]
-    ) -> Int64Array:
+    def _number(self, keys: Sequence[Key], ties: Int64Array, ranks: Int64Array, texts: Sequence[str]) -> Int64Array:
         numbers = np.empty(len(keys), np.int64)
         new, looks = [], []
         for i, (key, rank, text) in enumerate(zip(keys, ranks.tolist(), texts, strict=True)):
             number = self._latest.get(key)
             if number is None or self.texts[number] != text or self._ranks[number] != rank:
-                number = self._latest[key] = self._take(key, rank, text, same[i])
+                number = self._latest[key] = self._take(key, rank, text)
                 new.append(i)
-                looks.append(self._looks.setdefault(same[i], number))
+                looks.append(self._looks.setdefault(text, number))
             numbers[i] = number
         self._lists.put_items(numbers[new], ranks[new], ties[new], looks)
         self._new_count += len(new)
         return numbers
 
-    def _take(self, key: Key, rank: int, text: str, same: str) -> int:
+    def _take(self, key: Key, rank: int, text: str) -> int:
         """Stores a new row. Returns its number."""
         if self._free:
             number = self._free.pop()
-            self._keys[number], self._ranks[number], self.texts[number], self._same[number] = key, rank, text, same
+            self._keys[number], self._ranks[number], self.texts[number] = key, rank, text
             return number
         self._keys.append(key)
         self._ranks.append(rank)
         self.texts.append(text)
-        self._same.append(same)
         return len(self.texts) - 1
 
     def _numbers(self) -> Int64Array:

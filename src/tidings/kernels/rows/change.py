@@ -29,8 +29,10 @@ from tidings.kernels.rows.read import (
     Rows,
     equal_at,
     mix,
+    place_of,
     record_of,
     rows_at,
+    same_bytes,
     same_text,
     table_of,
     text_at,
@@ -45,8 +47,14 @@ EMPTY, GONE = -1, -2
 PAGES, WORDS, TEXT_END, TEXT_DEAD, INDEXED, PASSED, COUNTS = range(7)
 # Operations, as in `tidings.model.change.Op`.
 INSERT, UPDATE, UPSERT, DELETE = range(4)
-# What became of a record.
-ACCEPTED, OUT_OF_ORDER, EXISTS, UNKNOWN = range(4)
+# What became of a record. FOLDED: accepted, and part of what a later record of its transaction says of the same row.
+ACCEPTED, OUT_OF_ORDER, EXISTS, UNKNOWN, FOLDED = range(5)
+# Fields of a micro-batch's records, by line or, after odd ones were sorted out, by record: what reading gave (see `scan`), what
+# became of the record, versions of its row before and after; where the id of its transaction stands, the number of its
+# commit, and the seq of the last record of that.
+STATUS, SEQ, OP, VERSION, OUTCOME, OLD, NEW, TX_START, TX_STOP, COMMIT, MOMENT, RECORD_FIELDS = range(12)
+NO_TX, UNREADABLE_TX = -1, -2
+"""Instead of TX_START: the record is a commit by itself; the line is no record, and neither begins nor ends a transaction."""
 
 
 class Keys(NamedTuple):
@@ -64,7 +72,7 @@ def take_version(rows: Rows, keys: Keys, table: Int) -> Int:
     layout = rows.layout
     version = layout[table, FREE]
     if version != NONE:
-        layout[table, FREE] = rows.words[record_of(rows, version)]
+        layout[table, FREE] = rows.words[place_of(rows, version)]
     else:
         page, width = keys.counts[PAGES], layout[table, WIDTH]
         if page == len(rows.page_base) or keys.counts[WORDS] + PAGE * width > len(rows.words):
@@ -76,7 +84,7 @@ def take_version(rows: Rows, keys: Keys, table: Int) -> Int:
         keys.counts[WORDS] += PAGE * width
         version = np.int64(page) << PAGE_BITS
         for i in range(PAGE - 1, 0, -1):
-            rows.words[record_of(rows, version + i)] = layout[table, FREE]
+            rows.words[place_of(rows, version + i)] = layout[table, FREE]
             layout[table, FREE] = version + i
     rows.alive[version] = 1
     rows.pins[version] = 0
@@ -97,7 +105,7 @@ def free_version(rows: Rows, keys: Keys, version: Int) -> None:
 
 
 @uncounted
-def _key_hash(rows: Rows, record: Int, table: Int) -> Int:
+def key_hash(rows: Rows, record: Int, table: Int) -> Int:
     hashed = np.int64(table)
     for i in range(rows.keys.shape[1]):
         column = rows.keys[table, i]
@@ -108,7 +116,7 @@ def _key_hash(rows: Rows, record: Int, table: Int) -> Int:
 
 
 @uncounted
-def _same_key(rows: Rows, a: Int, b: Int, table: Int) -> bool:
+def same_key(rows: Rows, a: Int, b: Int, table: Int) -> bool:
     for i in range(rows.keys.shape[1]):
         column = rows.keys[table, i]
         if column == NONE:
@@ -127,7 +135,7 @@ def _find(rows: Rows, keys: Keys, version: Int) -> tuple[Int, Int]:
     """(place of the current row with the version's key or NONE, place where it may be entered)."""
     table, record = table_of(rows, version), record_of(rows, version)
     mask = len(keys.places) - 1
-    at = _key_hash(rows, record, table) & mask
+    at = key_hash(rows, record, table) & mask
     free = np.int64(NONE)
     while True:
         found = keys.places[at]
@@ -136,7 +144,7 @@ def _find(rows: Rows, keys: Keys, version: Int) -> tuple[Int, Int]:
         if found == GONE:
             if free == NONE:
                 free = at
-        elif table_of(rows, found) == table and _same_key(rows, record_of(rows, found), record, table):
+        elif table_of(rows, found) == table and same_key(rows, record_of(rows, found), record, table):
             return at, at
         at = (at + 1) & mask
 
@@ -241,13 +249,88 @@ def apply_records(rows: Rows, keys: Keys, op: I64, version: I64, outcome: I64, o
 
 
 @uncounted
+def number_commits(numbers: I64, tx_text: U8, unit: I64) -> None:
+    """Numbers the commits: consecutive lines with the same transaction are one. Other lines are one each.
+
+    tx_text: where the ids of transactions stand. unit: [lines], of a stream; transactions do not reach from one to another.
+    """
+    start, stop, commit = numbers[TX_START], numbers[TX_STOP], numbers[COMMIT]
+    last, count = NONE, 0
+    for i in range(len(start)):
+        if start[i] == UNREADABLE_TX:
+            commit[i] = count
+            continue
+        is_same = last != NONE and start[i] != NO_TX and start[last] != NO_TX
+        if is_same and len(unit):
+            is_same = unit[i] == unit[last]
+        if not is_same or not same_bytes(tx_text, start[i], stop[i], tx_text, start[last], stop[last]):
+            count += 1
+        commit[i] = count
+        last = i
+
+
+@kernel
+def compose(rows: Rows, numbers: I64) -> None:
+    """Composes the changes of each row within a commit, so that at most one is left: from before the commit to after it.
+
+    Sets MOMENT. Insert and delete leave nothing; delete and insert are an update.
+    """
+    commit, seq, outcome, moment = numbers[COMMIT], numbers[SEQ], numbers[OUTCOME], numbers[MOMENT]
+    version, old, new = numbers[VERSION], numbers[OLD], numbers[NEW]
+    longest, first = 0, 0
+    for i in range(1, len(commit) + 1):
+        if i == len(commit) or commit[i] != commit[first]:
+            last = NONE
+            for j in range(first, i):
+                if outcome[j] != OUT_OF_ORDER:
+                    last = seq[j]
+            for j in range(first, i):
+                moment[j] = last
+            longest, first = max(longest, i - first), i
+    if longest < 2:
+        return
+    size = 4
+    while size < 2 * longest:
+        size *= 2
+    places, used = np.full(size, NONE, np.int64), np.empty(longest, np.int64)
+    first = 0
+    for i in range(1, len(commit) + 1):
+        if i < len(commit) and commit[i] == commit[first]:
+            continue
+        entered = 0
+        for j in range(first, i if i - first > 1 and numbers[TX_START, first] != NO_TX else first):
+            if outcome[j] != ACCEPTED:
+                continue
+            own = version[j]
+            table, record = table_of(rows, own), record_of(rows, own)
+            at = key_hash(rows, record, table) & (size - 1)
+            while places[at] != NONE:
+                other = version[places[at]]
+                if table_of(rows, other) == table and same_key(rows, record_of(rows, other), record, table):
+                    break
+                at = (at + 1) & (size - 1)
+            before = places[at]
+            if before == NONE:
+                used[entered] = at
+                entered += 1
+            else:
+                # The row is now as it was before the earlier change; the version in between is nobody's.
+                old[j] = old[before]
+                old[before] = new[before] = NONE
+                outcome[before] = FOLDED
+                if old[j] == NONE and new[j] == NONE:
+                    outcome[j] = FOLDED
+            places[at] = j
+        for k in range(entered):
+            places[used[k]] = NONE
+        first = i
+
+
+@uncounted
 def merge_events(
     rows: Rows,
-    outcome: I64,
-    seq: I64,
-    old: I64,
-    new: I64,
-    version: I64,
+    numbers: I64,
+    has_tx: bool,
     after: I64,
     kind: I64,
     slot: I64,
@@ -255,11 +338,14 @@ def merge_events(
     traffic: I64,
     out: I64,
 ) -> Int:
-    """Writes accepted changes and the subscriptions' events to out [6, events] in order; gives how many there are.
+    """Writes accepted changes and the subscriptions' events to out [8, events] in order; gives how many there are.
 
-    Fields of `out`: kind, seq, table, old, new, slot. Versions and subscriptions learn their events. traffic [tables, 2]
-    counts changes and bytes of their values.
+    Fields of `out`: kind, seq, table, old, new, slot, and start and stop of the transaction's id; these are not written
+    unless `has_tx`. Versions and subscriptions learn their events. traffic [tables, 2] counts changes and bytes of their
+    values.
     """
+    outcome, old, new, version = numbers[OUTCOME], numbers[OLD], numbers[NEW], numbers[VERSION]
+    seq = numbers[MOMENT] if has_tx else numbers[SEQ]
     count, done = 0, 0
     for i in range(len(seq) + 1):
         is_end = i == len(seq)
@@ -268,7 +354,7 @@ def merge_events(
         while done < len(after) and (is_end or after[done] < seq[i]):
             out[0, count], out[1, count] = kind[done], after[done]
             out[2, count], out[3, count], out[4, count] = NONE, NONE, NONE
-            out[5, count] = slot[done]
+            out[5, count], out[6, count], out[7, count] = slot[done], NO_TX, NO_TX
             if kind[done] == 1:
                 lives[slot[done], SINCE] = count
             else:
@@ -284,6 +370,8 @@ def merge_events(
         ]
         out[0, count], out[1, count], out[2, count] = 0, seq[i], table
         out[3, count], out[4, count], out[5, count] = old[i], new[i], NONE
+        if has_tx:
+            out[6, count], out[7, count] = numbers[TX_START, i], numbers[TX_STOP, i]
         if old[i] != NONE:
             rows.until[old[i]] = count
         if new[i] != NONE:

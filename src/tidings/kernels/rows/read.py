@@ -9,7 +9,7 @@ micro-batch is over, unless somebody has pinned it. A version's record is a run 
 - equality code: equal for equal values. For TEXT and BINARY it is a hash of the text, so a hit must be verified (`same_text`);
   for all other types it is the code itself.
 - text: the value as it stands in a line of output, JSON quotes and escapes included; values follow each other without
-  separators. Equal values have equal texts, but for the sign of a zero.
+  separators. Equal values have equal texts.
 
 Versions live in pages of one table each, so that all versions of a table can be visited without touching others.
 """
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.kernels.handles import array_at, half_array_at, half_table_at, table_at, text_array_at
-from tidings.kernels.jit import kernel
+from tidings.kernels.jit import CHECKED, kernel
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -31,6 +31,8 @@ Int = Any
 """An integer inside compiled code."""
 
 NONE = -1
+NOWHERE = -(1 << 60)
+"""So far outside of any array that indices near it are outside, too."""
 PAGE_BITS = 8
 PAGE = 1 << PAGE_BITS
 """Versions a page holds."""
@@ -99,7 +101,18 @@ def table_of(rows: Rows, version: Int) -> Int:
 
 @kernel
 def record_of(rows: Rows, version: Int) -> Int:
-    """Where the version's record begins in `words`."""
+    """Where the version's record begins in `words`. Of NONE, too, which must not be read."""
+    if CHECKED:
+        if version == NONE:
+            return np.int64(NOWHERE)
+        if rows.alive[version] == 0:
+            raise IndexError("a version of a row is used that has been freed")
+    return place_of(rows, version)
+
+
+@kernel
+def place_of(rows: Rows, version: Int) -> Int:
+    """`record_of` for versions that may be free."""
     page = version >> PAGE_BITS
     width = rows.layout[rows.page_table[page], WIDTH]
     return rows.page_base[page] + (version & (PAGE - 1)) * width
@@ -150,7 +163,7 @@ def same_text(rows: Rows, record: Int, table: Int, column: Int, other: U8, start
 
 @kernel
 def same_value(rows: Rows, a: Int, b: Int, table: Int, column: Int) -> bool:
-    """Whether two records of one table agree in a column; null is as null, and zero has no sign."""
+    """Whether two records of one table agree in a column; null is as null."""
     valid = is_valid(rows, a, column)
     if valid != is_valid(rows, b, column):
         return False

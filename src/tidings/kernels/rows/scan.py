@@ -1,8 +1,8 @@
 """Reads change records straight from their JSON text into versions of rows, for the text most records have.
 
 A value whose text is already what a line of output would show is taken as it stands: nothing is rendered. Whatever is
-written otherwise (escapes, `5` for a double, exponents, other fields or another order of them, anything wrong) is left to
-the caller, who reads it the slow way and says precisely what is the matter.
+written otherwise (escapes, `5` or `-0.0` for a double, exponents, other fields or another order of them, anything wrong) is
+left to the caller, who reads it the slow way and says precisely what is the matter.
 """
 
 from __future__ import annotations
@@ -14,15 +14,25 @@ import numpy as np
 from tidings.kernels.jit import kernel, uncounted
 from tidings.kernels.rows.change import (
     DELETE,
-    INSERT,
+    NEW,
+    NO_TX,
+    OLD,
+    OP,
+    OUTCOME,
     PASSED,
+    SEQ,
+    STATUS,
     TEXT_END,
-    UPDATE,
+    TX_START,
+    TX_STOP,
     UPSERT,
+    VERSION,
     Keys,
     admit,
     apply_records,
+    compose,
     merge_events,
+    number_commits,
     take_version,
 )
 from tidings.kernels.rows.read import (
@@ -50,10 +60,14 @@ BIGINT, INT, DOUBLE, TEXT_TYPE, BOOLEAN, DATE, TIMESTAMP, OTHER = range(8)
 READ, ODD = 0, 1
 RECORD_BYTES_MAX = 16 * 2**20
 """Longer records are odd, and then refused."""
+_TX_BYTES_MAX = 1_000
 DAY_US = 86_400_000_000
 _MIRROR = np.int64(2**63 - 1)
-_SEQ, _TABLE, _OP, _ROW = (np.frombuffer(word, np.uint8).copy() for word in (b'"seq"', b'"table"', b'"op"', b'"row"'))
+_SEQ, _TX, _TABLE, _OP, _ROW = (
+    np.frombuffer(word, np.uint8).copy() for word in (b'"seq"', b'"tx"', b'"table"', b'"op"', b'"row"')
+)
 _OPS = np.frombuffer(b'"insert""update""upsert""delete"', np.uint8).copy()
+"""In the order of INSERT, UPDATE, UPSERT and DELETE."""
 _NULL, _TRUE, _FALSE = (np.frombuffer(word, np.uint8).copy() for word in (b"null", b"true", b"false"))
 _TENS = np.array([10.0**i for i in range(23)])
 _DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
@@ -200,12 +214,24 @@ def _double(data: U8, at: Int, end: Int) -> tuple[Int, Int]:
     if places == 0 or (data[at - 1] == 48 and places > 1) or (at < end and (data[at] == 101 or data[at] == 69)):
         return none
     if mantissa == 0:
-        return at, np.int64(0)
+        return none if is_negative else (at, np.int64(0))
     if zeros > 3:
         return none
     value = np.float64(mantissa) / _TENS[places]
     bits = np.float64(-value if is_negative else value).view(np.int64)
     return at, bits if bits >= 0 else bits ^ _MIRROR
+
+
+@uncounted
+def _transaction(data: U8, at: Int, end: Int) -> tuple[Int, Int, Int]:
+    """(place behind the id of a transaction, its start and stop without quotes), or NONE if it is odd."""
+    none = np.int64(NONE)
+    if at < end and data[at] == 34:
+        stop = _string(data, at, end)
+        # As many bytes as characters are allowed are not too many.
+        return (stop, at + 1, stop - 1) if stop != NONE and stop - at < _TX_BYTES_MAX else (none, none, none)
+    stop, _ = _integer(data, at, end)
+    return stop, np.int64(at), stop
 
 
 @uncounted
@@ -400,6 +426,27 @@ def _scan_row(data: U8, at: Int, end: Int, names: Names, table: Int, columns: In
     return at
 
 
+@uncounted
+def _op(data: U8, at: Int, end: Int, is_stream: Int) -> tuple[Int, Int]:
+    """(place behind an op, its code), or (NONE, 0). Records of streams may have Debezium's ops: c, u and d."""
+    none = np.int64(NONE), np.int64(0)
+    if at == NONE or end - at < 8:
+        return none
+    if is_stream and data[at] == 34 and data[at + 2] == 34:
+        if data[at + 1] == 99 or data[at + 1] == 117:
+            return at + 3, np.int64(UPSERT)
+        return (at + 3, np.int64(DELETE)) if data[at + 1] == 100 else none
+    for candidate in range(4):
+        is_same = True
+        for i in range(8):
+            if data[at + i] != _OPS[8 * candidate + i]:
+                is_same = False
+                break
+        if is_same:
+            return at + 8, np.int64(candidate)
+    return none
+
+
 @kernel
 def scan_lines(
     rows: Rows,
@@ -412,6 +459,8 @@ def scan_lines(
     seq: I64,
     op: I64,
     version: I64,
+    tx_start: I64,
+    tx_stop: I64,
     is_stream: Int,
 ) -> Int:
     """Reads the lines from `first` on; gives the one it stopped at because there was no room for another page.
@@ -421,7 +470,7 @@ def scan_lines(
     cells = np.empty((rows.kinds.shape[1], 4), np.int64)
     for line in range(first, len(bounds)):
         at, end = _skip(data, bounds[line, 0], bounds[line, 1]), bounds[line, 1]
-        status[line], version[line] = ODD, NONE
+        status[line], version[line], tx_start[line] = ODD, NONE, NO_TX
         if end - at > RECORD_BYTES_MAX:
             continue
         at = _byte(data, at, end, 123)
@@ -433,6 +482,12 @@ def scan_lines(
             at = _byte(data, at, end, 44)
         elif not is_stream:
             continue
+        place = _field(data, at, end, _TX)
+        if place != NONE:
+            at, tx_start[line], tx_stop[line] = _transaction(data, place, end)
+            if at == NONE:
+                continue
+            at = _byte(data, at, end, 44)
         at = _field(data, at, end, _TABLE)
         if at == NONE:
             continue
@@ -446,24 +501,11 @@ def scan_lines(
         if table == NONE or names.is_read[table] == 0:
             continue
         at = _field(data, _byte(data, stop, end, 44), end, _OP)
-        if at == NONE or end - at < 8:
-            continue
-        found = NONE
-        for candidate in range(4):
-            is_same = True
-            for i in range(8):
-                if data[at + i] != _OPS[8 * candidate + i]:
-                    is_same = False
-                    break
-            if is_same:
-                found = candidate
-        if found == NONE:
-            continue
-        is_delete = found == 3
-        at = _field(data, _byte(data, at + 8, end, 44), end, _ROW)
+        stop, found = _op(data, at, end, is_stream)
+        at = _field(data, _byte(data, stop, end, 44), end, _ROW)
         if at == NONE:
             continue
-        at = _scan_row(data, at, end, names, table, rows.layout[table, COLUMNS], is_delete, cells)
+        at = _scan_row(data, at, end, names, table, rows.layout[table, COLUMNS], found == DELETE, cells)
         at = _byte(data, at, end, 125)
         if at != end:
             continue
@@ -472,12 +514,10 @@ def scan_lines(
             return line
         write_version(rows, keys, taken, table, data, cells)
         status[line], seq[line], version[line] = READ, number, taken
-        op[line] = INSERT if found == 0 else UPDATE if found == 1 else UPSERT if found == 2 else DELETE
+        op[line] = found
     return len(bounds)
 
 
-# Fields of a micro-batch's records, by line or, after odd ones were sorted out, by record.
-STATUS, SEQ, OP, VERSION, OUTCOME, OLD, NEW, RECORD_FIELDS = range(8)
 # Where `run_lines` stopped.
 NO_ROOM, HAS_ODD, IS_DUE = -1, -2, -3
 
@@ -496,38 +536,51 @@ def run_lines(
     out: I64,
     partition: I64,
     latest: I64,
-) -> tuple[Int, Int]:
-    """Takes a whole micro-batch that has no odd lines and no subscription events: (number of events, lines read).
+    unit: I64,
+    by_commit: bool,
+) -> tuple[Int, Int, bool]:
+    """Takes a whole micro-batch that has no odd lines and no subscription events: (number of events, lines read, has_tx).
 
     Stops before anything is decided if there is an odd line, and before anything is applied if events of subscriptions
     are due; the first number then says which. handles: of the rows. numbers: [RECORD_FIELDS, lines]; out: as in
-    `merge_events`; partition, latest: as in `admit`.
+    `merge_events`; partition, latest: as in `admit`; unit: as in `number_commits`. by_commit: whether transactions count;
+    has_tx: whether there are some then.
     """
     rows = rows_at(handles)
     status, seq, op, version = numbers[STATUS], numbers[SEQ], numbers[OP], numbers[VERSION]
-    done = scan_lines(rows, keys, names, data, bounds, first, status, seq, op, version, np.int64(len(partition) > 0))
-    if done < len(bounds):
-        return np.int64(NO_ROOM), np.int64(done)
-    for line in range(done):
-        if status[line] != READ:
-            return np.int64(HAS_ODD), np.int64(done)
-    admit(keys, seq, numbers[OUTCOME], partition, latest)
-    if keys.counts[PASSED] >= due:
-        return np.int64(IS_DUE), np.int64(done)
-    apply_records(rows, keys, op, version, numbers[OUTCOME], numbers[OLD], numbers[NEW])
-    nothing = seq[:0]
-    count = merge_events(
+    done = scan_lines(
         rows,
-        numbers[OUTCOME],
+        keys,
+        names,
+        data,
+        bounds,
+        first,
+        status,
         seq,
-        numbers[OLD],
-        numbers[NEW],
+        op,
         version,
-        nothing,
-        nothing,
-        nothing,
-        numbers[:0],
-        traffic,
-        out,
+        numbers[TX_START],
+        numbers[TX_STOP],
+        np.int64(len(partition) > 0),
     )
-    return np.int64(count), np.int64(done)
+    if done < len(bounds):
+        return np.int64(NO_ROOM), np.int64(done), False
+    has_tx = False
+    for line in range(done):
+        if not by_commit:
+            numbers[TX_START, line] = NO_TX
+        elif numbers[TX_START, line] != NO_TX:
+            has_tx = True
+        if status[line] != READ:
+            return np.int64(HAS_ODD), np.int64(done), has_tx
+    admit(keys, seq, numbers[OUTCOME], partition, latest)
+    if has_tx:
+        number_commits(numbers, data, unit)
+    if keys.counts[PASSED] >= due:
+        return np.int64(IS_DUE), np.int64(done), has_tx
+    apply_records(rows, keys, op, version, numbers[OUTCOME], numbers[OLD], numbers[NEW])
+    if has_tx:
+        compose(rows, numbers)
+    nothing = seq[:0]
+    count = merge_events(rows, numbers, has_tx, nothing, nothing, nothing, numbers[:0], traffic, out)
+    return np.int64(count), np.int64(done), has_tx

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from tidings.kernels.rows import I64
 from tidings.model.errors import RecordError
 from tidings.model.quarantine import Quarantined, raw_text, repeated
-from tidings.pipeline.replica.batch import Origin, Places
+from tidings.pipeline.replica.batch import Piece, Places
 from tidings.pipeline.replica.row_store import RowStore
 
 _MARKS = (b'"truncate"', b'"keep"')
@@ -32,6 +31,7 @@ class _Special(msgspec.Struct, forbid_unknown_fields=True):
     table: str
     op: str
     seq: int | None = None
+    tx: str | int | None = None
     row: dict[str, msgspec.Raw] = {}
     keep: list[str] | None = None
     old: dict[str, msgspec.Raw] | None = None
@@ -41,21 +41,14 @@ _decoder = msgspec.json.Decoder(_Special)
 _encode = msgspec.json.encode
 
 
-class Piece(NamedTuple):
-    """Lines to be applied together. at: index of the given line that each stands for; None: they are the given ones."""
-
-    lines: Sequence[bytes]
-    origin: Origin
-    at: I64 | None = None
-    refused: Sequence[Quarantined] = ()
-    """Special records among them that are repeated."""
+def may_be_special(lines: Sequence[bytes]) -> bool:
+    """Whether a special record may be among the lines: for nearly every micro-batch it is not."""
+    text = b"\n".join(lines)
+    return any(mark in text for mark in _MARKS)
 
 
-def expanded(lines: Sequence[bytes], origin: Origin, store: RowStore) -> Iterator[Piece]:
+def expanded(lines: Sequence[bytes], origin: Places, store: RowStore) -> Iterator[Piece]:
     """The lines in pieces without special records. Each piece must be applied before the next one is asked for."""
-    if isinstance(origin, int) or not _may_be_special(lines):
-        yield Piece(lines, origin)
-        return
     gathered = _Gathered(origin, store)
     for at, line in enumerate(lines):
         record = _special(line)
@@ -81,11 +74,6 @@ def expanded(lines: Sequence[bytes], origin: Origin, store: RowStore) -> Iterato
     yield gathered.cut()
 
 
-def _may_be_special(lines: Sequence[bytes]) -> bool:
-    text = b"\n".join(lines)
-    return any(mark in text for mark in _MARKS)
-
-
 def _special(line: bytes) -> _Special | None:
     """The record, if it is a special one."""
     if not any(mark in line for mark in _MARKS):
@@ -95,7 +83,7 @@ def _special(line: bytes) -> _Special | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     is_truncate = record.op == "truncate" and not record.row and record.keep is None and record.old is None
-    is_kept = record.op in ("update", "upsert") and record.keep is not None
+    is_kept = record.op in ("update", "upsert", "u") and record.keep is not None
     return record if is_truncate or is_kept else None
 
 
@@ -124,7 +112,7 @@ class _Gathered:
             self._cleared.add(cleared)
             return
         for line in lines:
-            # What cannot be read is refused later, and changes nothing.
+            # What has no key that can be read is refused later, and changes nothing.
             with suppress(RecordError):
                 self._keys.add(self._store.key_of(line))
 
@@ -155,7 +143,8 @@ def _deletes(record: _Special, store: RowStore) -> list[bytes]:
     keys = [[texts[at] for at in places] for texts in store.texts(record.table)]
     keys.sort(key=lambda texts: [msgspec.json.decode(text) for text in texts])
     names = [_encode(name) for name in table.key]
-    head = b'{"table": ' + _encode(record.table) + b', "op": "delete", "row": {'
+    tx = b"" if record.tx is None else b'"tx": ' + _encode(record.tx) + b", "
+    head = b"{" + tx + b'"table": ' + _encode(record.table) + b', "op": "delete", "row": {'
     return [
         head + b", ".join(name + b": " + text for name, text in zip(names, texts, strict=True)) + b"}}"
         for texts in keys
@@ -165,8 +154,8 @@ def _deletes(record: _Special, store: RowStore) -> list[bytes]:
 def _filled(record: _Special, store: RowStore) -> list[bytes] | None:
     """Plain records with the kept columns as they are in the store; None if the record makes no sense, and is refused as it is.
 
-    Where there is no such row, an update becomes one of the key before, with nulls, and is then refused for that; an upsert
-    lacks the columns.
+    Where there is no such row, an update becomes one of the key before, with nulls, and is then refused for that; an upsert,
+    or an update of a database (`u`), lacks the columns.
     """
     if not store.catalog.has_table(record.table) or record.keep is None:
         return None
@@ -184,16 +173,23 @@ def _filled(record: _Special, store: RowStore) -> list[bytes] | None:
         texts = dict(zip(table.column_names, known, strict=True))
         row |= {name: msgspec.Raw(texts[name]) for name in record.keep}
     # A record whose row has got another key had its seq taken before.
-    seq = {} if record.seq is None or record.old is not None else {"seq": record.seq}
-    if known is None and (record.op == "update" or record.old is not None):
+    seq: dict[str, Any] = {} if record.seq is None or record.old is not None else {"seq": record.seq}
+    seq |= _tx(record)
+    is_live = record.op == "u"
+    if known is None and not is_live and (record.op == "update" or record.old is not None):
         nothing = {**dict.fromkeys(table.column_names), **{name: before[name] for name in table.key}}
         return [_encode({**seq, "table": record.table, "op": "update", "row": nothing})]
-    if record.old is None:
+    if record.old is None or known is None:
         return [_encode({**seq, "table": record.table, "op": record.op, "row": row})]
-    return [gone, _encode({"table": record.table, "op": "insert", "row": row})]
+    return [gone, _encode({**_tx(record), "table": record.table, "op": "u" if is_live else "insert", "row": row})]
+
+
+def _tx(record: _Special) -> dict[str, Any]:
+    return {} if record.tx is None else {"tx": record.tx}
 
 
 def _key_line(record: _Special, row: dict[str, msgspec.Raw], store: RowStore) -> bytes:
     """A delete of the row with the key that is in `row`."""
     key = store.catalog.table(record.table).key if store.catalog.has_table(record.table) else ()
-    return _encode({"table": record.table, "op": "delete", "row": {name: row[name] for name in key if name in row}})
+    own = {name: row[name] for name in key if name in row}
+    return _encode({**_tx(record), "table": record.table, "op": "delete", "row": own})

@@ -21,6 +21,7 @@ class FormEntry:
     number: int
     family: int
     projection: int
+    is_net: bool
     users: int = 0
 
 
@@ -38,6 +39,7 @@ class FormTable:
         """[numbers]: None if the number is free."""
         self._free: list[int] = []
         self._key_characters = 0
+        self._net_forms = 0
         self.projections = ProjectionTable()
         self.families: list[str] = []
         """[families]: name. Families that were served once keep their number."""
@@ -46,6 +48,11 @@ class FormTable:
 
     def __len__(self) -> int:
         return len(self._known)
+
+    @property
+    def has_net(self) -> bool:
+        """Whether a form has subscriptions that are told the net effect of micro-batches."""
+        return self._net_forms > 0
 
     @property
     def nbytes(self) -> int:
@@ -69,12 +76,13 @@ class FormTable:
             if not entry.users:
                 del self._known[entry.key]
                 self._key_characters -= len(entry.key)
+                self._net_forms -= entry.is_net
                 self._places[number] = None
                 self._free.append(number)
                 self.projections.give(entry.projection)
 
     def _enter(self, key: str) -> FormEntry:
-        family, spec = family_of(key)[0], spec_of(key, self._catalog)
+        (family, form), spec = family_of(key), spec_of(key, self._catalog)
         if family.name not in self.families:
             self.families.append(family.name)
         self.reads.setdefault(family.name, set()).update(self._tables[name] for name in spec.tables)
@@ -87,9 +95,10 @@ class FormTable:
         else:
             number = len(self._places)
             self._places.append(None)
-        entry = FormEntry(key, number, self.families.index(family.name), self.projections.take(shown))
+        entry = FormEntry(key, number, self.families.index(family.name), self.projections.take(shown), form.is_net)
         self._places[number] = entry
         self._key_characters += len(key)
+        self._net_forms += entry.is_net
         return entry
 
     def _column(self, table: str, column: str) -> int:

@@ -1,4 +1,4 @@
-"""A replica: lines of changes and subscription events in, finished notification lines out.
+"""A replica: lines of changes and subscription events in, finished notifications out.
 
 A replica holds the current rows of all tables and evaluates its subscriptions over them. A micro-batch is one list of events
 in sequence order, and costs one compiled call per family. Subscriptions may be spread over many replicas; every replica sees
@@ -18,22 +18,24 @@ import pyarrow as pa
 from tidings.families import registry
 from tidings.families.evaluator import Evaluator
 from tidings.families.registry import family_of
-from tidings.families.shown import render
+from tidings.families.shown import NO_TRANSACTIONS, Tails, Transactions, render, render_net
 from tidings.kernels.events import CREATE, DROP, Events, Told
-from tidings.kernels.lines import write_lines
-from tidings.kernels.lives import FAMILY
+from tidings.kernels.lives import FAMILY, SINCE
+from tidings.kernels.net import net_groups, net_units
 from tidings.kernels.rows import I64, NONE
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX
 from tidings.model.codes import BoolArray
-from tidings.model.notification import NO_LINES, Lines
+from tidings.model.notification import NO_NOTIFICATIONS, NotificationBatch
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined
+from tidings.model.text_column import TextColumn
 from tidings.pipeline.replica.batch import Batch, Origin
-from tidings.pipeline.replica.expansion import expanded
+from tidings.pipeline.replica.expansion import expanded, may_be_special
 from tidings.pipeline.replica.form_table import FormTable
 from tidings.pipeline.replica.held_points import HeldPoints
+from tidings.pipeline.replica.notifications import ordered
 from tidings.pipeline.replica.row_store import RowStore
 from tidings.pipeline.replica.subscriptions import Subscriptions
 
@@ -52,11 +54,13 @@ class _Due:
 
 
 class Applied(NamedTuple):
-    """What came of a micro-batch: notification lines, refused records, and the records that were read."""
+    """What came of a micro-batch: notifications, refused records, and the records that were read."""
 
-    lines: Lines
+    notifications: NotificationBatch
     refused: list[Quarantined]
     batch: Batch
+    failed: Sequence[tuple[str, str]] = ()
+    """(id, reason) of subscriptions that were dropped because their evaluator failed."""
 
 
 _NOTHING_DUE = _Due(_NOTHING, _NOTHING, _NOTHING, _NOTHING, [])
@@ -76,17 +80,20 @@ class Replica:
         *,
         keeps_points: bool = False,
         is_stream: bool = False,
+        by_commit: bool = True,
     ) -> None:
-        """strategies: family -> strategy. keeps_points: required for `dump`. is_stream: as in `RowStore`."""
+        """strategies: family -> strategy. keeps_points: required for `dump`. is_stream, by_commit: as in `RowStore`."""
         self.catalog = catalog
         self._strategies = strategies or {}
         self._keeps_points = keeps_points
-        self.store = RowStore(catalog, is_stream=is_stream)
+        self.store = RowStore(catalog, is_stream=is_stream, by_commit=by_commit)
         self.subscriptions = Subscriptions()
         self._forms = FormTable(catalog)
         self._evaluators: dict[str, Evaluator] = {}
         self._pending: dict[str, PointBatch] = {}
         self._next_due = SEQ_MAX + 1
+        self._broken: dict[str, Exception] = {}
+        """Families whose evaluators have failed in this micro-batch."""
         self._held = HeldPoints(self.subscriptions)
         """Empty unless `keeps_points`."""
         self.changes = 0
@@ -125,46 +132,89 @@ class Replica:
 
     def replay(
         self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch] = (), *, is_end: bool = False
-    ) -> None:
+    ) -> Applied:
         """Repeats a micro-batch when state is restored from a log: as `apply`, but without notifications."""
-        self._run(lines, origin, points, is_end=is_end, is_told=False)
+        return self._run(lines, origin, points, is_end=is_end, is_told=False)
 
     def _run(
         self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch], *, is_end: bool, is_told: bool
     ) -> Applied:
         for new in points:
             self._wait(new)
-        if isinstance(origin, int):
-            # Only streams have records that stand for others.
-            return self._step(lines, origin, is_end=is_end, is_told=is_told)
-        steps, given, refused = list[Applied](), list[I64 | None](), list[Quarantined]()
-        for piece in expanded(lines, origin, self.store):
-            steps.append(self._step(piece.lines, piece.origin, is_end=is_end, is_told=is_told))
-            given.append(piece.at)
-            refused += [*piece.refused, *steps[-1].refused]
-        if len(given) == 1 and given[0] is None:
-            return steps[0]
-        return Applied(
-            Lines.joined([step.lines for step in steps]),
-            refused,
-            Batch.joined([step.batch for step in steps], np.concatenate([at for at in given if at is not None])),
-        )
-
-    def _step(self, lines: Sequence[bytes], origin: Origin, *, is_end: bool, is_told: bool) -> Applied:
         store = self.store
-        batch = store.take(lines, origin, NONE if is_end else self._next_due)
-        due = self._due(SEQ_MAX if is_end else store.passed)
+        if isinstance(origin, int) or not may_be_special(lines):
+            batch = store.take(lines, origin, NONE if is_end else self._next_due)
+        else:
+            batch = store.take_pieces(expanded(lines, origin, store))
+        # While rows are loaded nobody comes: whoever came before the end of the load gets a snapshot at its end.
+        up_to = SEQ_MAX if is_end else NONE if store.is_loading else store.passed
+        if batch.loaded:
+            self._postpone(batch.loaded)
+        due = self._due(up_to, batch)
         if batch.events is None:
-            lives = self.subscriptions.lives
-            store.apply(batch, due.after, due.kind, due.slot, lives)
+            store.apply(batch, due.after, due.kind, due.slot, self.subscriptions.lives)
         assert batch.events is not None
-        self.changes += len(batch.events.seq) - len(due.after)
+        # Without transactions every accepted record is an event.
+        self.changes += batch.accepted if batch.has_tx else len(batch.events.seq) - len(due.after)
         told = self._evaluate(batch.events, is_told=is_told)
-        written = self._write(batch.events, told) if is_told else NO_LINES
+        written = self._write(batch, batch.events, told) if told else NO_NOTIFICATIONS
         store.settle()
         if len(due.slot):
             self._settle(due)
+        if self._broken:
+            again, failed = self._mend(due.created, origin, is_told=is_told)
+            return Applied(NotificationBatch.merge([written, again]), batch.refused, batch, failed)
         return Applied(written, batch.refused, batch)
+
+    def _mend(self, created: I64, origin: Origin, *, is_told: bool) -> tuple[NotificationBatch, list[tuple[str, str]]]:
+        """Makes evaluators that have failed anew, without the subscriptions at fault; all others get a new snapshot.
+
+        created: slots of this micro-batch's new subscriptions, one of which must be at fault: if none is, the error is raised.
+        Returns the snapshots, and (id, reason) of those that were dropped.
+        """
+        (name, error), *_ = self._broken.items()
+        held = [(points, at) for points, at in self._held.living() if family_of(points.form)[0].name == name]
+        slots = np.unique(np.concatenate([_NOTHING, *(at for _, at in held)]))
+        suspects = np.intersect1d(slots, created)
+        if not len(suspects):
+            raise error
+        at_fault = [slot for slot in suspects.tolist() if not self._is_sound(held, slot)] or suspects.tolist()
+        failed = [
+            (self.subscriptions.ids[slot], f"its evaluator failed: {type(error).__name__}: {error}")
+            for slot in at_fault
+        ]
+        self._evaluators.pop(name, None)
+        del self._broken[name]
+        for slot in slots.tolist():
+            del self.subscriptions.slots[self.subscriptions.ids[slot]]
+        self.subscriptions.leave(slots.tolist())
+        self._forms.give(self.subscriptions.form[slots])
+        for points, at in held:
+            kept = points.take(~np.isin(at, at_fault))
+            self._wait(replace(kept, event=np.zeros_like(kept.event), after=np.full(len(kept), self.passed)))
+        self._held.drop(slots)
+        nowhere = origin if isinstance(origin, int) else origin.take(_NOTHING)
+        again = self._run([], nowhere, [], is_end=False, is_told=is_told)
+        return again.notifications, [*failed, *again.failed]
+
+    def _is_sound(self, held: Sequence[tuple[PointBatch, I64]], slot: int) -> bool:
+        """Whether a subscription can be added to an evaluator of its own, and gets its first answer."""
+        lives = self.subscriptions.lives.copy()
+        lives[slot, SINCE] = 0
+        events = Events(*(np.array([value]) for value in (CREATE, self.passed, NONE, NONE, NONE, slot)))
+        try:
+            evaluator: Evaluator | None = None
+            for points, at in held:
+                own = np.flatnonzero(at == slot)
+                if len(own):
+                    made = registry.evaluator(family_of(points.form)[0], self.catalog, self.store, self._strategies)
+                    evaluator = evaluator or made
+                    evaluator.add(points.take(own), at[own], lives)
+            if evaluator is not None:
+                evaluator.apply(events, lives, self._forms.projections.arrays)
+        except Exception:
+            return False
+        return True
 
     def dump(self) -> bytes:
         """State for `load`: rows, pending events, points of living subscriptions, and what evaluators hold beyond these."""
@@ -222,10 +272,28 @@ class Replica:
         self._pending[batch.form] = batch = batch if known is None else PointBatch.concat([known, batch])
         self._next_due = min(self._next_due, int(batch.after[0]))
 
-    def _due(self, up_to: int) -> _Due:
-        """Removes events with `after` up to `up_to` from the pending ones. New subscriptions get slots and are added."""
+    def load_rows(self, lines: Sequence[bytes], position: int) -> list[Quarantined]:
+        """Takes rows that are there before the first change, as `RowStore.load_rows`. Called before subscriptions come."""
+        assert not self._evaluators, "rows are loaded before subscriptions come"
+        return self.store.load_rows(lines, position)
+
+    def _postpone(self, seq: int) -> None:
+        """Lets no pending subscription event happen before this seq."""
+        self._pending = {
+            form: replace(points, after=np.maximum(points.after, seq)) for form, points in self._pending.items()
+        }
+
+    def _due(self, up_to: int, batch: Batch) -> _Due:
+        """Removes events with `after` up to `up_to` from the pending ones. New subscriptions get slots and are added.
+
+        Those that would happen within a transaction of the batch happen after it.
+        """
         if self._next_due > up_to:
             return _NOTHING_DUE
+        if batch.has_tx:
+            self._pending = {
+                form: replace(points, after=batch.after_commits(points.after)) for form, points in self._pending.items()
+            }
         due: list[PointBatch] = []
         for form, points in list(self._pending.items()):
             stop = int(np.searchsorted(points.after, up_to, "right"))
@@ -269,7 +337,11 @@ class Replica:
                         self.subscriptions.leave([int(slots[members[0]])])
                     begun[id] = (moments[i], [i])
             else:
-                slot = slots[i] = living.pop(id)
+                slot = slots[i] = living.pop(id, NONE)
+                if slot == NONE:
+                    # Its evaluator failed, and it has been dropped before.
+                    is_void[i] = True
+                    continue
                 dropped.append(slot)
                 if id in begun and begun[id][0] == moments[i]:
                     begun[id][1].append(i)
@@ -293,9 +365,9 @@ class Replica:
 
     def _described(
         self, new: Sequence[tuple[str, list[int], list[str]]]
-    ) -> tuple[list[int], list[str], list[int], list[int], list[int]]:
-        """(slots, ids, numbers of forms, of families, of projections), [subscriptions], of new subscriptions."""
-        slots, ids, forms, families, projections = [], [], [], [], []
+    ) -> tuple[list[int], list[str], list[int], list[int], list[int], list[bool]]:
+        """(slots, ids, numbers of forms, of families, of projections, is_net), [subscriptions], of new subscriptions."""
+        slots, ids, forms, families, projections, nets = [], [], [], [], [], []
         for key, own, names in new:
             form = self._forms.take(key, len(own))
             slots += own
@@ -303,7 +375,8 @@ class Replica:
             forms += [form.number] * len(own)
             families += [form.family] * len(own)
             projections += [form.projection] * len(own)
-        return slots, ids, forms, families, projections
+            nets += [form.is_net] * len(own)
+        return slots, ids, forms, families, projections, nets
 
     def _add(
         self, due: Sequence[PointBatch], homes: Sequence[I64], ids: list[str], slots: I64, created: BoolArray
@@ -312,7 +385,6 @@ class Replica:
 
         homes: per batch of `due` the places of its home rows. ids, slots, created: of all home rows, batch after batch.
         """
-        lives = self.subscriptions.lives
         firsts = np.cumsum([0, *map(len, homes)])
         known: dict[tuple[str, int], int] = {}
         for points, first in zip(due, firsts.tolist(), strict=False):
@@ -330,7 +402,21 @@ class Replica:
             if len(chosen):
                 batch, at = points.take(chosen), slots[home_of[chosen]]
                 self._hold(batch, at)
-                self._evaluator(points.form).add(batch, at, lives)
+                self._add_to_evaluator(batch, at)
+
+    def _add_to_evaluator(self, points: PointBatch, slots: I64) -> None:
+        name = family_of(points.form)[0].name
+        if name not in self._broken:
+            try:
+                self._evaluator(points.form).add(points, slots, self.subscriptions.lives)
+            except Exception as error:
+                self._fail(name, error)
+
+    def _fail(self, name: str, error: Exception) -> None:
+        """Notes that an evaluator has failed. Without the points nobody can be added again, and so the error is raised."""
+        if not self._keeps_points:
+            raise error
+        self._broken[name] = error
 
     def _evaluator(self, form_key: str) -> Evaluator:
         family, _ = family_of(form_key)
@@ -340,7 +426,8 @@ class Replica:
             evaluator = self._evaluators[family.name] = made
         return evaluator
 
-    def _evaluate(self, events: Events, *, is_told: bool) -> list[Told]:
+    def _evaluate(self, events: Events, *, is_told: bool) -> list[tuple[str, Told]]:
+        """(family, who is told what) of each family that tells somebody."""
         if not len(events.seq):
             return []
         lives, projections = self.subscriptions.lives, self._forms.projections.arrays
@@ -348,26 +435,61 @@ class Replica:
         for name, evaluator in self._evaluators.items():
             if not is_told and not evaluator.remembers:
                 continue
-            new = evaluator.apply(events, lives, projections)
+            if name in self._broken:
+                continue
+            try:
+                new = evaluator.apply(events, lives, projections)
+            except Exception as error:
+                self._fail(name, error)
+                continue
             if is_told and len(new.event):
-                self.notifications[name] += len(new.event)
-                told.append(new)
+                told.append((name, new))
         return told
 
-    def _write(self, events: Events, told: list[Told]) -> Lines:
-        if not told:
-            return NO_LINES
-        out, ends = render(self.store.handles, self._forms.projections.arrays, events, told)
-        if len(told) == 1:
-            event, slot, tail = told[0].event, told[0].slot, told[0].tail
-        else:
-            firsts = np.cumsum([0, *(len(part.tails) for part in told)]).tolist()
-            event = np.concatenate([part.event for part in told])
-            slot = np.concatenate([part.slot for part in told])
-            tail = np.concatenate([part.tail + base for part, base in zip(told, firsts, strict=False)])
-        known = self.subscriptions
-        data = write_lines(event, slot, tail, events.kind, events.seq, known.lives, known.id_text, out, ends)
-        return Lines(data, len(event))
+    def _write(self, batch: Batch, events: Events, told: list[tuple[str, Told]]) -> NotificationBatch:
+        shown, lives, handles = self._forms.projections.arrays, self.subscriptions.lives, self.store.handles
+        tx = NO_TRANSACTIONS if batch.tx is None else Transactions(batch.tx, batch.text)
+        is_plain = batch.tx is None and not self._forms.has_net
+        tails = Tails()
+        found: list[tuple[str, I64, I64, I64, I64]] = []
+        """Family; event, subscription and tail of notifications; event of each new tail, NONE if it is of several commits."""
+        for name, part in told:
+            base = len(tails)
+            if is_plain:
+                render(tails, handles, shown, events, part)
+                found.append((name, part.event, part.slot, part.tail + base if base else part.tail, part.tails[:, 0]))
+                continue
+            unit, count = net_units(events.kind, events.seq, events.is_part, part.event, part.slot, lives)
+            if not count:
+                render(tails, handles, shown, events, part, tx)
+                found.append((name, part.event, part.slot, part.tail + base, part.tails[:, 0]))
+                continue
+            alone = np.flatnonzero(unit == NONE)
+            used, numbers = np.unique(part.tail[alone], return_inverse=True)
+            kept = np.ascontiguousarray(part.tails[used])
+            render(tails, handles, shown, events, part._replace(tails=kept), tx)
+            found.append((name, part.event[alone], part.slot[alone], numbers.astype(np.int64) + base, kept[:, 0]))
+            base = len(tails)
+            others = np.flatnonzero(unit != NONE)
+            order = others[np.lexsort((part.event[others], part.slot[others], unit[others]))]
+            slots, group, starts, grouped = net_groups(order, unit, part.slot, part.tail)
+            render_net(tails, handles, shown, events, part, tx, starts, grouped)
+            has_effect = np.diff(tails.ends, prepend=0)[base:] > 0
+            told_at = has_effect[group]
+            first, last = part.tails[grouped[starts[:-1]], 0], part.tails[grouped[starts[1:] - 1], 0]
+            moments = np.where(events.seq[first] == events.seq[last], last, NONE)
+            found.append((name, last[group[told_at]], slots[told_at], group[told_at] + base, moments))
+        _, event, slot, tail, _ = found[0]
+        if len(found) > 1:
+            event, slot, tail = (np.concatenate([own[i] for own in found]) for i in (1, 2, 3))
+        for own in found:
+            self.notifications[own[0]] += len(own[1])
+        if not len(event):
+            return NO_NOTIFICATIONS
+        written = ordered(event, slot, tail, TextColumn(tails.text, tails.ends), events, self.subscriptions)
+        if batch.tx is not None:
+            written.tail_tx, written.txs = batch.transactions(np.concatenate([own[4] for own in found]))
+        return written
 
     def _settle(self, due: _Due) -> None:
         self.subscriptions.begin(due.created)
@@ -375,7 +497,7 @@ class Replica:
             gone = np.array(due.dropped, np.int64)
             for number, name in enumerate(self._forms.families):
                 own = gone[self.subscriptions.lives[gone, FAMILY] == number]
-                if len(own):
+                if len(own) and name not in self._broken:
                     self._evaluators[name].remove(own)
             self.subscriptions.leave(due.dropped)
             self._forms.give(self.subscriptions.form[gone])

@@ -8,7 +8,7 @@ from json.encoder import encode_basestring
 
 import numpy as np
 
-from tidings.kernels.lives import FAMILY, FOREVER, ID_START, ID_STOP, LABEL, PROJECTION, SINCE, UNTIL, new_lives
+from tidings.kernels.lives import FAMILY, FOREVER, ID_START, ID_STOP, IS_NET, LABEL, PROJECTION, SINCE, UNTIL, new_lives
 from tidings.kernels.rows import I64, NONE, U8
 from tidings.model.codes import BoolArray
 
@@ -138,13 +138,14 @@ class Subscriptions:
         form: Sequence[int],
         family: Sequence[int],
         projection: Sequence[int],
+        is_net: Sequence[bool],
     ) -> None:
         """Enters subscriptions that the coming micro-batch creates. All arguments: [subscriptions]."""
         at = np.array(slots, np.int64)
         self.form[at] = form
         lives = self.lives
         lives[at, SINCE], lives[at, UNTIL] = FOREVER, FOREVER
-        lives[at, FAMILY], lives[at, PROJECTION] = family, projection
+        lives[at, FAMILY], lives[at, PROJECTION], lives[at, IS_NET] = family, projection, is_net
         self.serial[at] = self._lives_so_far + np.arange(len(at))
         self._lives_so_far += len(at)
         for slot, id in zip(slots, ids, strict=True):
@@ -174,10 +175,11 @@ class Subscriptions:
         form: Sequence[int],
         family: Sequence[int],
         projection: Sequence[int],
+        is_net: Sequence[bool],
     ) -> None:
         """Enters the subscriptions of a dump in the slots they had. Called on an empty object."""
         self.take(max(slots, default=-1) + 1)
-        self.enter(slots, ids, form, family, projection)
+        self.enter(slots, ids, form, family, projection, is_net)
         self.begin(np.array(slots, np.int64))
         self.slots = dict(zip(ids, slots, strict=True))
         self._free = sorted({*range(len(self.ids))} - {*slots}, reverse=True)

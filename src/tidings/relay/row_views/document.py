@@ -7,7 +7,7 @@ rows that are not in it.
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -135,7 +135,7 @@ def _row(line: bytes, catalog: Catalog) -> tuple[str, str, tuple[Any, ...]]:
     if table.has_constraints:
         raise RecordError(f"table {table.name!r} holds constraints, which have no views over rows")
     try:
-        values = _unsigned_zeros(astuple(decoder.decode(Op.INSERT, record.row)))
+        values = astuple(decoder.decode(Op.INSERT, record.row))
     except msgspec.ValidationError as error:
         raise RecordError(f"row of table {table.name!r}: {reason_of(error)}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -145,11 +145,6 @@ def _row(line: bytes, catalog: Catalog) -> tuple[str, str, tuple[Any, ...]]:
 
 def _text(table: Table, values: Sequence[Any], column: str) -> str:
     return value_text(table.column(column).type, values[table.column_names.index(column)])
-
-
-def _unsigned_zeros(values: Iterable[Any]) -> tuple[Any, ...]:
-    """-0.0 is the same number as 0.0, so that both must have the same text: who compares by `= 0` need not be told which."""
-    return tuple(value + 0.0 if value.__class__ is float else value for value in values)
 
 
 @lru_cache(maxsize=8)

@@ -13,7 +13,7 @@ from tidings.model.errors import UsageError
 from tidings.spark.endpoint import Endpoint
 from tidings.spark.stream import notifications_of, outputs_of
 
-_MODULES = ("files", "kafka", "nats")
+FORMATS = ("files", "kafka", "nats")
 
 
 class Sink(Protocol):
@@ -25,14 +25,21 @@ class Sink(Protocol):
     @property
     def parts(self) -> str: ...
 
+    def prepare(self) -> None:
+        """Makes what the sink needs where it writes to, and marks it as the run's where that is possible."""
+        ...
+
     def writer(self, envelopes: DataFrame) -> DataStreamWriter:
         """A writer that is ready to start, but for checkpoint and trigger."""
         ...
 
 
 def open_sink(sink: Endpoint, guard: AbstractContextManager[None], run: str) -> Sink:
-    """The sink. guard: a context in which a micro-batch is written, where the sink writes it itself. run: identity."""
-    if sink.format in _MODULES:
+    """The sink. UsageError for what can be found wrong without Spark; nothing is changed.
+
+    guard: a context in which a micro-batch is written, where the sink writes it itself. run: identity, if it has one.
+    """
+    if sink.format in FORMATS:
         found: Sink = import_module(f"{__name__}.{sink.format}").sink(sink, guard, run)
         return found
     return SparkSink(sink)
@@ -54,6 +61,9 @@ class SparkSink:
         if only not in ("", "notifications"):
             raise UsageError(f"the option 'only' of a sink is notifications, not {only!r}")
         self._is_narrow = bool(only)
+
+    def prepare(self) -> None:
+        pass
 
     def writer(self, envelopes: DataFrame) -> DataStreamWriter:
         found = notifications_of(envelopes) if self._is_narrow else outputs_of(envelopes)

@@ -20,28 +20,35 @@ def sink(sink: Endpoint, guard: AbstractContextManager[None], run: str) -> Files
     return FilesSink(sink, guard, run)
 
 
-def _claim(folder: Path, run: str) -> None:
-    """Marks the folder as this run's. UsageError if it has output of another run, whose micro-batches have the same numbers."""
-    mark = folder / _MARK
-    known = mark.read_text() if mark.exists() else ""
-    if known != run and (known or any(folder.glob("manifest-*.json"))):
-        raise UsageError(
-            f"{folder} has the output of another run (one with another checkpoint): name another folder, or move it away"
-        )
-    write_text(mark, run)
-
-
 class FilesSink:
     """run: identity of the run, which it keeps for as long as its checkpoint lives."""
 
     def __init__(self, sink: Endpoint, guard: AbstractContextManager[None], run: str) -> None:
-        folder = Path(sink.required_path("folder"))
-        if "://" in str(sink.path):
+        self._folder = Path(sink.required_path("folder"))
+        if "://" in sink.path:
             raise UsageError(f"the sink files writes to folders that this machine has, not to {sink.path}")
-        self._sink = PartsSink(folder)
-        _claim(folder, run)
+        if self._folder.exists() and not self._folder.is_dir():
+            raise UsageError(f"the sink files writes to a folder, but {self._folder} is a file")
+        self._run = run
         self._guard = guard
-        self.parts = str(folder.resolve())
+        self.parts = str(self._folder.resolve())
+        self._check()
+
+    def _check(self) -> None:
+        """UsageError if the folder has output of another run, whose micro-batches have the same numbers."""
+        mark = self._folder / _MARK
+        known = mark.read_text() if mark.exists() else ""
+        is_own = known and known == self._run
+        if not is_own and (known or any(self._folder.glob("manifest-*.json"))):
+            raise UsageError(
+                f"{self._folder} has the output of another run (one with another checkpoint): name another folder, or move it"
+                " away"
+            )
+
+    def prepare(self) -> None:
+        self._check()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_text(self._folder / _MARK, self._run)
 
     def writer(self, envelopes: DataFrame) -> DataStreamWriter:
         return envelopes.writeStream.foreachBatch(self._write)
@@ -49,4 +56,4 @@ class FilesSink:
     def _write(self, frame: DataFrame, batch: int) -> None:
         with self._guard:
             # Names of files and counts only: the lines are in files that replicas wrote.
-            self._sink.write(batch, frame.select("kind", "blob").collect())
+            PartsSink(self._folder).write(batch, frame.select("kind", "blob").collect())

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidings.spark.endpoint import Endpoint
-from tidings.spark.sinks.messages import message, run_name
+from tidings.spark.sinks.messages import Message, messages_of
 from tidings.spark.sources.kafka import options_of
-from tidings.spark.stream import ANSWER, NOTIFICATION, REFUSED, WARNING, outputs_of
+from tidings.spark.stream import ANSWER, NOTIFICATION, REFUSED, WARNING
 
 _SCHEMA = "topic string, key binary, value binary, headers array<struct<key: string, value: binary>>"
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -41,22 +41,23 @@ class KafkaSink:
             WARNING: refused,
         }
 
+    def prepare(self) -> None:
+        pass
+
     def writer(self, envelopes: DataFrame) -> DataStreamWriter:
-        found = outputs_of(envelopes).mapInArrow(partial(_messages, self._topics), _SCHEMA)
+        found = messages_of(envelopes).mapInArrow(partial(_records, self._topics), _SCHEMA)
         return found.writeStream.format("kafka").options(**self._options)
 
 
-def _messages(topics: dict[str, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows (kind, value) as rows that Spark's connector writes."""
-    run = run_name()
+def _records(topics: dict[str, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Messages as rows that Spark's connector writes."""
     for batch in batches:
-        rows = zip(batch["kind"].to_pylist(), batch["value"].to_pylist(), strict=True)
-        found = [message(run, kind, line) for kind, line in rows]
+        kind, key, id, value = (batch[name].to_pylist() for name in Message._fields)
         columns = [
-            [topics[each.kind] for each in found],
-            [each.key.encode() or None for each in found],
-            [each.value.encode() for each in found],
-            [[{"key": "id", "value": each.id.encode()}] for each in found],
+            [topics[each] for each in kind],
+            [each.encode() or None for each in key],
+            [each.encode() for each in value],
+            [[{"key": "id", "value": each.encode()}] for each in id],
         ]
         arrays = [pa.array(values, field.type) for values, field in zip(columns, _FIELDS, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=_FIELDS)

@@ -6,16 +6,23 @@ queue itself where it can. Ids of different runs differ: each run counts from 1,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import blake2b, sha256
 from typing import NamedTuple
 from urllib.parse import quote
 
 import msgspec
+import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import DataFrame
 
-from tidings.spark.stream import ANSWER, NOTIFICATION
+from tidings.model.blob import unpack
+from tidings.model.notification import NotificationBatch
+from tidings.spark import envelope
+from tidings.spark.stream import ANSWER, KINDS, NOTIFICATION
 
 _TOKEN_MAX = 200
+_SCHEMA = "kind string, key string, id string, value string"
 _QUERY_ID = "sql.streaming.queryId"
 
 
@@ -28,12 +35,6 @@ class Message(NamedTuple):
     value: str
 
 
-class _Notification(msgspec.Struct):
-    subscription: str
-    seq: int
-    snapshot: bool
-
-
 class _Placed(msgspec.Struct):
     """An answer or a refused record. id: of an answer, null where it could not be read."""
 
@@ -42,16 +43,40 @@ class _Placed(msgspec.Struct):
     id: str | None = None
 
 
-_notification = msgspec.json.Decoder(_Notification).decode
 _placed = msgspec.json.Decoder(_Placed).decode
 
 
-def message(run: str, kind: str, line: str) -> Message:
-    """The message of an output (`tidings.spark.outputs`). run: `run_name`."""
-    if kind == NOTIFICATION:
-        told = _notification(line)
-        life = "snapshot" if told.snapshot else "change"
-        return Message(kind, told.subscription, f"{run}/{token(told.subscription)}/{told.seq}/{life}", line)
+def messages_of(envelopes: DataFrame) -> DataFrame:
+    """Envelopes of replicas as rows with the fields of `Message`."""
+    return envelopes.select("kind", "blob").mapInArrow(_messages, _SCHEMA)
+
+
+def _messages(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    run = run_name()
+    for batch in batches:
+        for kind, blob in zip(batch["kind"].to_pylist(), batch["blob"].to_pylist(), strict=True):
+            found: list[Message] = []
+            if kind == envelope.NOTIFICATIONS:
+                found = notifications(run, unpack(blob))
+            elif kind in KINDS:
+                found = [placed(run, KINDS[kind], line) for line in blob.decode().split("\n")[:-1]]
+            columns = zip(*found, strict=True) if found else ([] for _ in Message._fields)
+            yield pa.record_batch([pa.array(column, pa.string()) for column in columns], Message._fields)
+
+
+def notifications(run: str, told: NotificationBatch) -> list[Message]:
+    """The messages of notifications. run: `run_name`."""
+    ids, lives = told.subscriptions().to_pylist(), ("change", "snapshot")
+    return [
+        Message(NOTIFICATION, id, f"{run}/{token(id)}/{seq}/{lives[is_snapshot]}", line)
+        for id, seq, is_snapshot, line in zip(
+            ids, told.seq.tolist(), told.is_snapshot.tolist(), told.lines(), strict=True
+        )
+    ]
+
+
+def placed(run: str, kind: str, line: str) -> Message:
+    """The message of an answer, a refused record or a warning."""
     place = _placed(line)
     # A record may have several lines, which share their place.
     digest = blake2b(line.encode(), digest_size=8).hexdigest()

@@ -21,8 +21,8 @@ from tidings.model.errors import UsageError
 from tidings.spark.endpoint import Endpoint
 from tidings.spark.jetstream import Address, Error, JetStream, NotFoundError, StreamConfig, known_options, number
 from tidings.spark.publisher import Publisher, Sending
-from tidings.spark.sinks.messages import Message, message, run_name, token
-from tidings.spark.stream import NOTIFICATION, outputs_of
+from tidings.spark.sinks.messages import Message, messages_of, token
+from tidings.spark.stream import NOTIFICATION
 
 FORMAT = "tidings-nats-sink"
 _SUBJECTS = {"answer": "answers", "refused": "refused", "warning": "refused"}
@@ -42,11 +42,16 @@ class NatsSink:
         self._options = {**sink.options, "prefix": sink.required_path("prefix")}
         settings = Settings.of(self._options)
         with JetStream(settings.address.within(_CHECK_SECONDS)) as connection:
+            settings.check(connection)
+
+    def prepare(self) -> None:
+        settings = Settings.of(self._options)
+        with JetStream(settings.address.within(_CHECK_SECONDS)) as connection:
             settings.prepare(connection)
 
     def writer(self, envelopes: DataFrame) -> DataStreamWriter:
         envelopes.sparkSession.dataSource.register(NatsTarget)
-        return outputs_of(envelopes).writeStream.format(FORMAT).options(**self._options)
+        return messages_of(envelopes).writeStream.format(FORMAT).options(**self._options)
 
 
 @dataclass(frozen=True)
@@ -68,11 +73,11 @@ class Settings:
         window = number(given, "duplicateWindow", _DUPLICATES_SECONDS, lowest=1)
         return Settings(Address.of(given), prefix, given.get("stream", ""), window)
 
-    def prepare(self, connection: JetStream) -> None:
-        """Makes the stream if one is named. UsageError if no stream takes the subjects."""
+    def check(self, connection: JetStream) -> None:
+        """UsageError if no stream takes the subjects, and none of the name is to be made."""
         try:
-            if self.stream:
-                connection.run(self._ensure_stream(connection))
+            if self.stream and not connection.run(self._has_stream(connection)):
+                return
             for name in (f"{self.prefix}.{part}" for part in ("notifications.*", "answers", "refused")):
                 try:
                     connection.run(connection.context.find_stream_name_by_subject(name))
@@ -84,18 +89,28 @@ class Settings:
         except (Error, OSError, TimeoutError) as error:
             raise connection.explained(error, f"preparing the subjects {self.prefix}.>") from None
 
-    async def _ensure_stream(self, connection: JetStream) -> None:
+    def prepare(self, connection: JetStream) -> None:
+        """Makes the stream if one is named that is not there. UsageError if no stream takes the subjects."""
+        try:
+            if self.stream and not connection.run(self._has_stream(connection)):
+                config = StreamConfig(
+                    name=self.stream, subjects=[f"{self.prefix}.>"], duplicate_window=self.duplicates_seconds
+                )
+                connection.run(connection.context.add_stream(config))
+        except (Error, OSError, TimeoutError) as error:
+            raise connection.explained(error, f"preparing the subjects {self.prefix}.>") from None
+        self.check(connection)
+
+    async def _has_stream(self, connection: JetStream) -> bool:
         try:
             await connection.context.stream_info(self.stream)
         except NotFoundError:
-            config = StreamConfig(
-                name=self.stream, subjects=[f"{self.prefix}.>"], duplicate_window=self.duplicates_seconds
-            )
-            await connection.context.add_stream(config)
+            return False
+        return True
 
 
 class NatsTarget(DataSource):  # type: ignore[misc]
-    """`writeStream.format("tidings-nats-sink")` for rows of `tidings.spark.outputs`, with the options prefix, servers, .."""
+    """`writeStream.format("tidings-nats-sink")` for rows of `messages_of`, with the options prefix, servers, .."""
 
     @classmethod
     def name(cls) -> str:
@@ -110,7 +125,7 @@ class NatsWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         self._settings = settings
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Publishes rows (kind, value) and returns when the server has stored all of them."""
+        """Publishes messages and returns when the server has stored all of them."""
         batches = (batch for batch in iterator if batch.num_rows)
         first = next(batches, None)
         if first is not None:
@@ -121,8 +136,7 @@ class NatsWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         return WriterCommitMessage()
 
     def _sendings(self, batch: pa.RecordBatch, bytes_max: int) -> list[Sending]:
-        rows = zip(batch["kind"].to_pylist(), batch["value"].to_pylist(), strict=True)
-        messages = [message(run_name(), kind, line) for kind, line in rows]
+        messages = map(Message._make, zip(*(batch[name].to_pylist() for name in Message._fields), strict=True))
         return [part for each in messages for part in sendings(self._settings.prefix, each, bytes_max)]
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

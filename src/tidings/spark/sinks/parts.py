@@ -45,7 +45,7 @@ class PartsSink:
             elif row["kind"] == kinds.METRICS:
                 add_metrics(metrics, unpack(blob))
             elif row["kind"] == kinds.NOTIFICATIONS:
-                notifications.append(NotificationBatch(**unpack(blob)))
+                notifications.append(unpack(blob))
             elif row["kind"] == kinds.REFUSED:
                 refused.append(blob)
         if notifications:

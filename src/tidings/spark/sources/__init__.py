@@ -1,12 +1,14 @@
-"""Sources of a live run, one a file, each with a function `read`.
+"""Sources of a live run, one a file or folder, each with functions `read` and `check`.
 
 `read` gives a streaming DataFrame with a column `value` (a record, or lines of records, as text or bytes), with the place of
 the record in its partition (`offset`, a number, or `order`, a text), and where the source has them with `partition` and
-`time` (a timestamp: when the change was made, or came into the source).
+`time` (a timestamp: when the change was made, or came into the source). `check` raises UsageError for what can be found wrong
+without Spark, and changes nothing.
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,19 +16,34 @@ from pyspark.sql import DataFrame, SparkSession
 from tidings.model.errors import UsageError
 from tidings.spark.endpoint import Endpoint
 
-_MODULES = ("files", "kafka", "nats", "postgres")
+FORMATS = ("files", "kafka", "nats", "postgres")
 
 
-def read(spark: SparkSession, source: Endpoint, start: str = "") -> DataFrame:
-    """The stream of a source. start: where a run without a checkpoint begins: earliest, latest or a position of the source;
-    empty: as the source does by default. Formats that are not ours are Spark's own.
-    """
-    if source.format in _MODULES:
-        found: DataFrame = import_module(f"{__name__}.{source.format}").read(spark, source, start)
-        return found
-    if start:
+def check(source: Endpoint, start: str = "") -> None:
+    """UsageError for what is wrong with a source. start: as in `read`."""
+    if source.format in FORMATS:
+        import_module(f"{__name__}.{source.format}").check(source, start)
+    elif start:
         raise UsageError(
             f"--from is not for Spark's source {source.format!r}: give it an option of its own that says where to begin"
         )
+
+
+def begun(source: Endpoint, start: str = "") -> AbstractContextManager[object]:
+    """Makes what a checked source needs on its server. It is removed again if the context ends with an error."""
+    if source.format != "postgres":
+        return nullcontext()
+    from tidings.spark.sources import postgres
+
+    return postgres.begun(source, start)
+
+
+def read(spark: SparkSession, source: Endpoint, start: str = "") -> DataFrame:
+    """The stream of a source that was checked. start: where a run without a checkpoint begins: earliest, latest or a position
+    of the source; empty: as the source does by default. Formats that are not ours are Spark's own.
+    """
+    if source.format in FORMATS:
+        found: DataFrame = import_module(f"{__name__}.{source.format}").read(spark, source, start)
+        return found
     reader = spark.readStream.format(source.format).options(**source.options)
     return reader.load(source.path) if source.path else reader.load()

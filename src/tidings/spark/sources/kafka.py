@@ -17,20 +17,29 @@ def read(spark: SparkSession, source: Endpoint, start: str = "") -> DataFrame:
 
     The partition of a record is its number or, where there may be several topics, `TOPIC-NUMBER`.
     """
+    options = _checked(source)
+    options["startingOffsets"] = start or options.get("startingOffsets", "earliest")
+    is_single = "," not in options.get("subscribe", ",")
+    found = spark.readStream.format("kafka").options(**options).load()
+    partition = col("partition").cast("string") if is_single else concat_ws("-", "topic", "partition")
+    return found.select("value", partition.alias("partition"), "offset", col("timestamp").alias("time"))
+
+
+def check(source: Endpoint, start: str = "") -> None:
+    _checked(source)
+
+
+def _checked(source: Endpoint) -> dict[str, str]:
+    """The options of the connector. UsageError unless they name topics, in one way."""
     options = options_of(source)
     if source.path:
         options["subscribe"] = source.path
-    named = [name for name in _TOPICS if name in options]
-    if len(named) != 1:
+    if len([name for name in _TOPICS if name in options]) != 1:
         raise UsageError(
             "name the topics of Kafka: write kafka:TOPIC or kafka:TOPIC,TOPIC, or give one of the options "
             f"{', '.join(_TOPICS)}"
         )
-    options["startingOffsets"] = start or options.get("startingOffsets", "earliest")
-    is_single = named == ["subscribe"] and "," not in options["subscribe"]
-    found = spark.readStream.format("kafka").options(**options).load()
-    partition = col("partition").cast("string") if is_single else concat_ws("-", "topic", "partition")
-    return found.select("value", partition.alias("partition"), "offset", col("timestamp").alias("time"))
+    return options
 
 
 def options_of(endpoint: Endpoint) -> dict[str, str]:

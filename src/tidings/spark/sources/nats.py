@@ -38,12 +38,18 @@ Offset = dict[str, Any]
 
 def read(spark: SparkSession, source: Endpoint, start: str = "") -> DataFrame:
     """start: `earliest` (the default), `latest`, or the sequence of the first message."""
-    options = {**source.options, "stream": source.required_path("stream"), "start": start}
-    settings = Settings.of(options)
+    spark.dataSource.register(NatsSource)
+    return spark.readStream.format(FORMAT).options(**_options(source, start)).load()
+
+
+def check(source: Endpoint, start: str = "") -> None:
+    settings = Settings.of(_options(source, start))
     with JetStream(settings.address.within(_CHECK_SECONDS)) as connection:
         settings.check(connection)
-    spark.dataSource.register(NatsSource)
-    return spark.readStream.format(FORMAT).options(**options).load()
+
+
+def _options(source: Endpoint, start: str) -> dict[str, str]:
+    return {**source.options, "stream": source.required_path("stream"), "start": start}
 
 
 _OPTIONS = ("stream", "subject", "start", "maxRowsPerTrigger", "maxBytesPerTrigger", "failOnDataLoss")

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, hex, lit, lpad, unhex
 
 from tidings.model.blob import pack, unpack
+from tidings.pipeline.commits import goes_on, open_tx
+from tidings.pipeline.ingest import UNREADABLE, tx_of
 from tidings.spark import envelope as kinds
 
 _READ_BYTES = 1 << 20
@@ -42,11 +44,19 @@ class Recording:
         self._cuts = known["cuts"]
 
     @staticmethod
-    def write(index: Path, changes: Path, points: Path, batches: Sequence[int], blocks: int) -> None:
-        """Writes the index. batches: sizes of micro-batches in lines, used in turn; blocks: number of blocks in each."""
+    def write(
+        index: Path, changes: Path, points: Path, batches: Sequence[int], blocks: int, *, by_commit: bool = False
+    ) -> None:
+        """Writes the index. batches: sizes of micro-batches in lines, used in turn; blocks: number of blocks in each.
+
+        by_commit: no block splits a transaction; `blocks` is 1 then.
+        """
         known = {"changes": str(changes.resolve()), "points": str(points.resolve())}
         partial = index.with_name(f".{index.name}.partial")
-        partial.write_bytes(pack({**known, "cuts": np.array(_cuts(changes, batches, blocks), np.int64)}))
+        cuts = _cuts(changes, batches, blocks)
+        if by_commit:
+            cuts = _moved_cuts(changes, cuts)
+        partial.write_bytes(pack({**known, "cuts": np.array(cuts, np.int64)}))
         partial.replace(index)
 
     def __len__(self) -> int:
@@ -103,6 +113,35 @@ def _cuts(changes: Path, batches: Sequence[int], blocks: int) -> list[tuple[int,
         cuts.append(end)
     missing = -(len(cuts) - 1) % blocks if len(cuts) > 1 else blocks
     return cuts + [end] * missing
+
+
+def _moved_cuts(changes: Path, cuts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The cuts, those within a transaction moved to its end. Cuts that a transaction covers come to lie at one place."""
+    moved = cuts[:1]
+    with changes.open("rb") as source:
+        for line, byte in cuts[1:]:
+            if line > moved[-1][0] and (tx := open_tx(_lines_before(source, byte, moved[-1][1]))) is not None:
+                source.seek(byte)
+                for text in source:
+                    if not goes_on(text.rstrip(b"\r\n"), tx):
+                        break
+                    line, byte = line + 1, byte + len(text)
+            moved.append(max(moved[-1], (line, byte)))
+    return moved
+
+
+def _lines_before(source: IO[bytes], stop: int, start: int) -> list[bytes]:
+    """The last lines of the part between two places that begin with one of which it is known whether it is in a transaction."""
+    size = _READ_BYTES // 16
+    while True:
+        begin = max(start, stop - size)
+        source.seek(begin)
+        lines = source.read(stop - begin).splitlines()
+        # The first one is whole at the beginning of the part only.
+        known = lines if begin == start else lines[1:]
+        if begin == start or any(tx_of(line) is not UNREADABLE for line in known):
+            return known
+        size *= 4
 
 
 def _split(lines: int, blocks: int) -> Iterator[int]:

@@ -79,7 +79,8 @@ class Case:
 
     def any_strategy(self) -> dict[str, str]:
         """Options that choose a random strategy: `shared` in half of the cases, else a message strategy."""
-        return self.strategy(SHARED if self.rng.random() < 0.5 else None)
+        is_shared = self.workload.has_transactions or self.rng.random() < 0.5
+        return self.strategy(SHARED if is_shared else None)
 
     def lines(self, strategy: dict[str, str], sizes: list[int] | None = None) -> list[str]:
         """The engine's lines for the workload."""

@@ -24,6 +24,11 @@ def check_exact(case: Case) -> None:
     held: dict[str, Answer] = {}
     right: dict[str, Answer] = {}
     by_place = dict(zip(places, told, strict=True))
+    # Of several with one seq, all but the first are refused.
+    txs = {record["seq"]: record.get("tx") for record in reversed(case.workload.changes)}
+    for (seq, _, is_snapshot), record in by_place.items():
+        wanted = None if is_snapshot or txs.get(seq) is None else str(txs[seq])
+        assert record.get("tx") == wanted, f"the transaction of {record} is {wanted!r}"
     for place in sorted({*expected, *by_place}):
         _, id, is_snapshot = place
         if is_snapshot:
@@ -40,7 +45,8 @@ def check_exact(case: Case) -> None:
 
 def _parsed(line: str) -> dict[str, Any]:
     record: dict[str, Any] = json.loads(line)
-    assert list(record) == ["subscription", "seq", "snapshot", "changes"], f"fields of {line}"
+    fields = [name for name in record if name != "tx" or record["snapshot"]]
+    assert fields == ["subscription", "seq", "snapshot", "changes"], f"fields of {line}"
     assert "\n" not in line
     assert record["snapshot"] or record["changes"], f"an empty notification: {line}"
     for change in record["changes"]:

@@ -7,6 +7,7 @@ A point stands for its subscription restricted to one channel, so a query with I
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -59,12 +60,13 @@ class _Altered(Recomputation):
         elif not was_live:
             self._points[record["id"]] = self._place(record["id"], self.live[record["id"]].statement)
 
-    def change(self, record: Record) -> bool:
+    def commit(self, records: Sequence[Record]) -> bool:
+        (record,) = records
         name, table = record["table"], self.catalog.table(record["table"])
         row = read_record(table, record)
         key = tuple(row[column] for column in table.key)
         old = self.tables[name].get(key)
-        if not super().change(record):
+        if not super().commit(records):
             return False
         new, may_reach = self.tables[name].get(key), self._case.may_reach
         points = self.points_at[record["seq"]] = [point for points in self._points.values() for point in points]

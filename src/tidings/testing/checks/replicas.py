@@ -6,7 +6,7 @@ import numpy as np
 
 from tidings.families.optional import SHARED
 from tidings.kernels.lines import index_lines, merge_lines
-from tidings.model.notification import Lines
+from tidings.model.notification import NotificationBatch
 from tidings.pipeline.door import Door
 from tidings.pipeline.partition import share
 from tidings.pipeline.replica.replica import Replica
@@ -38,8 +38,11 @@ def check_replicas(case: Case) -> None:
     assert lines == case.lines(case.strategy(SHARED)), f"lines change with {count} replicas that are restarted"
 
 
-def _merged(parts: list[Lines]) -> list[str]:
-    merged = parts[0].data
-    for part in parts[1:]:
-        merged = merge_lines(merged, index_lines(merged), part.data, index_lines(part.data))
-    return Lines(merged, int(np.count_nonzero(merged == ord("\n")))).lines()
+def _merged(parts: list[NotificationBatch]) -> list[str]:
+    """The lines of all replicas in order: as files of them are merged, and as their columns are."""
+    merged, *others = (np.frombuffer(bytearray(b"".join(part.text())), np.uint8) for part in parts)
+    for other in others:
+        merged = merge_lines(merged, index_lines(merged), other, index_lines(other))
+    lines: list[str] = merged.tobytes().decode().split("\n")[:-1]
+    assert NotificationBatch.merge(parts).lines() == lines
+    return lines

@@ -224,6 +224,7 @@ def _change(
     table: Int,
     old: Int,
     new: Int,
+    is_part: bool,
 ) -> Int:
     """Tells all who hear of a row's change; why it could not, if not DONE."""
     is_update = old != NONE and new != NONE
@@ -275,7 +276,22 @@ def _change(
         if pairs == 1:
             tell_one(rows, lives, projections, out, scratch, event, side, old, new, count)
         else:
-            tell_many(rows, plans, lives, projections, out, scratch, event, signature, side, old, new, old_pairs, pairs)
+            tell_many(
+                rows,
+                plans,
+                lives,
+                projections,
+                out,
+                scratch,
+                event,
+                signature,
+                side,
+                old,
+                new,
+                old_pairs,
+                pairs,
+                is_part,
+            )
     return DONE
 
 
@@ -361,8 +377,23 @@ def evaluate(
                 continue
             if not has_room(rows, partners, relations, table, new):
                 return event, PARTNERS_FULL
+            is_part = len(events.is_part) > 0 and events.is_part[event] != 0
             why = _change(
-                rows, lives, projections, boxes, sides, partners, plans, newcomers, out, scratch, event, table, old, new
+                rows,
+                lives,
+                projections,
+                boxes,
+                sides,
+                partners,
+                plans,
+                newcomers,
+                out,
+                scratch,
+                event,
+                table,
+                old,
+                new,
+                is_part,
             )
             if why == DONE:
                 change(rows, partners, relations, table, old, new)

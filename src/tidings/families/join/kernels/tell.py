@@ -16,7 +16,7 @@ import numpy as np
 from tidings.families.join.kernels.combine import Plans
 from tidings.kernels.events import Projections
 from tidings.kernels.jit import kernel, uncounted
-from tidings.kernels.lives import PROJECTION, Lives
+from tidings.kernels.lives import IS_NET, PROJECTION, Lives
 from tidings.kernels.rows import I64, NONE, Int, Rows, compare_keys, equal_at, is_valid, mix, record_of, same_value
 from tidings.kernels.stabbing import NEW, OLD
 
@@ -321,8 +321,12 @@ def tell_many(
     new: Int,
     old_pairs: Int,
     pairs: Int,
+    is_part: bool,
 ) -> None:
-    """Tells all who have heard of several pairs, the first `old_pairs` of which have no new joined row."""
+    """Tells all who have heard of several pairs, the first `old_pairs` of which have no new joined row.
+
+    is_part: of a commit with several changes (`is_netted`).
+    """
     heard, of_pair, table = scratch.heard, scratch.of_pair, scratch.table
     stamp = out.counts[STAMP]
     ordered = old_ordered = np.int64(0)
@@ -357,7 +361,7 @@ def tell_many(
         ):
             if kind == BOTH and not is_mixed:
                 continue
-            if is_mixed:
+            if is_mixed and not is_part and lives[slot, IS_NET] == 0:
                 _cancel(rows, projections, projection, scratch, first)
         start = out.counts[CHANGES]
         hashed, stop = mix(np.int64(0), projection), start

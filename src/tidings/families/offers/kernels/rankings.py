@@ -14,6 +14,7 @@ from tidings.families.offers.constraint import LO as PACKED_LO
 from tidings.families.offers.kernels.box_index.layout import LO, NOT_HI, axis_at, entries_at
 from tidings.families.offers.kernels.packed import AT
 from tidings.kernels.arrays import I64, Int
+from tidings.kernels.events import is_netted
 from tidings.kernels.jit import kernel
 from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows.read import NONE, Rows, compare_keys, record_of, rows_at, same_value, table_of
@@ -139,6 +140,7 @@ def take_steps(
     lives: Lives,
     starts: I64,
     column: I64,
+    is_part: I64,
     first: Int,
     counts: I64,
     told: I64,
@@ -178,7 +180,8 @@ def take_steps(
         if gone == NONE and come == NONE:
             continue
         projection = lives[slot, PROJECTION]
-        if gone != NONE and come != NONE and looks_alike(rows, starts, column, projection, gone, come):
+        is_one = (was_shown and is_shown) or not is_netted(is_part, lives, event, slot)
+        if is_one and gone != NONE and come != NONE and looks_alike(rows, starts, column, projection, gone, come):
             continue
         n, change = counts[0], counts[1]
         tails[n, 0], tails[n, 1], tails[n, 2] = event, projection, change

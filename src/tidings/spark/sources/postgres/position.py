@@ -14,20 +14,16 @@ class Position:
     """All transactions that end at `lsn` or before are read.
 
     snapshot: the one that the stream began with, while it matters; chunks: how many of its chunks are read.
-    is_partial: the stream began without a snapshot, so that rows may have been there before.
     """
 
     lsn: int
     snapshot: str = ""
     chunks: int = 0
-    is_partial: bool = False
 
     def as_json(self) -> dict[str, Any]:
         more = {"snapshot": self.snapshot, "chunks": self.chunks} if self.snapshot else {}
-        return {"lsn": lsn_text(self.lsn), **more, **({"partial": True} if self.is_partial else {})}
+        return {"lsn": lsn_text(self.lsn), **more}
 
     @staticmethod
     def of(known: Mapping[str, Any]) -> Position:
-        return Position(
-            lsn_of(known["lsn"]), known.get("snapshot", ""), int(known.get("chunks", 0)), bool(known.get("partial"))
-        )
+        return Position(lsn_of(known["lsn"]), known.get("snapshot", ""), int(known.get("chunks", 0)))

@@ -6,7 +6,7 @@ A published table whose rows have no identity makes the *writer's* updates fail,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tidings.model.catalog import Catalog
 from tidings.model.errors import UsageError
@@ -92,12 +92,23 @@ def _check_table(connection: Connection, table: Followed, catalog: Catalog) -> N
             f"table {name}: nothing says that ({', '.join(table.key)}), its key in the catalog, is unique. Give it a primary"
             " key or a unique index on these columns that is not deferrable"
         )
+    # The right to read it.
+    connection.execute(selection(table, "LIMIT 0"))
     known = _identity(identity, indexes, set(columns))
     if not key <= known:
         raise UsageError(
             f"table {name} has no replica identity with its key ({', '.join(table.key)}): updates and deletes could not be"
             f" told apart, and if it was published without any they would fail. Run: ALTER TABLE {name} REPLICA IDENTITY FULL"
         )
+
+
+def selection(table: Followed, more: str = "") -> Any:
+    """A query for the rows of a table, with the columns of the catalog."""
+    from psycopg import sql
+
+    columns = sql.SQL(", ").join(map(sql.Identifier, table.columns))
+    query = sql.SQL("SELECT {} FROM {} {}")
+    return query.format(columns, sql.Identifier(table.schema, table.table), sql.SQL(more))
 
 
 def _identity(kind: str, indexes: Sequence[tuple[bool, bool, bool, list[str]]], columns: set[str]) -> set[str]:
@@ -110,24 +121,11 @@ def _identity(kind: str, indexes: Sequence[tuple[bool, bool, bool, list[str]]], 
     return set()
 
 
-def ensure_publication(connection: Connection, name: str, tables: Sequence[Followed], *, may_create: bool) -> None:
-    """Creates the publication, or checks that it has all tables. may_create: no slot is there yet that needs it."""
-    from psycopg import sql
-
+def check_publication(connection: Connection, name: str, tables: Sequence[Followed]) -> bool:
+    """Whether the publication is there. UsageError if it is, and leaves something out that the tables have."""
     found = connection.execute(_PUBLICATION, (name,)).fetchone()
     if found is None:
-        if not may_create:
-            raise UsageError(
-                f"there is no publication {name!r}, but the slot is there: changes before the publication cannot be read."
-                " Name the right one (option publication), or drop the slot: SELECT pg_drop_replication_slot(..)"
-            )
-        members = sql.SQL(", ").join(sql.Identifier(table.schema, table.table) for table in tables)
-        connection.execute(
-            sql.SQL("CREATE PUBLICATION {} FOR TABLE {} WITH (publish_via_partition_root = true)").format(
-                sql.Identifier(name), members
-            )
-        )
-        return
+        return False
     _, has_all, is_via_root = found
     if not has_all:
         raise UsageError(
@@ -144,10 +142,31 @@ def ensure_publication(connection: Connection, name: str, tables: Sequence[Follo
                 f" ADD TABLE {table.schema}.{table.table} (rows that are there already are not sent), or name another"
                 " publication and slot to begin anew"
             )
-        missing = set(table.columns) - set(each.columns if each.columns is not None else table.columns)
+        missing = set() if each.columns is None else _columns(connection, table) - set(each.columns)
         if missing or each.filter:
             what = f"the column {min(missing)!r}" if missing else f"rows that are not {each.filter}"
             raise UsageError(f"the publication {name!r} leaves out {what} of {table.schema}.{table.table}")
+    return True
+
+
+def create_publication(connection: Connection, name: str, tables: Sequence[Followed]) -> None:
+    from psycopg import sql
+
+    members = sql.SQL(", ").join(sql.Identifier(table.schema, table.table) for table in tables)
+    create = sql.SQL("CREATE PUBLICATION {} FOR TABLE {} WITH (publish_via_partition_root = true)")
+    connection.execute(create.format(sql.Identifier(name), members))
+
+
+def drop_publication(connection: Connection, name: str) -> None:
+    from psycopg import sql
+
+    connection.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(name)))
+
+
+def _columns(connection: Connection, table: Followed) -> set[str]:
+    """Those columns of the catalog that the table has. One that was dropped since the run began is no reason to end it."""
+    oid, *_ = connection.execute(_TABLE, (table.schema, table.table)).fetchone()
+    return {name for name, *_ in connection.execute(_COLUMNS, (oid,)).fetchall()} & set(table.columns)
 
 
 def _published(connection: Connection, name: str) -> list[_Published]:

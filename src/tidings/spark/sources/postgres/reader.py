@@ -10,7 +10,7 @@ import datetime as dt
 import json
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,7 +18,13 @@ from tidings.files import write_text
 from tidings.model.errors import UsageError
 from tidings.spark.sources.postgres import slot as slots
 from tidings.spark.sources.postgres.position import Position
-from tidings.spark.sources.postgres.publication import check_server, check_tables, ensure_publication
+from tidings.spark.sources.postgres.publication import (
+    check_publication,
+    check_server,
+    check_tables,
+    create_publication,
+    drop_publication,
+)
 from tidings.spark.sources.postgres.records import Recorder
 from tidings.spark.sources.postgres.server import Connection, Server, session
 from tidings.spark.sources.postgres.settings import Settings, lsn_of, lsn_text
@@ -39,8 +45,10 @@ _MESSAGES_PER_ROW = 3
 
 
 class Row(NamedTuple):
-    order: str
-    """Sorts as the rows came: end of the transaction in the log, number of the row within it."""
+    lsn: int
+    """End of the transaction in the log."""
+    number: int
+    """Of the row within it."""
     value: str
     time: dt.datetime
 
@@ -54,51 +62,103 @@ class Part:
     chunk: int | None = None
 
 
-def begin(settings: Settings) -> Position:
-    """Where the stream begins. At the first call everything that it needs is made and checked; later ones find it."""
-    path = settings.spool / _START
+class _Found(NamedTuple):
+    """What the server has of what the stream needs."""
+
+    slot: Slot | None
+    has_publication: bool
+
+
+def check(settings: Settings) -> None:
+    """UsageError if the stream cannot begin, or go on. Changes nothing."""
     with session(settings.dsn) as connection:
-        slot = slots.find(connection, settings.slot)
-        tables = settings.followed()
-        if path.exists():
-            if slot is None:
-                raise UsageError(_lost(settings.slot))
-            # The catalog may have got more tables. Columns are not checked again: records that no longer fit are refused.
-            ensure_publication(connection, settings.publication, tables, may_create=False)
-            return Position.of(json.loads(path.read_text()))
+        _check(connection, settings)
+
+
+def _check(connection: Connection, settings: Settings) -> _Found:
+    slot = slots.find(connection, settings.slot)
+    tables = settings.followed()
+    if not (settings.spool / _START).exists():
         check_server(connection)
         check_tables(connection, tables, parse_catalog(settings.catalog))
-        _claim(settings, slot)
-        # The publication must be there when the slot begins, or the first changes could not be read.
-        ensure_publication(connection, settings.publication, tables, may_create=slot is None)
-        position = _first(connection, settings, slot)
-        write_text(path, json.dumps(position.as_json()))
-    return position
+        _check_slot(settings, slot)
+    elif slot is None:
+        raise UsageError(_lost(settings.slot))
+    # When a run goes on, its catalog may have got more tables. Columns are not checked again: records that no longer fit are
+    # refused.
+    has_publication = check_publication(connection, settings.publication, tables)
+    if slot is not None and not has_publication:
+        raise UsageError(
+            f"there is no publication {settings.publication!r}, but the slot is there: changes before the publication cannot be"
+            f" read. Name the right one (option publication), or drop the slot: SELECT pg_drop_replication_slot('{slot.name}')"
+        )
+    return _Found(slot, has_publication)
 
 
-def _claim(settings: Settings, slot: Slot | None) -> None:
-    """Notes that the slot is this run's. UsageError if it is there already, and maybe another run's."""
-    mark = settings.spool / _SLOT
-    settings.spool.mkdir(parents=True, exist_ok=True)
-    if slot is not None and not mark.exists() and settings.start in ("earliest", "latest"):
+def _check_slot(settings: Settings, slot: Slot | None) -> None:
+    """UsageError if a new run cannot use the slot."""
+    if not settings.has_own_slot:
+        if slot is None or lsn_of(settings.start) < slot.confirmed:
+            there = "does not exist" if slot is None else f"begins at {lsn_text(slot.confirmed)}"
+            raise UsageError(f"changes from {settings.start} on cannot be read: the slot {settings.slot!r} {there}")
+    elif slot is not None and not (settings.spool / _SLOT).exists():
         raise UsageError(
             f"the slot {settings.slot!r} is there already, maybe of another run, which would lose changes: name another one "
             f"(option slot), begin at a position of it (--from), or drop it: SELECT pg_drop_replication_slot('{settings.slot}')"
         )
-    write_text(mark, settings.slot)
+
+
+def begin(settings: Settings) -> Position:
+    """Where the stream begins. At the first call everything that it needs is made; later ones find it."""
+    with begun(settings) as position:
+        return position
+
+
+@contextmanager
+def begun(settings: Settings) -> Iterator[Position]:
+    """Where the stream begins, as from `begin`. What was made for it is removed again if the context ends with an error."""
+    path = settings.spool / _START
+    with session(settings.dsn) as connection:
+        found = _check(connection, settings)
+        if path.exists():
+            yield Position.of(json.loads(path.read_text()))
+            return
+        try:
+            settings.spool.mkdir(parents=True, exist_ok=True)
+            if settings.has_own_slot:
+                # Should the run be killed before it has begun, the next one finds that the slot is its own.
+                write_text(settings.spool / _SLOT, settings.slot)
+            # The publication must be there when the slot begins, or the first changes could not be read.
+            if not found.has_publication:
+                create_publication(connection, settings.publication, settings.followed())
+            position = _first(connection, settings, found.slot)
+            write_text(path, json.dumps(position.as_json()))
+            yield position
+        except BaseException:
+            _undo(settings, found)
+            raise
+
+
+def _undo(settings: Settings, found: _Found) -> None:
+    """Removes what a beginning has made, with its folder."""
+    discard_snapshots(settings.spool)
+    for name in (_START, _SLOT):
+        (settings.spool / name).unlink(missing_ok=True)
+    # The error that is being raised matters more than what is left behind if the server is away.
+    with suppress(UsageError), session(settings.dsn) as connection:
+        if settings.has_own_slot:
+            slots.drop(connection, settings.slot)
+        if not found.has_publication:
+            drop_publication(connection, settings.publication)
 
 
 def _first(connection: Connection, settings: Settings, slot: Slot | None) -> Position:
-    if settings.start not in ("earliest", "latest"):
-        wanted = lsn_of(settings.start)
-        if slot is None or wanted < slot.confirmed:
-            there = "does not exist" if slot is None else f"begins at {lsn_text(slot.confirmed)}"
-            raise UsageError(f"changes from {settings.start} on cannot be read: the slot {settings.slot!r} {there}")
-        return Position(wanted, is_partial=True)
+    if not settings.has_own_slot:
+        return Position(lsn_of(settings.start))
     if slot is None:
         slot = slots.create(connection, settings.slot)
     if settings.start == "latest":
-        return Position(max(slot.confirmed, slots.log_end(connection)), is_partial=True)
+        return Position(max(slot.confirmed, slots.log_end(connection)))
     snapshot = take_snapshot(connection, settings.followed(), settings.spool)
     return Position(slot.confirmed, snapshot.id)
 
@@ -213,7 +273,7 @@ class ChangeStream:
         snapshot = self._snapshot(start.snapshot)
         first = snapshot.first_row(chunk)
         for number, record in enumerate(snapshot.records(chunk), first):
-            yield Row(_order(start.lsn, number), record, snapshot.time)
+            yield Row(start.lsn, number, record, snapshot.time)
 
     def _changes(self, start: Position, end: Position) -> Iterator[Row]:
         # Fetched whole before any row is given away: a session that breaks meanwhile may then be opened again.
@@ -223,7 +283,7 @@ class ChangeStream:
         settings, rows = self._settings, list[Row]()
         self._slot(connection, start)
         snapshot = self._snapshot(start.snapshot) if start.snapshot else None
-        recorder = Recorder(settings.followed(), is_partial=start.is_partial)
+        recorder = Recorder(settings.followed())
         # Messages before `start` are decoded too: they describe the tables for those behind.
         with closing(slots.messages(connection, settings.slot, settings.publication, end.lsn)) as messages:
             for transaction in recorder.transactions(messages):
@@ -233,8 +293,7 @@ class ChangeStream:
                 if lsn > end.lsn:
                     break
                 rows += [
-                    Row(_order(lsn, number), record, transaction.time)
-                    for number, record in enumerate(transaction.records)
+                    Row(lsn, number, record, transaction.time) for number, record in enumerate(transaction.records)
                 ]
         return rows
 
@@ -265,10 +324,6 @@ def _fill(chunks: tuple[tuple[int, int], ...], start: int, max_rows: int, max_by
         rows, size = rows + chunks[stop][0], size + chunks[stop][1]
         stop += 1
     return stop
-
-
-def _order(lsn: int, number: int) -> str:
-    return f"{lsn:016X}/{number:010d}"
 
 
 def _lost(slot: str) -> str:

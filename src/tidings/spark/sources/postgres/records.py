@@ -32,6 +32,8 @@ class Followed(NamedTuple):
 
 
 class Transaction(NamedTuple):
+    """A committed transaction. records: each with the transaction's id (`"tx"`)."""
+
     end_lsn: int
     xid: int
     time: dt.datetime
@@ -65,16 +67,19 @@ class RowWriter:
         self.key = [cell for cell in self.cells if cell.name in table.key]
 
     def record(self, op: str, row: Tuple, more: str = "") -> str:
-        """A record. Of an unchanged value it says so (`keep`), unless it is a delete, which has the key alone."""
-        cells = self.key if op == "delete" else self.cells
+        """A record. Of an unchanged value it says so (`keep`), unless it is a delete, which has the key alone.
+
+        more: further fields, each with a comma before it.
+        """
+        cells = self.key if op == "d" else self.cells
         kept = ", ".join(text_json(cell.name) for cell in cells if row[cell.at] is UNCHANGED)
         keep = f', "keep": [{kept}]' if kept else ""
-        return f'{{"table": {self.name}, "op": "{op}", "row": {_row(cells, row)}{keep}{more if kept else ""}}}'
+        return f'{{"table": {self.name}, "op": "{op}", "row": {_row(cells, row)}{keep}{more}}}'
 
-    def update(self, op: str, old: Tuple | None, new: Tuple) -> list[str]:
+    def update(self, old: Tuple | None, new: Tuple) -> list[str]:
         """Records of an update; one that changes the key is a delete and an insert."""
         if old is None:
-            return [self.record(op, new)]
+            return [self.record("u", new)]
         # The whole old row is there if it must be (REPLICA IDENTITY FULL): then nothing has to be kept. A value that is
         # large but not null in a key alone cannot be told from a null: such columns stay unchanged.
         filled = tuple(
@@ -82,10 +87,10 @@ class RowWriter:
             for value, before in zip(new, old, strict=True)
         )
         if all(old[cell.at] == filled[cell.at] for cell in self.key):
-            return [self.record(op, filled)]
+            return [self.record("u", filled)]
         if any(filled[cell.at] is UNCHANGED for cell in self.cells):
-            return [self.record("update", filled, f', "old": {_row(self.key, old)}')]
-        return [self.record("delete", old), self.record("insert" if op == "update" else op, filled)]
+            return [self.record("u", filled, f', "old": {_row(self.key, old)}')]
+        return [self.record("d", old), self.record("c", filled)]
 
 
 def _row(cells: Sequence[_Cell], row: Tuple) -> str:
@@ -102,13 +107,12 @@ def _row(cells: Sequence[_Cell], row: Tuple) -> str:
 class Recorder:
     """Turns messages into transactions with the records of the tables that are followed.
 
-    is_partial: rows may have been there before the first change, unknown to the pipeline. Inserts and updates are then
-    upserts.
+    Records have Debezium's ops (c, u, d): rows may have been there before the first change, unknown to the pipeline, or be
+    such as it cannot keep.
     """
 
-    def __init__(self, tables: Iterable[Followed], *, is_partial: bool = False) -> None:
+    def __init__(self, tables: Iterable[Followed]) -> None:
         self._tables = {(table.schema, table.table): table for table in tables}
-        self._insert, self._update = ("upsert", "upsert") if is_partial else ("insert", "update")
         self._writers: dict[int, RowWriter | None] = {}
 
     def transactions(self, messages: Iterable[bytes]) -> Iterator[Transaction]:
@@ -118,7 +122,8 @@ class Recorder:
             if isinstance(message, Begin):
                 xid, records = message.xid, []
             elif isinstance(message, Commit):
-                yield Transaction(message.end_lsn, xid, message.time, records)
+                head = f'{{"tx": "{xid}", '
+                yield Transaction(message.end_lsn, xid, message.time, [head + record[1:] for record in records])
             elif isinstance(message, Relation):
                 table = self._tables.get((message.schema, message.name))
                 self._writers[message.oid] = None if table is None else RowWriter(table, message.columns)
@@ -136,7 +141,7 @@ class Recorder:
 
     def _records(self, writer: RowWriter, message: Insert | Update | Delete) -> list[str]:
         if isinstance(message, Insert):
-            return [writer.record(self._insert, message.new)]
+            return [writer.record("c", message.new)]
         if isinstance(message, Delete):
-            return [writer.record("delete", message.old)]
-        return writer.update(self._update, message.old, message.new)
+            return [writer.record("d", message.old)]
+        return writer.update(message.old, message.new)

@@ -26,6 +26,8 @@ SESSION = (
 _IN_USE, _MISSING, _STATE = "55006", "42704", "55000"
 _IN_USE_SECONDS = 30.0
 _AWAY_SECONDS = 60.0
+_START_SECONDS = 2
+"""Somebody waits for the answer."""
 
 T = TypeVar("T")
 
@@ -43,11 +45,13 @@ def driver() -> ModuleType:
     return psycopg
 
 
-def connect(dsn: str) -> Connection:
-    """A session. ServerAway if there is none to be had."""
+def connect(dsn: str, seconds: int = 10) -> Connection:
+    """A session. ServerAway if there is none to be had. seconds: how long it is waited for, if `dsn` does not say."""
     psycopg = driver()
     try:
-        connection = psycopg.connect(dsn, autocommit=True, application_name="tidings", connect_timeout=10)
+        known = psycopg.conninfo.conninfo_to_dict(dsn)
+        limit = {} if "connect_timeout" in known else {"connect_timeout": seconds}
+        connection = psycopg.connect(dsn, autocommit=True, application_name="tidings", **limit)
         connection.execute(SESSION)
     except psycopg.Error as error:
         raise ServerAway(f"cannot connect to PostgreSQL: {_said(error)}. Check the address and the user") from None
@@ -58,7 +62,7 @@ def connect(dsn: str) -> Connection:
 def session(dsn: str) -> Iterator[Connection]:
     """A session for work before a run: its errors are the user's to mend."""
     psycopg = driver()
-    with connect(dsn) as connection:
+    with connect(dsn, _START_SECONDS) as connection:
         try:
             yield connection
         except psycopg.Error as error:

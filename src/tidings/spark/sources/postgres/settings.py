@@ -57,6 +57,11 @@ class Settings:
             lsn_of(start)
         return Settings(given["dsn"], given["catalog"], Path(given["spool"]).resolve(), start=start, **more)
 
+    @property
+    def has_own_slot(self) -> bool:
+        """Whether the run makes its slot. Else it begins at a position of one that is there."""
+        return self.start in ("earliest", "latest")
+
     def followed(self) -> list[Followed]:
         """The tables to follow: those of the catalog, or those that the option `tables` names, in its order."""
         catalog = parse_catalog(self.catalog)

@@ -74,6 +74,11 @@ def create(connection: Connection, name: str) -> Slot:
     return found
 
 
+def drop(connection: Connection, name: str) -> None:
+    if find(connection, name) is not None:
+        connection.execute("SELECT pg_drop_replication_slot(%s)", (name,))
+
+
 def messages(connection: Connection, slot: str, publication: str, up_to: int) -> Generator[bytes, None, None]:
     """All messages from the slot's place up to a position of the log."""
     with connection.transaction(), connection.cursor("tidings_changes", binary=True) as cursor:

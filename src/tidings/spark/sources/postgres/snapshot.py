@@ -18,16 +18,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from tidings.files import write_bytes, write_text
 from tidings.model.errors import UsageError
+from tidings.spark.sources.postgres.publication import selection
 from tidings.spark.sources.postgres.records import Followed, RowWriter
 from tidings.spark.sources.postgres.server import Connection
 from tidings.spark.sources.postgres.settings import lsn_of, lsn_text
+from tidings.terminal import say
 
 _CHUNK_ROWS, _CHUNK_BYTES = 5_000, 4 * 2**20
 _XIDS = 1 << 32
+_PROGRESS_SECONDS = 3.0
+_IS_FIRST = ', "snapshot": "true"'
+END = '{"op": "r", "snapshot": "last"}'
+"""Behind the last row. A record of its own: should the last row be refused, the end would be lost with it."""
 _MOMENT = "SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text, now()"
 
 
@@ -96,11 +103,10 @@ def take_snapshot(connection: Connection, tables: Sequence[Followed], folder: Pa
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         seen, horizon, time = connection.execute(_MOMENT).fetchone()
-        for table in tables:
-            for lines in _chunked(_records(connection, table)):
-                text = "".join(f"{line}\n" for line in lines).encode()
-                write_bytes(folder / _chunk_name(id, len(chunks)), [text])
-                chunks.append((len(lines), len(text)))
+        for lines in _chunked(_records(connection, tables)):
+            text = "".join(f"{line}\n" for line in lines).encode()
+            write_bytes(folder / _chunk_name(id, len(chunks)), [text])
+            chunks.append((len(lines), len(text)))
     xmin, xmax, running = seen.split(":")
     known = {
         "horizon": lsn_text(lsn_of(horizon)),
@@ -121,17 +127,30 @@ def discard_snapshots(folder: Path) -> None:
             path.unlink()
 
 
-def _records(connection: Connection, table: Followed) -> Iterator[str]:
+def _records(connection: Connection, tables: Sequence[Followed]) -> Iterator[str]:
+    """Records of all rows, and of their end, unless there is no row. From time to time stderr is told how far it is."""
+    has_rows = False
+    shown = monotonic()
+    for table in tables:
+        for number, record in enumerate(_table_records(connection, table), 1):
+            yield record
+            has_rows = True
+            if number % 1000 == 0 and monotonic() > shown + _PROGRESS_SECONDS:
+                say(f"loading: {number:,} rows of {table.name}")
+                shown = monotonic()
+    if has_rows:
+        yield END
+
+
+def _table_records(connection: Connection, table: Followed) -> Iterator[str]:
     from psycopg import sql
 
-    columns = sql.SQL(", ").join(map(sql.Identifier, table.columns))
-    query = sql.SQL("SELECT {} FROM {}").format(columns, sql.Identifier(table.schema, table.table))
     with connection.cursor() as cursor:
-        described = cursor.execute(sql.SQL("{} LIMIT 0").format(query)).description
+        described = cursor.execute(selection(table, "LIMIT 0")).description
         writer = RowWriter(table, [(column.name, column.type_code) for column in described])
-        with cursor.copy(sql.SQL("COPY ({}) TO STDOUT").format(query)) as copy:
+        with cursor.copy(sql.SQL("COPY ({}) TO STDOUT").format(selection(table))) as copy:
             for row in copy.rows():
-                yield writer.record("insert", row)
+                yield writer.record("r", row, _IS_FIRST)
 
 
 def _chunked(records: Iterator[str]) -> Iterator[list[str]]:

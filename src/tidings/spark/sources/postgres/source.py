@@ -16,9 +16,11 @@ from tidings.spark.sources.postgres.reader import ChangeStream, Part, Row
 from tidings.spark.sources.postgres.settings import Settings
 
 FORMAT = "tidings-postgres"
-_SCHEMA = "value string, partition string, order string, time timestamp"
+# Numbers, not a text, which would be the name of a file: the end of a file ends a transaction.
+_SCHEMA = "value string, partition string, order struct<lsn: bigint, number: bigint>, time timestamp"
+_PLACE = pa.struct([("lsn", pa.int64()), ("number", pa.int64())])
 _ARROW = pa.schema(
-    [("value", pa.string()), ("partition", pa.string()), ("order", pa.string()), ("time", pa.timestamp("us", "UTC"))]
+    [("value", pa.string()), ("partition", pa.string()), ("order", _PLACE), ("time", pa.timestamp("us", "UTC"))]
 )
 _ROWS = 10_000
 
@@ -87,7 +89,7 @@ def _arrow(rows: list[Row], slot: str) -> pa.RecordBatch:
     columns = [
         pa.array([row.value for row in rows], pa.string()),
         pa.array([slot] * len(rows), pa.string()),
-        pa.array([row.order for row in rows], pa.string()),
+        pa.array([{"lsn": row.lsn, "number": row.number} for row in rows], _PLACE),
         pa.array([row.time for row in rows], pa.timestamp("us", "UTC")),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW)

@@ -29,7 +29,6 @@ from tidings.families.topk.kernels.ranked_table.layout import (
     ROW_FREE,
     ROW_TOP,
     SHOWN,
-    SHOWS_DOUBLE,
     SHOWS_KEY,
     SIZE,
     SLOT,
@@ -64,7 +63,7 @@ from tidings.families.topk.kernels.ranked_table.top_lists import (
 from tidings.kernels.events import CHANGE, CREATE
 from tidings.kernels.handles import text_array_at, words_at
 from tidings.kernels.jit import kernel
-from tidings.kernels.lives import LIFE_FIELDS, PROJECTION, SINCE, UNTIL
+from tidings.kernels.lives import IS_NET, LIFE_FIELDS, PROJECTION, SINCE, UNTIL
 from tidings.kernels.rows import EXACT, I64, NONE, U8, Int, mix
 from tidings.kernels.stabbing import (
     CODE,
@@ -97,8 +96,6 @@ class Work(NamedTuple):
     """[2, columns + 1, VECTOR_FIELDS]: the row before and after a change, and its rank."""
     has: I64
     """[2]: whether there is a row before, and after."""
-    is_double: I64
-    """[columns]: columns whose zero may have a sign."""
     hits: I64
     """[hits, 2]."""
     touched: I64
@@ -123,7 +120,6 @@ class Output(NamedTuple):
     side_words: Int
     """Words of a vector."""
     has: Any
-    is_double: Any
     hits: Any
     hits_room: Int
     touched: Any
@@ -150,19 +146,18 @@ def _output_at(handles: I64, columns: Int) -> Output:
         (columns + 1) * VECTOR_FIELDS,
         words_at(handles[at + 2, 0]),
         words_at(handles[at + 3, 0]),
+        handles[at + 4, 1],
         words_at(handles[at + 4, 0]),
-        handles[at + 5, 1],
         words_at(handles[at + 5, 0]),
         words_at(handles[at + 6, 0]),
         words_at(handles[at + 7, 0]),
         words_at(handles[at + 8, 0]),
+        handles[at + 8, 1] // 2,
         words_at(handles[at + 9, 0]),
-        handles[at + 9, 1] // 2,
+        handles[at + 9, 1] - 1,
         words_at(handles[at + 10, 0]),
-        handles[at + 10, 1] - 1,
         words_at(handles[at + 11, 0]),
         words_at(handles[at + 12, 0]),
-        words_at(handles[at + 13, 0]),
     )
 
 
@@ -198,28 +193,6 @@ def _looks_alike(v: View, o: Output, projection: Int, a: Int, b: Int) -> bool:
         if differs(v, first, other, o.column[i]):
             return False
     return True
-
-
-@kernel
-def _shows_zero(v: View, o: Output, projection: Int, version: Int) -> bool:
-    """Whether a shown value may be written in two ways."""
-    record = record_at(v, version)
-    for i in range(o.starts[projection], o.starts[projection + 1]):
-        column = o.column[i]
-        if o.is_double[column] and v.records[record + v.codes + column] == 0:
-            return True
-    return False
-
-
-@kernel
-def _first_alike(v: View, o: Output, projection: Int, number: Int, stop: Int, row: Int, version: Int) -> Int:
-    """Of rows that look alike the first one counts: among the list's first `stop` rows but for `row`, else the version."""
-    start = v.lists[number + START]
-    for i in range(stop):
-        other = v.words[start + 2 * i + 1]
-        if other != row and _looks_alike(v, o, projection, version, v.current[other]):
-            return v.current[other]
-    return version
 
 
 @kernel
@@ -384,8 +357,12 @@ def _tell_list(
     new: Int,
     before: Int,
     after: Int,
+    is_part: bool,
 ) -> None:
-    """Tells a subscription what the change of a row from version `old` to `new` has done to what it shows."""
+    """Tells a subscription what the change of a row from version `old` to `new` has done to what it shows.
+
+    is_part: of a commit with several changes (`is_netted`).
+    """
     plan, projection = v.lists[number + PLAN], o.lives[LIFE_FIELDS * slot + PROJECTION]
     k, size, start = v.plans[plan + K], v.lists[number + SIZE], v.lists[number + START]
     was_shown, is_shown = before != NONE and before < k, after != NONE and after < k
@@ -404,15 +381,9 @@ def _tell_list(
         gone = v.current[v.words[start + 2 * k + 1]] if size > k else NONE
     else:
         return
-    if not v.plans[plan + SHOWS_KEY]:
-        if gone != NONE and come != NONE and _looks_alike(v, o, projection, gone, come):
-            return
-        if v.plans[plan + SHOWS_DOUBLE]:
-            # In both the old and the new list the rows before the one in question are those of the new list but for `row`.
-            if gone != NONE and _shows_zero(v, o, projection, gone):
-                gone = _first_alike(v, o, projection, number, before if was_shown else k, row, gone)
-            if come != NONE and _shows_zero(v, o, projection, come):
-                come = _first_alike(v, o, projection, number, after if is_shown else k - 1, row, come)
+    shows_all = v.plans[plan + SHOWS_KEY] or is_part or o.lives[LIFE_FIELDS * slot + IS_NET] != 0
+    if not shows_all and gone != NONE and come != NONE and _looks_alike(v, o, projection, gone, come):
+        return
     _tell(o, event, slot, _tail(o, first_tail, event, projection, gone, come, False))
 
 
@@ -428,6 +399,7 @@ def _settle_all(
     old_rank: Int,
     new: Int,
     new_rank: Int,
+    is_part: bool,
 ) -> None:
     """Brings the lists touched by a change up to date, and tells those who hear it."""
     first_tail = o.progress[TAILS]
@@ -436,11 +408,13 @@ def _settle_all(
         before, after = _settle(v, number, row, old_rank, new_rank)
         slot = v.lists[number + SLOT]
         if o.lives[LIFE_FIELDS * slot + SINCE] < event < o.lives[LIFE_FIELDS * slot + UNTIL]:
-            _tell_list(v, o, event, first_tail, number, slot, changed, row, old, new, before, after)
+            _tell_list(v, o, event, first_tail, number, slot, changed, row, old, new, before, after, is_part)
 
 
 @kernel
-def _change(v: View, o: Output, boxes: Boxes, text: U8, rows_room: Int, event: Int, old: Int, new: Int) -> Int:
+def _change(
+    v: View, o: Output, boxes: Boxes, text: U8, rows_room: Int, event: Int, old: Int, new: Int, is_part: bool
+) -> Int:
     """One change of a row. Nothing is changed unless there is room for all."""
     if v.head[ROW_FREE] == NONE and v.head[ROW_TOP] == rows_room:
         return NEEDS_ROWS
@@ -484,7 +458,7 @@ def _change(v: View, o: Output, boxes: Boxes, text: U8, rows_room: Int, event: I
         if new != NONE:
             v.row_of[new], v.current[row] = row, new
     _reorder(v, row, old_record, has_old, old_rank, new_record, has_new, new_rank, changed)
-    _settle_all(v, o, event, touched, changed, row, old, old_rank, new, new_rank)
+    _settle_all(v, o, event, touched, changed, row, old, old_rank, new, new_rank, is_part)
     move_highs(v, boxes, o.touched, touched)
     if new == NONE:
         free_row(v, row)
@@ -493,7 +467,16 @@ def _change(v: View, o: Output, boxes: Boxes, text: U8, rows_room: Int, event: I
 
 @kernel
 def evaluate(
-    handles: I64, kind: I64, table: I64, old: I64, new: I64, slot: I64, own: Int, ranking_of: I64, list_of: I64
+    handles: I64,
+    kind: I64,
+    table: I64,
+    old: I64,
+    new: I64,
+    slot: I64,
+    is_part: I64,
+    own: Int,
+    ranking_of: I64,
+    list_of: I64,
 ) -> Int:
     """Goes through the events from progress[AT] on; DONE, or what it lacks to go on.
 
@@ -509,7 +492,8 @@ def evaluate(
         o.progress[AT] = event
         if kind[event] == CHANGE:
             if table[event] == v.head[TABLE]:
-                lacking = _change(v, o, boxes, text, handles[CURRENT, 1], event, old[event], new[event])
+                shares = len(is_part) > 0 and is_part[event] != 0
+                lacking = _change(v, o, boxes, text, handles[CURRENT, 1], event, old[event], new[event], shares)
                 if lacking != DONE:
                     return lacking
         elif kind[event] == CREATE:

@@ -58,7 +58,7 @@ USERS, DIRECTORY, DIRECTORY_ROOM, BLOCKS, ROWS, EQUAL_COLUMNS, ORDER_FIELDS = ra
 # Fields of a plan, which all subscriptions of a form share: subscriptions (0: it is free), order, k, rows a list may hold,
 # mask of shown columns, whether these tell rows apart, whether one is a DOUBLE, ranges; then range columns, then the places
 # of these in blocks.
-MEMBERS, ORDER, K, CAPACITY, SHOWN, SHOWS_KEY, SHOWS_DOUBLE, RANGES, RANGE_COLUMNS = range(9)
+MEMBERS, ORDER, K, CAPACITY, SHOWN, SHOWS_KEY, RANGES, RANGE_COLUMNS = range(8)
 PLACES = RANGE_COLUMNS + RANGES_MAX
 PLAN_FIELDS = PLACES + RANGES_MAX
 
@@ -228,7 +228,7 @@ def are_same(a: Any, a_start: Int, a_stop: Int, b: Any, b_start: Int, b_stop: In
 
 @kernel
 def differs(v: View, a: Int, b: Int, column: Int) -> bool:
-    """Whether two records have different values; null is as null, and zero has no sign."""
+    """Whether two records have different values; null is as null."""
     valid = has_value(v, a, column)
     if valid != has_value(v, b, column):
         return True
