@@ -45,12 +45,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--durations-by-file", action="store_true", help="show a table of the files that take longest")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks property tests; sorts and groups tests for workers (`--dist loadgroup`).
 
     Tests that start Spark come first, because they take longest. Those with the fixture `spark` share one session in one
     worker; others that start Spark have a driver of their own and run anywhere. All other tests of a file stay together,
-    for its fixtures and for compiled code, which every process has to load.
+    for its fixtures and for compiled code, which every process has to load. Before xdist's own hook, which reads groups.
     """
     for item in items:
         assert isinstance(item, pytest.Function)
@@ -61,6 +62,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         elif item.get_closest_marker("spark") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Groups have no effect unless they are in the names that xdist sees: with other versions of pytest, they may be lost."""
+    if hasattr(session.config, "workerinput") and session.config.getoption("dist") == "loadgroup":
+        assert all("@" in item.nodeid for item in session.items if item.get_closest_marker("xdist_group"))
 
 
 @pytest.hookimpl(tryfirst=True)

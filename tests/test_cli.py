@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from in_process import tidings as tidings_here
 from tidings.files import only_one
 
 FILES = {
@@ -32,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def replay(folder: Path, *words: str, **paths: str) -> subprocess.CompletedProcess[str]:
+def replay_words(*words: str, **paths: str) -> list[str]:
     options = {
         "catalog": "catalog",
         "subscriptions": "subscriptions",
@@ -40,13 +41,20 @@ def replay(folder: Path, *words: str, **paths: str) -> subprocess.CompletedProce
         "out": "out.jsonl",
         **paths,
     }
-    return tidings(
-        "replay", *(word for name, path in options.items() for word in (f"--{name}", path)), *words, folder=folder
-    )
+    return ["replay", *(word for name, path in options.items() for word in (f"--{name}", path)), *words]
+
+
+def replay(folder: Path, *words: str, **paths: str) -> subprocess.CompletedProcess[str]:
+    return tidings_here(folder, *replay_words(*words, **paths))
+
+
+def replay_itself(folder: Path, *words: str, **paths: str) -> subprocess.CompletedProcess[str]:
+    """The same in a process of its own."""
+    return tidings(*replay_words(*words, **paths), folder=folder)
 
 
 def test_replay_writes_everything_it_is_asked_for(folder: Path) -> None:
-    done = replay(folder, "--quarantine", "q.jsonl", "--stats", "stats.json", "--strategy", "select=scan")
+    done = replay_itself(folder, "--quarantine", "q.jsonl", "--stats", "stats.json", "--strategy", "select=scan")
     assert (done.returncode, done.stdout) == (0, "")
     assert "2 records refused, see q.jsonl" in done.stderr
     told = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
@@ -115,8 +123,9 @@ def test_help_is_light_and_teaches() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "[]"
+    shown = tidings("--help").stdout
     for command in ("demo", "replay", "explain", "workload", "bench"):
-        assert command in tidings("--help").stdout
+        assert command in shown
     assert "Example: tidings replay" in tidings("replay", "--help").stdout
 
 
@@ -138,10 +147,10 @@ def test_pipes_and_links_stay_what_they_are(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     (folder / "link").symlink_to("real.jsonl")
     with subprocess.Popen(["cp", "changes", "pipe"], cwd=folder):
-        assert replay(folder, changes="pipe", out="link").returncode == 0
+        assert replay_itself(folder, changes="pipe", out="link").returncode == 0
     assert (folder / "link").is_symlink()
     assert len((folder / "real.jsonl").read_text().splitlines()) == 2
-    done = replay(folder, out="/dev/stdout")
+    done = replay_itself(folder, out="/dev/stdout")
     assert done.stdout == (folder / "real.jsonl").read_text()
     assert Path("/dev/stdout").is_symlink()
 
@@ -162,7 +171,7 @@ def test_column_names_that_rows_cannot_use_are_refused(folder: Path) -> None:
 
 def test_two_runs_do_not_write_one_output(folder: Path) -> None:
     with only_one(folder / "out.jsonl"):
-        done = replay(folder)
+        done = replay_itself(folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert "another run is writing out.jsonl" in done.stderr
     assert not (folder / "out.jsonl").exists()

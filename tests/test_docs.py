@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,20 +28,36 @@ PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").r
 _BLOCK = re.compile(r"(?:<!-- file: (?P<file>\S+) -->\n)?```(?P<language>\w*)\n(?P<body>.*?)```", re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [page for page in PAGES if "```console" in page.read_text() or "```python" in page.read_text()],
-    ids=lambda page: page.name,
-)
+_RUNNABLE = [page for page in PAGES if re.search("```(console|python)", page.read_text())]
+_ON_SPARK = [page for page in _RUNNABLE if "spark_session(" in page.read_text()]
+
+
+@pytest.mark.parametrize("page", [page for page in _RUNNABLE if page not in _ON_SPARK], ids=lambda page: page.name)
 def test_examples_run(page: Path, tmp_path: Path) -> None:
+    def run_python(code: str) -> None:
+        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+
+    _run_page(page, tmp_path, run_python)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("page", _ON_SPARK, ids=lambda page: page.name)
+def test_examples_on_spark_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process: `spark_session` gives the session of all tests, which spares starts of Spark."""
+    monkeypatch.chdir(tmp_path)
+    _run_page(page, tmp_path, lambda code: exec(code, {"__name__": "example"}))
+
+
+def _run_page(page: Path, folder: Path, run_python: Callable[[str], None]) -> None:
     ran = 0
     for block in _BLOCK.finditer(page.read_text()):
         if block["file"]:
-            (tmp_path / block["file"]).write_text(block["body"])
+            (folder / block["file"]).write_text(block["body"])
         elif block["language"] == "console":
-            ran += _run_console(block["body"], tmp_path)
+            ran += _run_console(block["body"], folder)
         elif block["language"] == "python":
-            subprocess.run([sys.executable, "-c", block["body"]], cwd=tmp_path, check=True)
+            run_python(block["body"])
             ran += 1
     assert ran > 0
 

@@ -43,12 +43,20 @@ def name_of(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@cache
 def imports(path, *, top_level=False):
     """Names of the modules a file imports, absolute; with `top_level` only those imported as soon as the file is."""
+    return _all_and_first(path)[top_level]
+
+
+@cache
+def _all_and_first(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
+    return _imported(path, ast.walk(tree)), _imported(path, _at_import(tree.body))
+
+
+def _imported(path, nodes):
     found = set()
-    for node in _at_import(tree.body) if top_level else ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

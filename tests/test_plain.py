@@ -45,7 +45,7 @@ def run(engine, subscriptions, batches):
     ids=["select", "drift", "topk", "join"],
 )
 def test_a_whole_run(workloads):
-    @settings(max_examples=30)
+    @settings(max_examples=20)
     @given(workloads, st.sampled_from([1, 3, 1_000]))
     def check(workload, size):
         catalog = parse_catalog(workload.catalog_sql)

@@ -53,14 +53,14 @@ STOCKS = "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, risk DOUBLE, per DOUBLE)
 @pytest.mark.parametrize("family", WORKLOADS)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(family: str, check: Any) -> None:
-    check_family(family, with_transactions(WORKLOADS[family]), checks=[check], examples=10)
+    check_family(family, with_transactions(WORKLOADS[family]), checks=[check], examples=6)
 
 
 @pytest.mark.parametrize("family", ["select", "drift", "topk", "join"])
 def test_the_plain_engine_agrees(family: str) -> None:
     """Lines, refused records and counts of the plain engine are those of the compiled one."""
 
-    @settings(max_examples=30)
+    @settings(max_examples=20)
     @given(with_transactions(WORKLOADS[family]), st.sampled_from([1, 3, 1_000]), st.booleans())
     def check(workload: Workload, size: int, by_commit: bool) -> None:
         catalog = parse_catalog(workload.catalog_sql)

@@ -25,6 +25,8 @@ from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.workloads import find
 from tidings.workloads.drift.all import drift_all
 
+pytestmark = pytest.mark.extended
+
 MOVES = 300
 
 

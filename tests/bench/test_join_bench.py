@@ -27,6 +27,8 @@ from tidings.workloads.join.binary import BinaryCase
 from tidings.workloads.join.draws import widths
 from tidings.workloads.join.workloads import join_binary
 
+pytestmark = pytest.mark.extended
+
 CASE = BinaryCase(r_size=150, s_size=100, join_values=10, width_a=widths(15_000.0), width_c=widths(10_000.0))
 CHANGES = 120
 

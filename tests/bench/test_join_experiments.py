@@ -123,6 +123,7 @@ def test_a_claim_that_is_false_does_not_hold(out: Path) -> None:
     assert not found["star"]["enumerated"].holds and found["general"]["relaxed"].holds
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("strategy", ["rel-sel", "ref-j+", "ref-sj:clu+", "enum-sj"])
 def test_payloads_cost_what_they_would(strategy: str) -> None:
     outcomes = []
@@ -136,6 +137,7 @@ def test_payloads_cost_what_they_would(strategy: str) -> None:
         assert with_payload.inserted[name] == expected > without.inserted[name]
 
 
+@pytest.mark.extended
 def test_what_is_not_told_still_happens() -> None:
     """Whatever part of the deletions is looked at, insertions come to the same."""
     data = JoinData.make(500, SAMPLE.changes, 2, BinaryCase(r_size=60, s_size=200, join_values=10))
@@ -148,6 +150,7 @@ def test_told_deletions_are_as_many_as_asked_for() -> None:
     assert [Sample(40, count).is_told(np.arange(40)).sum() for count in (0, 1, 7, 40)] == [0, 1, 7, 40]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("strategy", ["rel-sel", "ref-sj:tup", "ref-sj:clu+", "ref-j"])
 def test_reach_is_what_regions_say(strategy: str) -> None:
     data = JoinData.make(300, 40, 5, BinaryCase(r_size=80, s_size=100, join_values=6))

@@ -74,6 +74,7 @@ def _result(line: bytes) -> tuple[str, int, list[str]]:
     return record["subscription"], record["seq"], sorted(json.dumps(part) for part in parts)
 
 
+@pytest.mark.extended
 def test_duckdb_recomputes_joins_and_the_first_rows() -> None:
     data = _data("auctions", 400, 40)
     peer = DuckDb(data)
@@ -159,6 +160,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(CASES, key, replace(case, replayed=300))
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("quick")
 def test_the_report_has_all_figures() -> None:
     options = Options((100, 200), 60, ("inline",), cases=("select", "auctions"), batches=(1, 10))
@@ -251,6 +253,7 @@ def test_mistakes_name_what_there_is() -> None:
     assert isinstance(result.exception, UsageError) and "--cases" in str(result.exception)
 
 
+@pytest.mark.extended
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_spark_is_measured_by_batch_and_its_peer_makes_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,7 @@ def test_index_and_scan_find_what_the_definition_finds(case: offers.Case) -> Non
     assert np.array_equal(np.unique(hits[:, :2], axis=0), found)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("quick")
 def test_the_report_has_all_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offers, "find_postgres", lambda *_: None)
@@ -97,6 +98,7 @@ def test_the_report_has_all_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("not installed: PostgreSQL" in note for note in report.notes)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("quick")
 def test_postgres_is_measured_where_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     if peers.find_server() is None:

@@ -13,6 +13,8 @@ from tidings.bench.offers.relational_postgres import RelationalPostgres, relatio
 from tidings.families.offers.constraint import Box
 from tidings.sql import parse_catalog
 
+pytestmark = pytest.mark.extended
+
 CATALOG = catalog()
 
 

@@ -15,6 +15,8 @@ from tidings.bench.relay.stages import Prepared, plan, prepare
 from tidings.cli.main import app
 from tidings.relay.plan import PUBLISHER, RelayPlan, check
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture(scope="module")
 def prepared() -> Prepared:

@@ -44,6 +44,7 @@ def test_one_subscription_in_ten_thousand_matches() -> None:
     assert 18 < np.mean(peer.found()) < 22
 
 
+@pytest.mark.extended
 def test_matches_agree_with_brute_force(data: SelectData) -> None:
     expected = _brute_force(data, SAMPLE)
     assert sum(expected) > 20
@@ -61,6 +62,7 @@ def test_matches_agree_with_brute_force(data: SelectData) -> None:
     assert 50 < figures["inline.memory.index"] < 1_000
 
 
+@pytest.mark.extended
 def test_run_fills_every_cell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(runner, "BUDGET_S", 0.01)
 

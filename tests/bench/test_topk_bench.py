@@ -19,6 +19,8 @@ from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.workloads.topk.cases import CLUSTERED, UNIFORM, topk_uniform
 from tidings.workloads.topk.scene import Scene, scene_of
 
+pytestmark = pytest.mark.extended
+
 CHANGES = 150
 
 

@@ -85,6 +85,7 @@ def test_the_configuration_covers_what_is_published() -> None:
     assert config["growth"]["sizes"] == published["growth"]["subscriptions"]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("k", [1, 2, 5, 10, 15, 20])
 def test_dense_lookups_are_those_of_the_paper(k: int) -> None:
     published = tomllib.loads((HERE / "published.toml").read_text())["calls"]

@@ -14,6 +14,7 @@ from tidings.bench.verify import compare
 from tidings.families.join.semijoin.shared import SharedSemijoin
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("bench", "changes"), [(DriftBench, 250), (TopkBench, 150), (JoinBench, 80)])
 def test_every_strategy_is_right(bench: type[Bench], changes: int) -> None:
     assert bench.verified is not None
@@ -23,6 +24,7 @@ def test_every_strategy_is_right(bench: type[Bench], changes: int) -> None:
     assert figures[f"verify.{bench.verified.strategies()[0]}.differences"] == 0
 
 
+@pytest.mark.extended
 def test_missing_messages_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SharedSemijoin, "_joined_late", lambda *_: iter(()))
     with pytest.raises(AssertionError, match=r"ref-sj:tup: \d+ of the answers in 100 changes differ"):

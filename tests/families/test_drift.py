@@ -14,13 +14,21 @@ from tidings.sql import parse_catalog
 from tidings.testing import CHECKS, Workload, check_family, drift_workloads, run_inline
 
 QUOTES = "CREATE TABLE quotes (symbol TEXT PRIMARY KEY, price DOUBLE, volume BIGINT, at TIMESTAMP);"
-STRATEGIES = family("drift").strategies
+MAIN, ALL = ("shared", "region"), ("shared", *family("drift").strategies)
 
 
+@pytest.mark.parametrize("strategies", [("region",), pytest.param((), marks=pytest.mark.extended)], ids=["main", "all"])
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_contract(check):
+def test_contract(check, strategies):
     # Regions are exact up to rows that are told again with nothing changed in what is shown, and `relax` is not at all.
-    check_family("drift", drift_workloads(), checks=[check], examples=10, has_exact_regions=lambda *_: False)
+    check_family(
+        "drift",
+        drift_workloads(),
+        checks=[check],
+        examples=10,
+        has_exact_regions=lambda *_: False,
+        strategies=strategies,
+    )
 
 
 def lines_of(workload, strategy="region", sizes=None):
@@ -29,21 +37,31 @@ def lines_of(workload, strategy="region", sizes=None):
     return run_inline(workload.catalog_sql, *lines, sizes, {"drift": strategy})
 
 
-def told(subscriptions, changes, catalog=QUOTES):
+@pytest.fixture(params=[MAIN, pytest.param(ALL, marks=pytest.mark.extended)], ids=["main", "all"])
+def told(request):
     """Per strategy the same: (subscription, seq, snapshot, changes) of every line."""
-    workload = Workload(catalog, subscriptions, changes)
-    lines = {strategy: lines_of(workload, strategy) for strategy in STRATEGIES}
-    assert all(lines[strategy] == lines["region"] for strategy in STRATEGIES)
-    records = [json.loads(line) for line in lines["region"]]
-    return [(record["subscription"], record["seq"], record["snapshot"], record["changes"]) for record in records]
+
+    def told(subscriptions, changes, catalog=QUOTES):
+        workload = Workload(catalog, subscriptions, changes)
+        lines = {strategy: lines_of(workload, strategy) for strategy in request.param}
+        assert all(lines[strategy] == lines["region"] for strategy in request.param)
+        records = [json.loads(line) for line in lines["region"]]
+        return [(record["subscription"], record["seq"], record["snapshot"], record["changes"]) for record in records]
+
+    return told
 
 
-def seqs(subscriptions, changes):
+@pytest.fixture
+def seqs(told):
     """Per subscription the seqs of what it was told, the snapshot left out."""
-    found = {}
-    for id, seq, is_snapshot, _ in told(subscriptions, changes):
-        found.setdefault(id, []).extend([] if is_snapshot else [seq])
-    return found
+
+    def seqs(subscriptions, changes):
+        found = {}
+        for id, seq, is_snapshot, _ in told(subscriptions, changes):
+            found.setdefault(id, []).extend([] if is_snapshot else [seq])
+        return found
+
+    return seqs
 
 
 def quote(seq, price, op="upsert", symbol="GOOG", volume=1, at="2024-01-01T00:00:00"):
@@ -55,7 +73,7 @@ def follow(id, movement, key="symbol = 'GOOG' AND ", after=0, shown="*"):
     return {"id": id, "sql": f"SELECT {shown} FROM quotes WHERE {key}{movement}", "after": after}
 
 
-def test_told_the_row_as_it_was_last_told_and_as_it_is():
+def test_told_the_row_as_it_was_last_told_and_as_it_is(told):
     changes = [quote(1, 100.0), quote(2, 104.0), quote(3, 105.0, volume=7)]
     lines = told([follow("s", "moved(price) >= 5", shown="price, volume")], changes)
     old, new = {"price": 100.0, "volume": 1}, {"price": 105.0, "volume": 7}
@@ -66,13 +84,13 @@ def test_told_the_row_as_it_was_last_told_and_as_it_is():
     ]
 
 
-def test_thresholds_are_reached_exactly_in_doubles():
+def test_thresholds_are_reached_exactly_in_doubles(seqs):
     # In doubles 0.1 + 0.2 > 0.3: the distance from 0.1 to 0.3 does not reach 0.2, though 0.3 - 0.1 < 0.2 says so too.
     changes = [quote(1, 0.1), quote(2, 0.3), quote(3, 0.30000000000000004)]
     assert seqs([follow("s", "moved(price) >= 0.2")], changes) == {"s": [1, 3]}
 
 
-def test_percent_of_the_value_last_told_and_of_zero():
+def test_percent_of_the_value_last_told_and_of_zero(seqs):
     changes = [
         quote(1, 200.0),
         quote(2, 209.9),
@@ -85,12 +103,12 @@ def test_percent_of_the_value_last_told_and_of_zero():
     assert seqs([follow("s", "moved_percent(price) >= 5")], changes) == {"s": [1, 3, 4, 5, 6]}
 
 
-def test_ratio_up_and_down():
+def test_ratio_up_and_down(seqs):
     changes = [quote(1, 100.0), quote(2, 150.0), quote(3, 199.99), quote(4, 200.0), quote(5, 100.1), quote(6, 100.0)]
     assert seqs([follow("s", "moved_ratio(price) >= 2")], changes) == {"s": [1, 4, 6]}
 
 
-def test_a_range_of_radii_is_never_told_below_its_low_end_and_always_at_its_high_one():
+def test_a_range_of_radii_is_never_told_below_its_low_end_and_always_at_its_high_one(seqs):
     changes = [quote(1, 100.0), *(quote(1 + i, 100.0 + 0.1 * i) for i in range(1, 100))]
     (_, *moves) = seqs([follow("s", "moved(price) BETWEEN 0.7 AND 1.1")], changes)["s"]
     prices = [100.0, *(100.0 + 0.1 * (seq - 1) for seq in moves)]
@@ -109,14 +127,14 @@ def test_the_roundest_number_between_is_between(a, b):
     assert roundest_between(low, chosen) == chosen
 
 
-def test_created_in_mid_stream_it_starts_from_the_row_there_is():
+def test_created_in_mid_stream_it_starts_from_the_row_there_is(told, seqs):
     subscriptions = [follow("early", "moved(price) >= 5"), follow("late", "moved(price) >= 5", after=2)]
     changes = [quote(1, 100.0), quote(2, 103.0), quote(3, 105.0), quote(4, 108.0)]
     assert seqs(subscriptions, changes) == {"early": [1, 3], "late": [4]}
     assert told(subscriptions, changes)[2][3] == [{"op": "insert", "row": quote(2, 103.0)["row"]}]
 
 
-def test_deleted_and_inserted_again_it_is_told_both():
+def test_deleted_and_inserted_again_it_is_told_both(told):
     changes = [quote(1, 100.0), quote(2, 0, "delete"), quote(3, 100.0), quote(4, 101.0)]
     assert [line[3][0]["op"] for line in told([follow("s", "moved(price) >= 5")], changes)[1:]] == [
         "insert",
@@ -125,7 +143,7 @@ def test_deleted_and_inserted_again_it_is_told_both():
     ]
 
 
-def test_a_row_without_a_value_counts_as_absent():
+def test_a_row_without_a_value_counts_as_absent(told):
     changes = [quote(1, None), quote(2, 100.0), quote(3, None), quote(4, None, volume=2), quote(5, 100.0)]
     lines = told([follow("s", "moved(price) >= 5"), follow("late", "moved(price) >= 5", after=4)], changes)
     ops = [
@@ -135,17 +153,17 @@ def test_a_row_without_a_value_counts_as_absent():
     assert ("late", 4, True, []) in lines
 
 
-def test_changes_of_other_columns_tell_nobody():
+def test_changes_of_other_columns_tell_nobody(seqs):
     changes = [quote(1, 100.0), quote(2, 100.0, volume=2), quote(3, 100.0, volume=3)]
     assert seqs([follow("s", "moved(price) >= 5")], changes) == {"s": [1]}
 
 
-def test_what_is_shown_did_not_change_so_nobody_is_told_but_the_value_counts_as_told():
+def test_what_is_shown_did_not_change_so_nobody_is_told_but_the_value_counts_as_told(seqs):
     changes = [quote(1, 100.0), quote(2, 105.0), quote(3, 109.0, volume=9), quote(4, 110.0, volume=9)]
     assert seqs([follow("s", "moved(price) >= 5", shown="volume")], changes) == {"s": [1, 4]}
 
 
-def test_every_row_is_followed_with_its_own_last_value():
+def test_every_row_is_followed_with_its_own_last_value(seqs):
     changes = [
         quote(1, 100.0),
         quote(2, 10.0, symbol="IBM"),
@@ -158,14 +176,14 @@ def test_every_row_is_followed_with_its_own_last_value():
     assert seqs(subscriptions, changes) == {"all": [1, 2, 4, 5, 6], "late": [4, 6]}
 
 
-def test_several_keys_are_several_rows():
+def test_several_keys_are_several_rows(seqs):
     changes = [quote(i, 100.0 + i, symbol=symbol) for i, symbol in enumerate(("GOOG", "IBM", "T", "GOOG", "IBM"), 1)]
     key = "symbol IN ('GOOG', 'IBM') AND "
     subscriptions = [follow("two", "moved(price) >= 3", key=key), follow("late", "moved(price) >= 3", key=key, after=3)]
     assert seqs(subscriptions, changes) == {"two": [1, 2, 4, 5], "late": [4, 5]}
 
 
-def test_silence_is_broken_by_the_clock_of_the_row():
+def test_silence_is_broken_by_the_clock_of_the_row(seqs):
     changes = [
         quote(1, 100.0, at="2024-01-01T00:00:00"),
         quote(2, 101.0, at="2024-01-01T00:59:59"),
@@ -182,7 +200,7 @@ def test_silence_is_broken_by_the_clock_of_the_row():
     }
 
 
-def test_whole_numbers_are_compared_as_doubles():
+def test_whole_numbers_are_compared_as_doubles(seqs):
     big = 2**53
     changes = [quote(1, 1.0, volume=big), quote(2, 1.0, volume=big + 1), quote(3, 1.0, volume=big + 2)]
     assert has_moved("moved", float(big), float(big + 2), 1.0)

@@ -165,12 +165,13 @@ def test_any_interleaving_agrees_with_the_definition(data: st.DataObject) -> Non
     assert pair.index.member_count(0) == sum(reference.members[0].values())
 
 
+@pytest.mark.parametrize("walks", [5, pytest.param(25, marks=pytest.mark.extended)])
 @pytest.mark.parametrize("kind", [ABSOLUTE, PERCENT, RATIO])
 @pytest.mark.parametrize("patience", [None, 12])
-def test_small_walks_agree_with_the_definition(kind: int, patience: int | None) -> None:
+def test_small_walks_agree_with_the_definition(kind: int, patience: int | None, walks: int) -> None:
     """Values that wander by about the reaches, so that there are always parts, which are split, joined and emptied."""
     rng = random.Random(8)
-    for _ in range(25):
+    for _ in range(walks):
         pair = Pair(kind, patience)
         pair.new_audience()
         pair.new_audience()
@@ -265,6 +266,7 @@ def test_many_reaches(patience: int | None) -> None:
     assert len(table.index.runs(table.item).value) == 0
 
 
+@pytest.mark.extended
 def test_many_parts_of_few_reaches() -> None:
     rng = np.random.default_rng(6)
     table = Table()

@@ -235,7 +235,7 @@ def _check(
 RANDOMS = st.randoms(use_true_random=False, note_method_calls=True)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(RANDOMS)
 def test_answers_are_those_of_the_reference_after_every_event(random: Random) -> None:
     play(random, 60, is_staged=False)
@@ -247,7 +247,7 @@ def test_lines_are_those_of_the_staged_engine(random: Random) -> None:
     play(random, 40, is_staged=True)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(RANDOMS, st.sampled_from([0, 1, 5]), st.sampled_from([0, 1, 2, 32]))
 def test_candidates_first_gives_the_answers_of_the_reference(random: Random, looks_max: int, asked_max: int) -> None:
     """Chains and stars whose few values join nearly all rows; limits so low that all ways are taken in one run."""

@@ -15,9 +15,10 @@ STOCKS = "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, sector TEXT, per DOUBLE,
 STRATEGIES = family("select").strategies
 
 
+@pytest.mark.parametrize("strategies", [("region",), pytest.param((), marks=pytest.mark.extended)], ids=["main", "all"])
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_contract(check):
-    check_family("select", select_workloads(), checks=[check], examples=10)
+def test_contract(check, strategies):
+    check_family("select", select_workloads(), checks=[check], examples=10, strategies=strategies)
 
 
 def test_exact_also_on_the_paths_of_large_numbers(monkeypatch):

@@ -84,8 +84,16 @@ def check_recomputed(workload: Workload, lines: list[str]) -> None:
 
 
 @SOME
-@given(workload=topk_workloads(), rng=st.randoms(use_true_random=False))
+@given(workload=topk_workloads(ranges=(0, 1)), rng=st.randoms(use_true_random=False))
 def test_lines_are_those_of_the_strategy_dense(workload, rng):
+    sizes = random_sizes(len(workload.changes), rng)
+    assert run(workload, sizes)[0] == dense_lines(workload, sizes)
+
+
+@pytest.mark.extended
+@SOME
+@given(workload=topk_workloads(), rng=st.randoms(use_true_random=False))
+def test_lines_are_those_of_the_strategy_dense_also_with_several_ranges(workload, rng):
     sizes = random_sizes(len(workload.changes), rng)
     assert run(workload, sizes)[0] == dense_lines(workload, sizes)
 
@@ -96,20 +104,22 @@ def test_lines_tell_what_recomputing_says(workload, rng):
     check_recomputed(workload, run(workload, random_sizes(len(workload.changes), rng))[0])
 
 
-def query(rng: random.Random) -> str:
+def query(rng: random.Random, ranges_max: int) -> str:
     """A query of LISTINGS; most hide the rank or the key, so that different rows look alike."""
     terms = []
     if rng.random() < 0.5:
         terms.append(rng.choice(["sector = 'tech'", "sector = 'food'", "sector IN ('tech', 'food', 'none')"]))
     if rng.random() < 0.3:
         terms.append(rng.choice(["kind = 1", "kind IN (0, 2)", "kind = 1 AND kind = 2"]))
+    ranges = []
     if rng.random() < 0.6:
         low = rng.randrange(8)
-        terms.append(f"risk BETWEEN {low} AND {low + rng.randrange(6)}")
+        ranges.append(f"risk BETWEEN {low} AND {low + rng.randrange(6)}")
     if rng.random() < 0.3:
-        terms.append(f"per {rng.choice(['>', '>=', '<'])} {rng.randrange(4)}")
+        ranges.append(f"per {rng.choice(['>', '>=', '<'])} {rng.randrange(4)}")
     if rng.random() < 0.1:
-        terms.append(f"price < {rng.randrange(30)}")
+        ranges.append(f"price < {rng.randrange(30)}")
+    terms += ranges[:ranges_max]
     shown = rng.choice(["*", "symbol, market", "price", "kind, per", "risk, note", "symbol"])
     rank = rng.choice(["price", "price DESC", "price DESC", "per", "risk DESC", "kind"])
     where = f" WHERE {' AND '.join(terms)}" if terms else ""
@@ -131,7 +141,7 @@ def listing(rng: random.Random, seq: int, key: tuple[str, str], op: str) -> Reco
     return {"seq": seq, "table": "listings", "op": op, "row": row}
 
 
-def listings(seed: int, *, rows: int, changes: int, subscriptions: int) -> Workload:
+def listings(seed: int, *, rows: int, changes: int, subscriptions: int, ranges_max: int = 3) -> Workload:
     """Rows come until there are enough, then most changes are deletes and inserts; subscriptions come and go."""
     rng = random.Random(seed)
     keys = [(market, f"prefix08{i:04}") for i in range(rows // 2) for market in ("N", "Q")]
@@ -145,21 +155,22 @@ def listings(seed: int, *, rows: int, changes: int, subscriptions: int) -> Workl
     lives: list[Record] = []
     for i in range(subscriptions):
         after = rng.choice([0, 0, rng.randrange(changes)])
-        lives.append({"id": f"s{i}", "sql": query(rng), "after": after})
+        lives.append({"id": f"s{i}", "sql": query(rng, ranges_max), "after": after})
         if rng.random() < 0.4:
             lives.append({"id": f"s{i}", "drop": True, "after": after + rng.randrange(1, changes)})
     return Workload(LISTINGS, lives, records)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.extended) for seed in (1, 2))])
 def test_rows_that_go_are_replaced_by_those_behind(seed):
     workload = listings(seed, rows=180, changes=450, subscriptions=25)
     check_recomputed(workload, run(workload, [1, 1, 200, 7, 1, 100])[0])
 
 
+@pytest.mark.parametrize("ranges_max", [1, pytest.param(3, marks=pytest.mark.extended)])
 @pytest.mark.parametrize("sizes", [[1] * 400, [2000]], ids=["one by one", "all at once"])
-def test_orders_of_several_blocks(sizes):
-    workload = listings(7, rows=700, changes=2000, subscriptions=60)
+def test_orders_of_several_blocks(sizes, ranges_max):
+    workload = listings(7, rows=700, changes=2000, subscriptions=60, ranges_max=ranges_max)
     assert run(workload, sizes)[0] == dense_lines(workload, [2000])
 
 

@@ -5,10 +5,17 @@ import json
 import pytest
 
 from tidings.engine import Engine
+from tidings.families.optional import SHARED
 from tidings.families.registry import family, family_of
 from tidings.model.errors import SqlError
 from tidings.sql import Compiler, parse_catalog
 from tidings.testing import CHECKS, Workload, check_family, run_inline, topk_workloads
+from tidings.testing.checks import (
+    check_batches_do_not_matter,
+    check_exact,
+    check_only_affected_are_told,
+    check_replicas,
+)
 
 STOCKS = "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, sector TEXT, risk BIGINT, per DOUBLE, price INT);"
 
@@ -17,6 +24,17 @@ STOCKS = "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, sector TEXT, risk BIGINT
 REPEATED = {"check_strategies_agree", "check_regions"}
 
 
+@pytest.mark.parametrize(
+    "check",
+    [check_exact, check_only_affected_are_told, check_batches_do_not_matter, check_replicas],
+    ids=lambda check: check.__name__,
+)
+def test_contract_over_shared_rows(check):
+    workloads = topk_workloads(changes_max=30, ranges=(2, 2, 3))
+    check_family("topk", workloads, checks=[check], examples=10, strategies=[SHARED])
+
+
+@pytest.mark.extended
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(check):
     # Messages go to boxes around those they are for; others in them hear of a row for which they have better ones.

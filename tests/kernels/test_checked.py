@@ -90,6 +90,7 @@ def test_an_index_outside_of_an_array_is_an_error() -> None:
     assert done.stderr.splitlines()[-1].startswith("IndexError: index is out of bounds")
 
 
+@pytest.mark.extended
 def test_a_freed_version_is_an_error() -> None:
     done = called("read_freed")
     assert done.stdout == "0\n"

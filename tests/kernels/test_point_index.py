@@ -247,8 +247,8 @@ def test_memory_of_tiny_channels_and_of_large_ones() -> None:
 def test_a_query_of_many_boxes() -> None:
     rng = np.random.default_rng(8)
     index, reference = PointIndex(1), Reference()
-    values: list[Point] = [(int(x),) for x in rng.integers(0, 1500, 1000)]
-    index.add_many(np.zeros(1000), np.arange(1000), np.array(values))
+    values: list[Point] = [(int(x),) for x in rng.integers(0, 1500, 300)]
+    index.add_many(np.zeros(300), np.arange(300), np.array(values))
     reference.points = {slot: (0, point) for slot, point in enumerate(values)}
     many: list[Box] = [((x,), (x + x % 7 - 1,), x % 256) for x in range(0, 1500, 2)]
     compare(index, reference, [(0, many), (0, many[:1]), (0, [])])

@@ -115,7 +115,9 @@ class Stream:
         self.change(QUIET)
 
 
-@pytest.mark.parametrize("families", [*((name,) for name in FAMILIES), FAMILIES])
+@pytest.mark.parametrize(
+    "families", [FAMILIES, *(pytest.param((name,), marks=pytest.mark.extended) for name in FAMILIES)]
+)
 def test_memory_does_not_grow_with_what_is_gone(families: tuple[str, ...]) -> None:
     """Rounds of fresh shapes, beside some subscriptions that stay. Points of the dropped are left out every 20 rounds or so."""
     stream = Stream(7)

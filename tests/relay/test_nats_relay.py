@@ -55,7 +55,7 @@ def no_quarantine(document, view, reason):
     raise AssertionError((document, view, reason))
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.extended)])
 def test_workers_are_killed_and_the_plan_changes(server, seed):
     random = Random(seed)
     before, behind = random_plan(random, VIEWS), random_plan(random, OTHERS)

@@ -13,6 +13,8 @@ from typing import Any
 import outside_evaluator
 import pytest
 
+from in_process import tidings
+
 VIEWS = [
     "//item[/name{val}]/price{val}",
     "//item/name{val}",
@@ -33,7 +35,8 @@ VIEWS = [
 ]
 
 
-def tidings(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def tidings_itself(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """The same in a process of its own."""
     command = [sys.executable, "-m", "tidings.cli.main", *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, timeout=120)
 
@@ -70,12 +73,12 @@ def lines_of(path: Path) -> list[Any]:
 def test_results_are_those_of_another_evaluator(folder: Path) -> None:
     (folder / "documents" / "5b.xml").write_text("<site><item>")
     arguments = ["--views", "views.jsonl", "--documents", "documents"]
-    done = tidings(folder, "plan", *arguments, "--sites", "sites.jsonl", "--capacity", "3", "--out", "plan.json")
+    done = tidings_itself(folder, "plan", *arguments, "--sites", "sites.jsonl", "--capacity", "3", "--out", "plan.json")
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert "views      48" in done.stderr
     plan = json.loads((folder / "plan.json").read_text())
     _check_plan(plan, lines_of(folder / "views.jsonl"))
-    done = tidings(folder, "relay", "run", "plan.json", *arguments, "--out", "results.jsonl")
+    done = tidings_itself(folder, "relay", "run", "plan.json", *arguments, "--out", "results.jsonl")
     assert done.returncode == 0, done.stderr
     expected = []
     for number in range(8):

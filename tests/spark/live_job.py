@@ -1,4 +1,4 @@
-"""`tidings run` as a process, for tests that kill it and start it again; and what should come out of it."""
+"""`tidings run` as a process, for tests that kill it and start it again, or in one session; what it should tell."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tidings.engine import Engine
+from tidings.signals import Stop
+from tidings.spark import run as live
+from tidings.spark.endpoint import Endpoint
+from tidings.spark.run import Run
 from tidings.spark.sinks.parts import PartsSink
 from tidings.sql import parse_catalog
 
@@ -65,14 +69,38 @@ class LiveJob:
             run.wait()
 
     def lines(self, kind: str) -> list[dict[str, object]]:
-        """Lines of all complete micro-batches. kind: as in `PartsSink.parts`."""
-        sink = PartsSink(self._folder / "out")
-        parts = [path for batch in sink.batches() for path in sink.parts(batch, kind)]
-        return [json.loads(line) for path in parts for line in path.read_text().splitlines()]
+        return lines_of(self._folder / "out", kind)
 
     @property
     def errors(self) -> str:
         return (self._folder / "errors").read_text()
+
+
+class SessionJob:
+    """A run in the session of all tests, which spares a start of Spark: for tests that kill nothing.
+
+    `finish` takes all that is there. The checkpoint is in `folder`.
+    """
+
+    def __init__(
+        self, folder: Path, catalog: str, source: Endpoint, subscriptions: Endpoint, sink: Endpoint | None = None
+    ) -> None:
+        self._out = folder / "out"
+        sink = sink or Endpoint("files", str(self._out))
+        self._settings = Run(catalog, source, subscriptions, sink, folder / "checkpoint", "once", shards=2)
+
+    def finish(self) -> None:
+        live.run(self._settings, Stop(), lambda batch: None, lambda step: None)
+
+    def lines(self, kind: str) -> list[dict[str, object]]:
+        return lines_of(self._out, kind)
+
+
+def lines_of(out: Path, kind: str) -> list[dict[str, object]]:
+    """Lines of all complete micro-batches. kind: as in `PartsSink.parts`."""
+    sink = PartsSink(out)
+    parts = [path for batch in sink.batches() for path in sink.parts(batch, kind)]
+    return [json.loads(line) for path in parts for line in path.read_text().splitlines()]
 
 
 def view(notifications: Iterable[dict[str, Any]]) -> Counter[str]:

@@ -50,14 +50,20 @@ def expected(files: int) -> list[str]:
     return [*engine.feed(lines).notifications.lines(), *engine.finish().notifications.lines()]
 
 
+Process = subprocess.Popen[bytes]
+
+
 class Live(LiveJob):
     """The command on folders of files with changes and subscription events, and a folder of output."""
+
+    is_leader = True
 
     def __init__(self, folder: Path, master: str = "local[2]") -> None:
         words = ["--source", "files:changes", "--subscriptions", "files:wishes", "--sink", "files:out"]
         super().__init__(folder, CATALOG, *words, master=master)
-        self._started: list[subprocess.Popen[bytes]] = []
-        self._files = 0
+        self._started: list[Process] = []
+        self.files = 0
+        """How many files of changes there are."""
         for name in ("changes", "wishes"):
             (folder / name).mkdir()
         self._put("wishes", 0, [{"id": id, "sql": sql} for id, sql in QUERIES.items()])
@@ -71,34 +77,45 @@ class Live(LiveJob):
             run.kill()
             run.wait()
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
+    def start(self, *words: str) -> Process:
+        self._said = len(self.errors) if self._started else 0
         run = super().start(*words)
         self._started.append(run)
         return run
 
-    def put_changes(self) -> int:
-        """Puts the next file of changes there. Returns the number of changes so far."""
-        numbers = range(self._files * LINES, (self._files + 1) * LINES)
-        self._put("changes", self._files, list(map(change, numbers)))
-        self._files += 1
-        return self._files * LINES
+    def put_changes(self, age: float = 0.0) -> int:
+        """Puts the next file of changes there, as changed `age` seconds ago. Returns the number of changes so far."""
+        numbers = range(self.files * LINES, (self.files + 1) * LINES)
+        self._put("changes", self.files, list(map(change, numbers)), age)
+        self.files += 1
+        return self.files * LINES
 
-    def _put(self, name: str, number: int, records: list[dict[str, object]]) -> None:
+    def put_bytes(self, data: bytes) -> None:
+        """Puts a file there, among those with changes."""
+        (self._folder / ".bytes").write_bytes(data)
+        (self._folder / ".bytes").rename(self._folder / "changes" / "bytes.jsonl")
+
+    def _put(self, name: str, number: int, records: list[dict[str, object]], age: float = 0.0) -> None:
         partial = self._folder / f".{number}"
         partial.write_text("\n".join(map(json.dumps, records)))
+        moment = time.time() - age
+        os.utime(partial, (moment, moment))
         partial.rename(self._folder / name / f"{number:03d}.jsonl")
 
-    def wait_for(self, run: subprocess.Popen[bytes], changes: int) -> None:
+    def await_words(self, run: Process, text: str) -> None:
+        """Waits until the command, which was started last, has said so."""
+        wait_until(lambda: text in self.errors[self._said :], lambda: f"{run.poll()}: {self.errors}", run)
+
+    def wait_for(self, run: Process, changes: int) -> None:
         """Waits until the sink has this many changes."""
         out = self._folder / "out"
-        deadline = time.monotonic() + 180
-        while not out.exists() or PartsSink(out).metrics().get("changes", 0) < changes:
-            assert run.poll() is None, self.errors
-            assert time.monotonic() < deadline, "no progress"
-            with suppress(subprocess.TimeoutExpired):
-                run.wait(0.1)
 
-    def stop(self, run: subprocess.Popen[bytes]) -> None:
+        def has_all() -> bool:
+            return out.exists() and PartsSink(out).metrics().get("changes", 0) >= changes
+
+        wait_until(has_all, lambda: f"no progress: {self.errors}", run)
+
+    def stop(self, run: Process) -> None:
         run.send_signal(signal.SIGTERM)
         assert run.wait(120) == 0, self.errors
 
@@ -106,6 +123,40 @@ class Live(LiveJob):
         sink = io.BytesIO()
         PartsSink(self._folder / "out").copy(sink)
         return sink.getvalue().decode().split("\n")[:-1]
+
+
+def wait_until(is_time: Callable[[], bool], said: Callable[[], str], run: Process | None = None) -> None:
+    """Waits as long as `run` lives. said: what to say if it is never time."""
+    deadline = time.monotonic() + 180
+    while not is_time():
+        assert run is None or run.poll() is None, said()
+        assert time.monotonic() < deadline, said()
+        if run is not None:
+            with suppress(subprocess.TimeoutExpired):
+                run.wait(0.05)
+
+
+def started_by(root: int) -> set[int]:
+    """Processes below `root`."""
+    parents = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    found = {root}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {root}
+
+
+def await_end(processes: set[int]) -> None:
+    """Waits until all of these are over, which were not told to end by us: none was left behind."""
+    wait_until(lambda: all(map(_is_over, processes)), lambda: f"left behind: {processes}")
+
+
+def _is_over(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    return True
 
 
 def kill_below(root: int, is_victim: Callable[[bytes], bool]) -> int:

@@ -29,6 +29,7 @@ WORKLOADS = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("family", WORKLOADS)
 def test_answers_are_exact_on_spark(family: str, spark: SparkSession) -> None:
     check_family(family, WORKLOADS[family], engine=run_spark, checks=[check_exact], examples=1)
@@ -36,5 +37,5 @@ def test_answers_are_exact_on_spark(family: str, spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("family", WORKLOADS)
 def test_transactions_are_exact_on_spark(family: str, spark: SparkSession) -> None:
-    """Several shards, micro-batches of random sizes: a commit is told once, as its net effect."""
+    """Several shards, micro-batches of random sizes: a commit is told once, as its net effect. Some records are in none."""
     check_family(family, with_transactions(WORKLOADS[family]), engine=run_spark, checks=[check_exact], examples=1)

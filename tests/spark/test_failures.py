@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
-import signal
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from live_run import CATALOG, LINES, Live, change, kill_below
+from live_run import CATALOG, change
 from pyspark.sql import SparkSession
 
 from tidings.model.errors import RunError, TidingsError, UsageError
@@ -109,40 +106,3 @@ def test_a_checkpoint_that_is_removed_meanwhile(settings: Run, tmp_path: Path) -
     with pytest.raises(RunError, match=f"removed .*, so {settings.checkpoint} is not a whole checkpoint: ") as caught:
         attempt(replace(settings, trigger=""), remove)
     assert "\n" not in str(caught.value)
-
-
-def test_a_killed_java_and_the_lines_before_it(tmp_path: Path) -> None:
-    with Live(tmp_path) as live:
-        (tmp_path / "wishes" / "bad.jsonl").write_text('{"id": "bad", "sql": "SELECT nope FROM t"}\n')
-        begun = time.time()
-        live.put_changes()
-        job = live.start()
-        live.wait_for(job, LINES)
-        put = live.put_changes()
-        live.wait_for(job, put)
-        seconds = time.time() - begun
-        assert kill_below(job.pid, lambda command: b"org.apache.spark.deploy.SparkSubmit" in command) == 1
-        assert job.wait(60) == 1, live.errors
-        lines = [line.partition(" ")[2] for line in live.errors.splitlines()]
-        steps = [
-            "reading the catalog",
-            "starting Java",
-            "starting Spark",
-            "starting Python workers",
-            "starting the query",
-        ]
-        assert lines[:5] == steps and lines[5].startswith("waiting for changes")
-        assert any(line.startswith("subscription 'bad' refused: unknown column 'nope' near 'nope'") for line in lines)
-        # As measured: the first change waited for the start of Spark, the second for a micro-batch; bounds of buckets, a
-        # factor of 1.4 apart, would hardly lie within these seconds, and never be the same thrice.
-        (first,) = (
-            re.search(r"latency p50 (\S+) s p99 (\S+) s max (\S+) s", line) for line in lines if "batch 0:" in line
-        )
-        assert first is not None
-        p50, p99, highest = map(float, first.groups())
-        assert 0 < p50 <= p99 <= highest < seconds
-        last = live.errors.splitlines()[-1]
-        assert last.startswith(
-            "failed: Java, in which Spark runs, was killed by SIGKILL (checkpoint/spark.log may say why); "
-        )
-        assert "Traceback" not in live.errors and signal.SIGKILL.name in last

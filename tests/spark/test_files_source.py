@@ -1,10 +1,9 @@
-"""Files that appear in a folder: each is read once, whatever its name and time, also when the job is killed in between."""
+"""Files that appear in a folder: each is read once, whatever its name and time, also after a kill. By a job: test_run.py."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
-import json
 import os
 import random
 import time
@@ -14,17 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from live_job import LiveJob
 
 from tidings.model.errors import UsageError
-from tidings.pipeline.warm import STEPS
 from tidings.spark.endpoint import Endpoint
-from tidings.spark.envelope import REFUSED
-from tidings.spark.sinks.parts import PartsSink
 from tidings.spark.sources import check
 from tidings.spark.sources.files import FilesReader
 from tidings.spark.sources.files.folder import FolderStream, Settings
-from tidings.terminal import compile_kernels
 
 YEAR = 365 * 24 * 3600
 
@@ -199,36 +193,3 @@ def test_what_is_wrong_is_said(path: str, options: dict[str, str], said: str) ->
 def test_checkpoints_of_sparks_own_source_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="of another version of the source files"):
         FolderStream(Settings.of({"path": str(tmp_path)})).latest({"logOffset": 4})
-
-
-@pytest.mark.spark
-def test_old_and_future_files_are_read_by_a_run_that_is_killed(tmp_path: Path) -> None:
-    """Each file has one record, of its own; every row is told once, and a file that is no text is refused as records."""
-    compile_kernels(STEPS)
-    for name in ("changes", "wishes"):
-        (tmp_path / name).mkdir()
-    put(tmp_path / "wishes", "all.jsonl", json.dumps({"id": "all", "sql": "SELECT * FROM t"}), age=30 * YEAR)
-    ages = [0.0, -20 * YEAR, 8 * 24 * 3600.0, 50 * YEAR, 1e4, -1e4]
-    words = ["--source", "files:changes", "--subscriptions", "files:wishes", "--sink", "files:out"]
-    job = LiveJob(tmp_path, "CREATE TABLE t (id BIGINT PRIMARY KEY);", *words)
-    written = 0
-
-    def write(count: int) -> int:
-        nonlocal written
-        for age in random.Random(written).sample(ages, count):
-            record = {"table": "t", "op": "insert", "row": {"id": written}}
-            put(tmp_path / "changes", f"{written * 7919 % 101}.jsonl", json.dumps(record), age=age)
-            written += 1
-        return written
-
-    def has(changes: int) -> bool:
-        return (tmp_path / "out").exists() and PartsSink(tmp_path / "out").metrics().get("changes", 0) >= changes
-
-    write(6)
-    job.kill_when(lambda: has(6) and write(6) > 0)
-    (tmp_path / "changes" / "none.jsonl").write_bytes(b"\xff\xfe\n\x00")
-    write(6)
-    job.finish()
-    notes = [change for note in job.lines("notifications") for change in note["changes"]]  # type: ignore[attr-defined]
-    assert Counter(change["row"]["id"] for change in notes) == Counter(range(written))
-    assert len(job.lines(REFUSED)) == 2

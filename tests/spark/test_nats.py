@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from live_job import LiveJob, expected
+from live_job import LiveJob, SessionJob, expected
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from nats_server import NatsServer, nats_server
@@ -300,30 +301,69 @@ def lines(records: Iterable[dict[str, Any]]) -> list[bytes]:
     return [json.dumps(record).encode() for record in records]
 
 
+class Told:
+    """A run from NATS to NATS. Each has streams of its own; `fill` puts there what comes first and what comes later."""
+
+    def __init__(self, server: NatsServer, name: str) -> None:
+        self._server, self._name = server, name
+        self.changes, self.wishes, self.live = (f"{name}-{kind}" for kind in ("changes", "wishes", "live"))
+        for stream in (self.changes, self.wishes):
+            server.add_stream(stream, stream)
+
+    def fill(self, is_first: bool) -> None:
+        new = range(100) if is_first else range(100, 150)
+        ids = list(QUERIES)[:3] if is_first else ["s4"]
+        self._server.publish(self.wishes, *lines({"id": id, "sql": QUERIES[id]} for id in ids))
+        self._server.publish(self.changes, *([] if is_first else [b"nonsense"]), *lines(map(change, new)))
+
+    def options(self) -> dict[str, tuple[str, dict[str, str]]]:
+        """Of --source, --subscriptions and --sink: name and options."""
+        at = {"servers": self._server.url}
+        return {
+            "source": (self.changes, {**at, "maxRowsPerTrigger": "30"}),
+            "subscriptions": (self.wishes, at),
+            "sink": (self.live, {**at, "stream": self.live}),
+        }
+
+    def check(self) -> None:
+        """Everybody was told everything once."""
+
+        def values(kind: str) -> list[str]:
+            return [message.value.decode() for message in self._server.messages(self.live, f"{self.live}.{kind}")]
+
+        answers = [json.loads(value) for value in values("answers")]
+        born = {answer["id"]: answer["seq"] for answer in answers}
+        assert len(answers) == len(QUERIES)
+        assert [json.loads(value)["raw"] for value in values("refused")] == ["nonsense"]
+        wanted = expected(CATALOG, QUERIES, born, map(change, range(150)))
+        for id in QUERIES:
+            assert values(f"notifications.{token(id)}") == wanted[id]
+
+
 @pytest.mark.spark
+def test_a_run_that_goes_on_tells_everything_once(server: NatsServer, tmp_path: Path, spark: SparkSession) -> None:
+    """Changes and subscription events from NATS, notifications and answers to NATS; one subscription comes in between."""
+    told = Told(server, "goes-on")
+    ends = (Endpoint("nats", name, options) for name, options in told.options().values())
+    job = SessionJob(tmp_path, CATALOG, *ends)
+    for is_first in (True, False):
+        told.fill(is_first)
+        job.finish()
+    told.check()
+
+
+@pytest.mark.spark
+@pytest.mark.extended
 def test_a_run_that_is_killed_tells_everything_once(server: NatsServer, tmp_path: Path) -> None:
-    """Changes and subscription events from NATS, notifications and answers to NATS; one subscription comes after the kill."""
     compile_kernels(STEPS)
-    for name in ("changes", "wishes"):
-        server.add_stream(name, name)
-    options = [
-        *("--source", "nats:changes", "--source-option", f"servers={server.url}"),
-        *("--source-option", "maxRowsPerTrigger=30"),
-        *("--subscriptions", "nats:wishes", "--subscriptions-option", f"servers={server.url}"),
-        *("--sink", "nats:live", "--sink-option", f"servers={server.url}", "--sink-option", "stream=live"),
-    ]
-    job = LiveJob(tmp_path, CATALOG, *options)
-    server.publish("wishes", *lines({"id": id, "sql": QUERIES[id]} for id in list(QUERIES)[:3]))
-    server.publish("changes", *lines(map(change, range(100))))
+    told = Told(server, "killed")
+    words: list[str] = []
+    for option, (name, options) in told.options().items():
+        words += [f"--{option}", f"nats:{name}"]
+        words += [word for key, value in options.items() for word in (f"--{option}-option", f"{key}={value}")]
+    job = LiveJob(tmp_path, CATALOG, *words)
+    told.fill(is_first=True)
     job.kill_after(2)
-    server.publish("wishes", *lines([{"id": "s4", "sql": QUERIES["s4"]}]))
-    server.publish("changes", b"nonsense", *lines(map(change, range(100, 150))))
+    told.fill(is_first=False)
     job.finish()
-    answers = [json.loads(message.value) for message in server.messages("live", "live.answers")]
-    born = {answer["id"]: answer["seq"] for answer in answers}
-    assert len(answers) == len(QUERIES)
-    assert [json.loads(message.value)["raw"] for message in server.messages("live", "live.refused")] == ["nonsense"]
-    wanted = expected(CATALOG, QUERIES, born, map(change, range(150)))
-    for id in QUERIES:
-        told = server.messages("live", f"live.notifications.{token(id)}")
-        assert [message.value.decode() for message in told] == wanted[id]
+    told.check()

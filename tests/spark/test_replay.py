@@ -17,7 +17,7 @@ from tidings.spark.replay import replay_on_spark
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize(("seed", "batch", "strategy"), [(1, 97, "region"), (2, 400, "unicast"), (3, 1000, "region")])
+@pytest.mark.parametrize(("seed", "batch", "strategy"), [(1, 97, "region"), (2, 400, "shared")])
 def test_spark_equals_inline(spark: SparkSession, tmp_path: Path, seed: int, batch: int, strategy: str) -> None:
     recorded = Recorded(tmp_path, seed, subscriptions=400, changes=700)
     recorded.spoil(random.Random(seed), 25)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from mirror_family import CATALOG, QUERIES
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.extended]
 
 
 def test_a_family_from_outside_runs_on_both_engines(tmp_path: Path) -> None:

@@ -22,12 +22,17 @@ from tidings.workloads.relay.documents import BYTES_MAX, BYTES_MIN, document_jso
 from tidings.workloads.relay.dtd import ELEMENTS, LABELS, VALUES
 from tidings.workloads.relay.views import DEPTH_MAX, NODES_MIN, distinct_views, repeated_views
 
-SET = 20_000
+SET, FEW = 20_000, 5_000
 
 
 @pytest.fixture(scope="module")
 def views() -> list[Pattern]:
     return list(islice(distinct_views(0), SET))
+
+
+@pytest.fixture(scope="module")
+def few_views() -> list[Pattern]:
+    return list(islice(distinct_views(0), FEW))
 
 
 def xml(number: int, values: int = len(VALUES)) -> Document:
@@ -56,6 +61,7 @@ def test_the_schema_is_closed_and_has_83_labels() -> None:
     assert len(set(VALUES)) == len(VALUES) == DEFAULTS["values"]
 
 
+@pytest.mark.extended
 def test_statistics_are_those_of_the_published_set(views: list[Pattern]) -> None:
     """Of 100,000; smaller sets have a little fewer, as the small views are found first."""
     nodes, returning, predicates = per_view(views)
@@ -64,11 +70,12 @@ def test_statistics_are_those_of_the_published_set(views: list[Pattern]) -> None
     assert predicates == pytest.approx(0.72, rel=0.08)
     anchored = sum(pattern.text.startswith("/site") for pattern in views)
     assert anchored == pytest.approx(0.35 * SET, rel=0.1)
-
-
-def test_views_are_distinct_and_can_be_read(views: list[Pattern]) -> None:
     assert len({pattern.canonical.text for pattern in views}) == SET
-    for pattern in views[:2_000]:
+
+
+def test_views_are_distinct_and_can_be_read(few_views: list[Pattern]) -> None:
+    assert len({pattern.canonical.text for pattern in few_views}) == FEW
+    for pattern in few_views[:2_000]:
         assert parse_pattern(pattern.text) == pattern
         assert len(pattern.nodes) >= NODES_MIN
         assert max(_depth(pattern, number) for number in range(len(pattern.nodes))) <= DEPTH_MAX + 3
@@ -78,9 +85,9 @@ def _depth(pattern: Pattern, number: int) -> int:
     return 0 if number == -1 else 1 + _depth(pattern, pattern.parents[number])
 
 
-def test_views_ask_for_what_the_schema_has(views: list[Pattern]) -> None:
-    assert {node.label for pattern in views for node in pattern.nodes} == set(LABELS)
-    for pattern in views[:5_000]:
+def test_views_ask_for_what_the_schema_has(few_views: list[Pattern]) -> None:
+    assert {node.label for pattern in few_views for node in pattern.nodes} == set(LABELS)
+    for pattern in few_views:
         for node, parent in zip(pattern.nodes[1:], pattern.parents[1:], strict=True):
             if node.axis == "/":
                 assert node.label in ELEMENTS[pattern.nodes[parent].label].labels, pattern
@@ -88,6 +95,7 @@ def test_views_ask_for_what_the_schema_has(views: list[Pattern]) -> None:
                 assert node.label.startswith("@") or ELEMENTS[node.label].has_text, pattern
 
 
+@pytest.mark.extended
 def test_popular_values_are_compared_with_more_often(views: list[Pattern]) -> None:
     counts = Counter(node.constant for pattern in views for node in pattern.nodes if node.constant is not None)
     assert set(counts) == set(VALUES)

@@ -23,6 +23,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.serializers import UTF8Deserializer, read_int
 
 from tidings.model.errors import RunError
+from tidings.signals import aside
 
 _PORT, _SECRET, _WHERE = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "_PYSPARK_DRIVER_CONN_INFO_PATH"
 _POLL_SECONDS = 0.05
@@ -40,10 +41,14 @@ class JavaProcess:
             place = Path(folder) / "gateway"
             begin = said.tell()
             environment = {**os.environ, "SPARK_CONNECT_MODE": "0", _WHERE: str(place)}
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stderr=said, env=environment, start_new_session=True
+            # In another thread: a signal that comes while a process is made would leave it behind, known to nobody.
+            making = aside(
+                lambda: subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stderr=said, env=environment, start_new_session=True
+                )
             )
             try:
+                self._process = making.result()
                 self._await(place, begin)
                 with place.open("rb") as known:
                     port, secret = read_int(known), UTF8Deserializer().loads(known)
@@ -51,6 +56,7 @@ class JavaProcess:
                 os.environ |= {_PORT: str(port), _SECRET: secret}
                 SparkContext._ensure_initialized()
             except BaseException:
+                self._process = making.result()
                 self.kill()
                 raise
             finally:

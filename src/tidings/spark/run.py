@@ -112,6 +112,8 @@ def run(settings: Run, stop: Stop, on_batch: Callable[[Batch], object], on_step:
         if query.isActive:
             guard.stop(query)
         listener.wait(_REPORT_SECONDS)
+        # The session may be somebody else's, and live on.
+        spark.streams.removeListener(listener)
         if not known.exists():
             raise RunError(f"{known} was removed while the job ran, so {folder} {NOT_WHOLE}")
         if not stop.asked.is_set() and query.exception() is not None:

@@ -12,15 +12,17 @@ import os
 from collections import OrderedDict
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import pandas as pd
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from tidings.model.blob import pack
 from tidings.spark.counters import counted
 from tidings.spark.envelope import METRICS, Envelope
 from tidings.spark.shard_state import ShardState, Stamp
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FRAME_BYTES = 4 * 2**20
 CACHE_VARIABLE = "TIDINGS_CACHE_BYTES"
@@ -201,4 +203,7 @@ class _Outputs:
 
 
 def _frame(envelopes: list[Envelope]) -> pd.DataFrame:
+    # Workers have it loaded. The driver, which needs no frames, would spend a second on it.
+    import pandas as pd
+
     return pd.DataFrame(envelopes, columns=list(Envelope._fields))

@@ -21,10 +21,13 @@ CREATE TABLE authors (id BIGINT PRIMARY KEY, review BIGINT);
 BOUNDS = {"has_exact_regions": lambda *_: False, "may_hear_twice": True, "may_reach": selects_either}
 
 
+@pytest.mark.parametrize(
+    ("strategies", "examples"), [(("auto",), 6), pytest.param((), 12, marks=pytest.mark.extended)], ids=["main", "all"]
+)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_contract(check):
+def test_contract(check, strategies, examples):
     # Rows travel whether or not they find a partner, and one that changes its partners may come from two shards.
-    check_family("join", join_workloads(), checks=[check], examples=12, **BOUNDS)
+    check_family("join", join_workloads(), checks=[check], examples=examples, strategies=strategies, **BOUNDS)
 
 
 def stock(seq, symbol, per, op="upsert"):
@@ -103,7 +106,11 @@ def test_a_table_is_filtered_by_the_neighbour_that_makes_the_least_traffic():
     assert combinations_of([1, 2]) == [(), (1,), (2,), (1, 2)]
 
 
-@pytest.mark.parametrize("check", (*ENGINE_CHECKS, *STAGE_CHECKS), ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    "check",
+    [*ENGINE_CHECKS, *(pytest.param(check, marks=pytest.mark.extended) for check in STAGE_CHECKS)],
+    ids=lambda check: check.__name__,
+)
 def test_filters_follow_the_traffic_and_answers_stay_exact(check, monkeypatch):
     monkeypatch.setattr("tidings.families.join.semijoin.server._RECONSIDER_AFTER", 2)
     monkeypatch.setattr("tidings.families.join.semijoin.server._MUCH_CHEAPER", 1.0)

@@ -67,7 +67,7 @@ def test_lines_are_those_of_recomputation(monkeypatch: pytest.MonkeyPatch) -> No
         lambda sql: workload_strategy(sql, queries(sql), changes_max=40, keys=4, pools=POOLS)
     )
 
-    @settings(max_examples=50)
+    @settings(max_examples=25)
     @given(workloads, st.sampled_from([1, 3, 100]), st.sampled_from([0, 32]))
     def check(workload: Workload, size: int, looks_max: int) -> None:
         # With 0 candidates are always found first.

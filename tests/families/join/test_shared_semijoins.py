@@ -72,9 +72,11 @@ def star_workloads():
     return st.builds(Workload, st.just(STAR), subscriptions(), changes())
 
 
+@pytest.mark.parametrize("strategies", [("auto",), pytest.param((), marks=pytest.mark.extended)], ids=["main", "all"])
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_contract(check):
-    check_family("join", star_workloads(), checks=[check], examples=4, may_reach=selects_either, **INEXACT)
+def test_contract(check, strategies):
+    bounds = {"may_reach": selects_either, **INEXACT}
+    check_family("join", star_workloads(), checks=[check], examples=4, strategies=strategies, **bounds)
 
 
 @pytest.mark.parametrize("check", (*ENGINE_CHECKS, *STAGE_CHECKS), ids=lambda check: check.__name__)

@@ -15,6 +15,8 @@ from tidings.families.topk.kernels.box_topk import DIMS_MAX, BoxTopkIndex
 from tidings.families.topk.kernels.box_topk.change import PARTS_MAX
 from tidings.families.topk.kernels.box_topk.layout import INT64_MAX, INT64_MIN
 
+pytestmark = pytest.mark.extended
+
 ENDS = [(lo, hi) for lo in [INT64_MIN, 0, 1, 2, 3] for hi in [0, 1, 2, 3, INT64_MAX]]
 """Some of them empty."""
 EDGES = [INT64_MIN, INT64_MIN + 1, -1, 0, INT64_MAX - 1, INT64_MAX]

@@ -87,6 +87,7 @@ ACTIONS = st.one_of(
 )
 
 
+@pytest.mark.extended
 @settings(max_examples=20, deadline=None)
 @given(st.sampled_from([[0], [0, 0, 0, 2, 7]]), st.lists(ACTIONS, min_size=2, max_size=12))
 def test_trees_have_what_was_added_and_not_removed(numbers: list[int], actions: list) -> None:
@@ -103,6 +104,7 @@ def test_trees_have_what_was_added_and_not_removed(numbers: list[int], actions: 
     assert len(world.tree) == sum(points.total() for points in world.points.values())
 
 
+@pytest.mark.extended
 def test_points_come_in_order_and_the_tree_stays_low() -> None:
     tree = PlaneKdTree()
     size = 40 * BLOCK_MAX

@@ -98,7 +98,7 @@ CHANGES = st.tuples(
 )
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(1, 4), st.lists(st.lists(CHANGES, min_size=1, max_size=8), max_size=12), st.randoms())
 def test_all_hold_what_they_should_after_every_change(
     k: int, batches: list[list[tuple[int, int, int, int, int]]], choice: random.Random

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tidings.families.optional import SHARED
@@ -43,6 +43,8 @@ class Case:
     may_hear_twice: bool = False
     may_reach: Bound = lambda *_: True
     """Applies to points whose regions are not exact."""
+    strategies: Sequence[str] = ()
+    """Message strategies to choose from; empty: all of the family."""
 
     def sizes(self) -> list[int]:
         return random_sizes(len(self.workload.changes), self.rng)
@@ -70,11 +72,11 @@ class Case:
 
     def strategy(self, name: str | None = None) -> dict[str, str]:
         """Options that choose the strategy `name`, or a random message strategy."""
-        return {self.family.name: name or self.rng.choice(self.family.strategies)}
+        return {self.family.name: name or self.rng.choice(self.strategies or self.family.strategies)}
 
     def some_strategies(self) -> list[str]:
         """The first strategy and a random other, since families may have a dozen and each is run on the workload."""
-        first, *others = self.family.strategies
+        first, *others = self.strategies or self.family.strategies
         return [first, *self.rng.sample(others, min(1, len(others)))]
 
     def any_strategy(self) -> dict[str, str]:
