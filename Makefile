@@ -28,7 +28,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 $(DEV_STAMP): EXTRAS := spark,bench,dev
-$(DEV_STAMP): KERNELS := compile_kernels(warm.STEPS); compile_kernels(warm.MESSAGE_STEPS)
+$(DEV_STAMP): KERNELS := compile_kernels(warm.STEPS)
 $(DEV_STAMP): pyproject.toml constraints.txt
 	$(INSTALL)
 	touch $(STAMP) $(DEV_STAMP)

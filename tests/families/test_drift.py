@@ -8,44 +8,43 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.families.drift.movement import has_moved, roundest_between
+from tidings.families.optional import SHARED
 from tidings.families.registry import family
 from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.sql import parse_catalog
-from tidings.testing import CHECKS, Workload, check_family, drift_workloads, run_inline
+from tidings.testing import CHECKS, SHARED_CHECKS, Workload, check_family, drift_workloads, run_inline
 
 QUOTES = "CREATE TABLE quotes (symbol TEXT PRIMARY KEY, price DOUBLE, volume BIGINT, at TIMESTAMP);"
-MAIN, ALL = ("shared", "region"), ("shared", *family("drift").strategies)
+ALL = (SHARED, *family("drift").strategies)
 
 
-@pytest.mark.parametrize("strategies", [("region",), pytest.param((), marks=pytest.mark.extended)], ids=["main", "all"])
+@pytest.mark.parametrize("check", SHARED_CHECKS, ids=lambda check: check.__name__)
+def test_contract_over_shared_rows(check):
+    check_family("drift", drift_workloads(), checks=[check], examples=10, strategies=[SHARED])
+
+
+@pytest.mark.extended
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_contract(check, strategies):
+def test_contract(check):
     # Regions are exact up to rows that are told again with nothing changed in what is shown, and `relax` is not at all.
-    check_family(
-        "drift",
-        drift_workloads(),
-        checks=[check],
-        examples=10,
-        has_exact_regions=lambda *_: False,
-        strategies=strategies,
-    )
+    check_family("drift", drift_workloads(), checks=[check], examples=10, has_exact_regions=lambda *_: False)
 
 
-def lines_of(workload, strategy="region", sizes=None):
+def lines_of(workload, strategy=SHARED, sizes=None):
     sizes = [len(workload.changes)] if sizes is None else sizes
     lines = workload.subscription_lines(), workload.change_lines()
     return run_inline(workload.catalog_sql, *lines, sizes, {"drift": strategy})
 
 
-@pytest.fixture(params=[MAIN, pytest.param(ALL, marks=pytest.mark.extended)], ids=["main", "all"])
+@pytest.fixture(params=[(SHARED,), pytest.param(ALL, marks=pytest.mark.extended)], ids=["shared", "all"])
 def told(request):
     """Per strategy the same: (subscription, seq, snapshot, changes) of every line."""
 
     def told(subscriptions, changes, catalog=QUOTES):
         workload = Workload(catalog, subscriptions, changes)
         lines = {strategy: lines_of(workload, strategy) for strategy in request.param}
-        assert all(lines[strategy] == lines["region"] for strategy in request.param)
-        records = [json.loads(line) for line in lines["region"]]
+        assert all(lines[strategy] == lines[SHARED] for strategy in request.param)
+        records = [json.loads(line) for line in lines[SHARED]]
         return [(record["subscription"], record["seq"], record["snapshot"], record["changes"]) for record in records]
 
     return told

@@ -27,6 +27,9 @@ from tidings.families.drift.kernels.threshold_index import (
 from tidings.families.drift.kernels.threshold_index.layout import BLOCK_MAX, NODE_MAX, REACHES_MAX
 from tidings.kernels.arrays import INT64_MAX
 
+pytestmark = pytest.mark.extended
+
+
 # Few values, with ties at thresholds and roundings that matter.
 PLAIN = [float(v) for v in range(-3, 8)]
 VALUES = st.sampled_from(
@@ -266,7 +269,6 @@ def test_many_reaches(patience: int | None) -> None:
     assert len(table.index.runs(table.item).value) == 0
 
 
-@pytest.mark.extended
 def test_many_parts_of_few_reaches() -> None:
     rng = np.random.default_rng(6)
     table = Table()

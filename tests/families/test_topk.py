@@ -5,33 +5,27 @@ import json
 import pytest
 
 from tidings.engine import Engine
+from tidings.families.optional import SHARED
 from tidings.families.topk import index
 from tidings.families.topk.order_labels import OrderLabels
 from tidings.model.errors import SqlError
 from tidings.sql import parse_catalog
-from tidings.testing import CHECKS, Workload, check_family, run_inline, topk_workloads
-from tidings.testing.topk_inputs import RANGES
+from tidings.testing import CHECKS, SHARED_CHECKS, Workload, check_family, run_inline, topk_workloads
 
 STOCKS = "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, sector TEXT, risk DOUBLE, per DOUBLE);"
 
 
-# Ranges of several columns are for test_topk_several.py: messages to them have an index of their own.
-@pytest.mark.parametrize(
-    ("strategies", "ranges"),
-    [(("dense", "sparse"), (0, 1)), pytest.param((), RANGES, marks=pytest.mark.extended)],
-    ids=["main", "all"],
-)
+@pytest.mark.parametrize("check", SHARED_CHECKS, ids=lambda check: check.__name__)
+def test_contract_over_shared_rows(check):
+    check_family("topk", topk_workloads(), checks=[check], examples=10, strategies=[SHARED])
+
+
+@pytest.mark.extended
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_contract(check, strategies, ranges):
+def test_contract(check):
     # A row may be sent to those who already hold k better ones for a moment, while another moves.
     check_family(
-        "topk",
-        topk_workloads(ranges=ranges),
-        checks=[check],
-        examples=10,
-        has_exact_regions=lambda *_: False,
-        may_hear_twice=True,
-        strategies=strategies,
+        "topk", topk_workloads(), checks=[check], examples=10, has_exact_regions=lambda *_: False, may_hear_twice=True
     )
 
 

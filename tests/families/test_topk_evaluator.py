@@ -83,6 +83,7 @@ def check_recomputed(workload: Workload, lines: list[str]) -> None:
         assert (gone, come) == (entry.before - entry.after, entry.after - entry.before), record
 
 
+@pytest.mark.extended
 @SOME
 @given(workload=topk_workloads(ranges=(0, 1)), rng=st.randoms(use_true_random=False))
 def test_lines_are_those_of_the_strategy_dense(workload, rng):

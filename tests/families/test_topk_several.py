@@ -9,13 +9,7 @@ from tidings.families.optional import SHARED
 from tidings.families.registry import family, family_of
 from tidings.model.errors import SqlError
 from tidings.sql import Compiler, parse_catalog
-from tidings.testing import CHECKS, Workload, check_family, run_inline, topk_workloads
-from tidings.testing.checks import (
-    check_batches_do_not_matter,
-    check_exact,
-    check_only_affected_are_told,
-    check_replicas,
-)
+from tidings.testing import CHECKS, SHARED_CHECKS, Workload, check_family, run_inline, topk_workloads
 
 STOCKS = "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, sector TEXT, risk BIGINT, per DOUBLE, price INT);"
 
@@ -24,11 +18,7 @@ STOCKS = "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, sector TEXT, risk BIGINT
 REPEATED = {"check_strategies_agree", "check_regions"}
 
 
-@pytest.mark.parametrize(
-    "check",
-    [check_exact, check_only_affected_are_told, check_batches_do_not_matter, check_replicas],
-    ids=lambda check: check.__name__,
-)
+@pytest.mark.parametrize("check", SHARED_CHECKS, ids=lambda check: check.__name__)
 def test_contract_over_shared_rows(check):
     workloads = topk_workloads(changes_max=30, ranges=(2, 2, 3))
     check_family("topk", workloads, checks=[check], examples=10, strategies=[SHARED])

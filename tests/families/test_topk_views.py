@@ -31,6 +31,9 @@ from tidings.model.render import render_rows
 from tidings.pipeline.door import Door
 from tidings.sql import parse_catalog
 
+pytestmark = pytest.mark.extended
+
+
 NUMBERS = "CREATE TABLE stocks (id INT PRIMARY KEY, kind TEXT, per DOUBLE, note DOUBLE);"
 TEXTS = "CREATE TABLE stocks (id TEXT PRIMARY KEY, kind TEXT, per DOUBLE, note DOUBLE);"
 SEVERAL = "CREATE TABLE stocks (id INT, kind TEXT, per DOUBLE, note DOUBLE, PRIMARY KEY (id, kind));"

@@ -301,7 +301,7 @@ def lines(records: Iterable[dict[str, Any]]) -> list[bytes]:
     return [json.dumps(record).encode() for record in records]
 
 
-class Told:
+class Streams:
     """A run from NATS to NATS. Each has streams of its own; `fill` puts there what comes first and what comes later."""
 
     def __init__(self, server: NatsServer, name: str) -> None:
@@ -320,50 +320,51 @@ class Told:
         """Of --source, --subscriptions and --sink: name and options."""
         at = {"servers": self._server.url}
         return {
-            "source": (self.changes, {**at, "maxRowsPerTrigger": "30"}),
+            "source": (self.changes, {**at, "maxRowsPerTrigger": "60"}),
             "subscriptions": (self.wishes, at),
             "sink": (self.live, {**at, "stream": self.live}),
         }
 
-    def check(self) -> None:
-        """Everybody was told everything once."""
 
-        def values(kind: str) -> list[str]:
-            return [message.value.decode() for message in self._server.messages(self.live, f"{self.live}.{kind}")]
+def check_told(server: NatsServer, streams: Streams) -> None:
+    """Everybody was told everything once."""
 
-        answers = [json.loads(value) for value in values("answers")]
-        born = {answer["id"]: answer["seq"] for answer in answers}
-        assert len(answers) == len(QUERIES)
-        assert [json.loads(value)["raw"] for value in values("refused")] == ["nonsense"]
-        wanted = expected(CATALOG, QUERIES, born, map(change, range(150)))
-        for id in QUERIES:
-            assert values(f"notifications.{token(id)}") == wanted[id]
+    def values(kind: str) -> list[str]:
+        return [message.value.decode() for message in server.messages(streams.live, f"{streams.live}.{kind}")]
+
+    answers = [json.loads(value) for value in values("answers")]
+    born = {answer["id"]: answer["seq"] for answer in answers}
+    assert len(answers) == len(QUERIES)
+    assert [json.loads(value)["raw"] for value in values("refused")] == ["nonsense"]
+    wanted = expected(CATALOG, QUERIES, born, map(change, range(150)))
+    for id in QUERIES:
+        assert values(f"notifications.{token(id)}") == wanted[id]
 
 
 @pytest.mark.spark
 def test_a_run_that_goes_on_tells_everything_once(server: NatsServer, tmp_path: Path, spark: SparkSession) -> None:
     """Changes and subscription events from NATS, notifications and answers to NATS; one subscription comes in between."""
-    told = Told(server, "goes-on")
-    ends = (Endpoint("nats", name, options) for name, options in told.options().values())
+    streams = Streams(server, "goes-on")
+    ends = (Endpoint("nats", name, options) for name, options in streams.options().values())
     job = SessionJob(tmp_path, CATALOG, *ends)
     for is_first in (True, False):
-        told.fill(is_first)
+        streams.fill(is_first)
         job.finish()
-    told.check()
+    check_told(server, streams)
 
 
 @pytest.mark.spark
 @pytest.mark.extended
 def test_a_run_that_is_killed_tells_everything_once(server: NatsServer, tmp_path: Path) -> None:
     compile_kernels(STEPS)
-    told = Told(server, "killed")
+    streams = Streams(server, "killed")
     words: list[str] = []
-    for option, (name, options) in told.options().items():
+    for option, (name, options) in streams.options().items():
         words += [f"--{option}", f"nats:{name}"]
         words += [word for key, value in options.items() for word in (f"--{option}-option", f"{key}={value}")]
     job = LiveJob(tmp_path, CATALOG, *words)
-    told.fill(is_first=True)
+    streams.fill(is_first=True)
     job.kill_after(2)
-    told.fill(is_first=False)
+    streams.fill(is_first=False)
     job.finish()
-    told.check()
+    check_told(server, streams)

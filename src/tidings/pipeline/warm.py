@@ -12,11 +12,8 @@ from tidings.families.offers.kernels.box_index.layout import LEAF
 from tidings.families.offers.kernels.packed import read_batch
 from tidings.kernels.lines import index_lines, merge_lines
 from tidings.kernels.stabbing import BoxShape, StabbingIndex
-from tidings.model.message import MessageBatch
-from tidings.network.wire import decode, encode
 from tidings.pipeline.door import Door
 from tidings.pipeline.replica.replica import Replica
-from tidings.pipeline.staged import StagedEngine
 from tidings.sql import parse_catalog
 
 _CATALOG = """
@@ -108,40 +105,6 @@ def warm() -> None:
     """Runs all steps. Takes a minute or two if nothing has been compiled yet, else the time to load machine code."""
     for step in STEPS:
         step()
-
-
-def warm_select_messages() -> None:
-    _send(_SELECT, "select", "region")
-
-
-def warm_drift_messages() -> None:
-    _send(_DRIFT, "drift", "region")
-
-
-def warm_topk_messages() -> None:
-    _send(_TOPK, "topk", "dense")
-    _send(_TOPK, "topk", "sparse")
-
-
-def warm_join_messages() -> None:
-    _send(_JOIN, "join", "auto")
-
-
-MESSAGE_STEPS = (warm_drift_messages, warm_topk_messages, warm_join_messages, warm_select_messages)
-
-
-def _send(queries: Sequence[str], family: str, strategy: str) -> None:
-    """Runs the message stages with these queries: creations, drops, all records of _ROWS, messages to bytes and back."""
-    sent: list[MessageBatch] = []
-    engine = StagedEngine(
-        parse_catalog(_CATALOG), {family: strategy}, on_work=lambda work: sent.extend(work.messages), counts_bytes=True
-    )
-    _enter(engine.door, queries)
-    for line in _lines():
-        engine.feed([line])
-    engine.finish()
-    for messages in sent:
-        decode(encode(messages))
 
 
 def _live(queries: Sequence[str], *staying: str, lines: Sequence[bytes] = ()) -> None:

@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from tidings.families.join.kernels.contained_intervals import BLOCK, BULK_MIN, ContainedIntervals
 from tidings.model.codes import CODE_MAX, CODE_MIN
 
+pytestmark = pytest.mark.extended
+
+
 ENDS = st.one_of(
     st.integers(-20, 20), st.integers(-20, 20), st.sampled_from([CODE_MIN, CODE_MIN + 1, CODE_MAX - 1, CODE_MAX])
 )

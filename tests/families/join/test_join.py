@@ -8,9 +8,19 @@ from tidings.engine import Engine
 from tidings.families.join.family import JoinFamily
 from tidings.families.join.semijoin.decomposition import UNFILTERED, Traffic, cheapest, combinations_of
 from tidings.families.join.subscription import common_columns
+from tidings.families.optional import SHARED
 from tidings.model.errors import SqlError
 from tidings.sql import Compiler, parse_catalog
-from tidings.testing import CHECKS, ENGINE_CHECKS, STAGE_CHECKS, Workload, check_family, join_workloads, run_inline
+from tidings.testing import (
+    CHECKS,
+    ENGINE_CHECKS,
+    SHARED_CHECKS,
+    STAGE_CHECKS,
+    Workload,
+    check_family,
+    join_workloads,
+    run_inline,
+)
 from tidings.testing.join_inputs import selects_either
 
 TABLES = """
@@ -21,13 +31,16 @@ CREATE TABLE authors (id BIGINT PRIMARY KEY, review BIGINT);
 BOUNDS = {"has_exact_regions": lambda *_: False, "may_hear_twice": True, "may_reach": selects_either}
 
 
-@pytest.mark.parametrize(
-    ("strategies", "examples"), [(("auto",), 6), pytest.param((), 12, marks=pytest.mark.extended)], ids=["main", "all"]
-)
+@pytest.mark.parametrize("check", SHARED_CHECKS, ids=lambda check: check.__name__)
+def test_contract_over_shared_rows(check):
+    check_family("join", join_workloads(), checks=[check], examples=12, strategies=[SHARED])
+
+
+@pytest.mark.extended
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_contract(check, strategies, examples):
+def test_contract(check):
     # Rows travel whether or not they find a partner, and one that changes its partners may come from two shards.
-    check_family("join", join_workloads(), checks=[check], examples=examples, strategies=strategies, **BOUNDS)
+    check_family("join", join_workloads(), checks=[check], examples=12, **BOUNDS)
 
 
 def stock(seq, symbol, per, op="upsert"):
@@ -106,11 +119,8 @@ def test_a_table_is_filtered_by_the_neighbour_that_makes_the_least_traffic():
     assert combinations_of([1, 2]) == [(), (1,), (2,), (1, 2)]
 
 
-@pytest.mark.parametrize(
-    "check",
-    [*ENGINE_CHECKS, *(pytest.param(check, marks=pytest.mark.extended) for check in STAGE_CHECKS)],
-    ids=lambda check: check.__name__,
-)
+@pytest.mark.extended
+@pytest.mark.parametrize("check", (*ENGINE_CHECKS, *STAGE_CHECKS), ids=lambda check: check.__name__)
 def test_filters_follow_the_traffic_and_answers_stay_exact(check, monkeypatch):
     monkeypatch.setattr("tidings.families.join.semijoin.server._RECONSIDER_AFTER", 2)
     monkeypatch.setattr("tidings.families.join.semijoin.server._MUCH_CHEAPER", 1.0)

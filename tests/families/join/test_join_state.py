@@ -18,6 +18,9 @@ from tidings.families.join.kernels.join_state import NONE, ChangedJoins, JoinSta
 from tidings.families.join.kernels.join_state.deltas import END, GROUP, NEW, OLD
 from tidings.families.join.kernels.join_state.layout import ENTRIES, FILLED, FREE, HOLDERS, LOW, TOP, WORDS
 
+pytestmark = pytest.mark.extended
+
+
 PAIR = 2, [(0, 1)]
 TWICE = 2, [(1, 0), (0, 1)]
 CHAIN = 3, [(0, 1), (1, 2)]

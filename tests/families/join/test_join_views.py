@@ -31,6 +31,9 @@ from tidings.model.region import Regions
 from tidings.pipeline.door import Door
 from tidings.sql import parse_catalog
 
+pytestmark = pytest.mark.extended
+
+
 NUMBERS = """
 CREATE TABLE r (id INT PRIMARY KEY, b INT, c DOUBLE, x DOUBLE);
 CREATE TABLE s (id INT PRIMARY KEY, b INT, c DOUBLE, x DOUBLE);

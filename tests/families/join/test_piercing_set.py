@@ -12,6 +12,9 @@ from piercing_set_reference import Interval, check, fewest
 
 from tidings.families.join.kernels.piercing_set import BULK_MIN, PiercingSet
 
+pytestmark = pytest.mark.extended
+
+
 CODE_MIN, CODE_MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 ENDS = st.one_of(
     st.integers(-30, 30), st.integers(-30, 30), st.sampled_from([CODE_MIN, CODE_MIN + 1, CODE_MAX - 1, CODE_MAX])

@@ -2,9 +2,13 @@
 
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 from hypothesis import given
 
 from tidings.families.join.kernels.range_cover import covered
+
+pytestmark = pytest.mark.extended
+
 
 NUMBERS = st.integers(-5, 5)
 LISTS = st.lists(

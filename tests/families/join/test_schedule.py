@@ -1,11 +1,15 @@
 """A schedule keeps the order of steps of different kinds that touch the same, in as few rounds as possible."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.families.join.kernels.schedule import schedule
 from tidings.kernels.rows import NONE
+
+pytestmark = pytest.mark.extended
+
 
 SIZE = 4
 steps = st.lists(

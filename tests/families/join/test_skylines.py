@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from tidings.families.join.semijoin.skylines import fewest, smallest
 
+pytestmark = pytest.mark.extended
+
+
 TOP = 9
 values_of = st.sets(st.integers(1, TOP - 1), max_size=5).map(lambda found: np.array(sorted(found), np.int64))
 ranges = st.tuples(st.integers(0, TOP), st.integers(0, TOP)).map(sorted)

@@ -11,6 +11,9 @@ from sorted_lists_reference import Pair, check, check_invariants, gap
 from tidings.families.join.kernels.sorted_lists import BLOCK, BLOCKS, SortedLists
 from tidings.model.codes import CODE_MAX, CODE_MIN
 
+pytestmark = pytest.mark.extended
+
+
 EDGES = [CODE_MIN, CODE_MIN + 1, -1, 0, 1, CODE_MAX - 1, CODE_MAX]
 CODES = st.one_of(st.sampled_from(EDGES), st.integers(-20, 20), st.integers(CODE_MIN, CODE_MAX))
 

@@ -14,6 +14,9 @@ from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.sql import parse_catalog
 from tidings.testing import Workload, run_inline
 
+pytestmark = pytest.mark.extended
+
+
 TABLES = """
 CREATE TABLE sales (id BIGINT PRIMARY KEY, shop BIGINT, price DOUBLE);
 CREATE TABLE shops (id BIGINT PRIMARY KEY, shop BIGINT, size DOUBLE);

@@ -16,6 +16,9 @@ from tidings.families.topk.kernels.plane_kdtree.query import has_any, tighten
 from tidings.families.topk.kernels.plane_kdtree.tree import MANY
 from tidings.kernels.jit import kernel
 
+pytestmark = pytest.mark.extended
+
+
 EDGES = [INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX]
 NUMBERS = np.random.default_rng(0).integers(0, 1 << 60, (3, 4000))
 """Always the same: tests draw which of them they take."""
@@ -87,7 +90,6 @@ ACTIONS = st.one_of(
 )
 
 
-@pytest.mark.extended
 @settings(max_examples=20, deadline=None)
 @given(st.sampled_from([[0], [0, 0, 0, 2, 7]]), st.lists(ACTIONS, min_size=2, max_size=12))
 def test_trees_have_what_was_added_and_not_removed(numbers: list[int], actions: list) -> None:
@@ -104,7 +106,6 @@ def test_trees_have_what_was_added_and_not_removed(numbers: list[int], actions: 
     assert len(world.tree) == sum(points.total() for points in world.points.values())
 
 
-@pytest.mark.extended
 def test_points_come_in_order_and_the_tree_stays_low() -> None:
     tree = PlaneKdTree()
     size = 40 * BLOCK_MAX

@@ -24,6 +24,9 @@ from range_topk_reference import (
 from tidings.families.topk.kernels.range_topk import RangeTopkIndex
 from tidings.families.topk.kernels.range_topk.layout import BLOCK_MAX, INT64_MAX, INT64_MIN, NODE_MAX
 
+pytestmark = pytest.mark.extended
+
+
 SOME = [-1, 0, 1, 2, 3, 4, 5]
 POINTS = [(lo, hi) for lo in [INT64_MIN, *SOME] for hi in [*SOME, INT64_MAX] if lo <= hi]
 EDGES = [INT64_MIN, INT64_MIN + 1, INT64_MIN + 2, -1, 0, INT64_MAX - 2, INT64_MAX - 1, INT64_MAX]

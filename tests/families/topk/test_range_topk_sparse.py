@@ -29,6 +29,9 @@ from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
 from tidings.families.topk.kernels.plane_kdtree.layout import INT64_MAX, INT64_MIN, LIST_LIMIT
 from tidings.families.topk.kernels.range_topk import RangeTopkIndex, Sends
 
+pytestmark = pytest.mark.extended
+
+
 Send = tuple[int, bool, list[Box]]
 EDGES = [INT64_MIN, INT64_MIN + 1, INT64_MIN + 2, -1, 0, INT64_MAX - 2, INT64_MAX - 1, INT64_MAX]
 

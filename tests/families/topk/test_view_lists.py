@@ -16,6 +16,9 @@ from random_picks import some_of, turned
 from tidings.families.topk.kernels.view_lists import NONE, Differences, ViewLists
 from tidings.kernels.differences import find_kind
 
+pytestmark = pytest.mark.extended
+
+
 Pair = tuple[int, int]
 Told = dict[tuple[int, int], list[Pair]]
 """(batch, home) -> difference."""

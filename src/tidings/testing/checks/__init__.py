@@ -23,10 +23,14 @@ MESSAGE_CHECKS = (check_regions, check_wire)
 """Checks of which points messages reach, and of their encoding."""
 CHECKS = (*ENGINE_CHECKS, *STAGE_CHECKS, *MESSAGE_CHECKS)
 
+SHARED_CHECKS = (check_exact, check_only_affected_are_told, check_batches_do_not_matter, check_replicas)
+"""Those that say something of families evaluated over shared rows alone."""
+
 __all__ = [
     "CHECKS",
     "ENGINE_CHECKS",
     "MESSAGE_CHECKS",
+    "SHARED_CHECKS",
     "STAGE_CHECKS",
     "Case",
     *(check.__name__ for check in CHECKS),
