@@ -51,7 +51,7 @@ def lines_of(changes: list[tuple[str, str, int, str]]) -> list[bytes]:
     return [line.encode() for line in lines]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ["shared", pytest.param("messages", marks=pytest.mark.extended), "plain"])
 @given(st.lists(CHANGES, max_size=12), st.sampled_from([1, 4, 100]))
 @example([("stocks", "upsert", 1, "0.0"), ("stocks", "upsert", 1, "-0.0"), ("stocks", "delete", 1, "0")], 1)
 @example([("stocks", "upsert", 1, "-0.0"), ("stocks", "upsert", 2, "0.0"), ("stocks", "delete", 2, "0.0")], 1)

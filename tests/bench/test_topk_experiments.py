@@ -94,6 +94,7 @@ def test_dense_lookups_are_those_of_the_paper(k: int) -> None:
     assert play(scene).lookups == pytest.approx(expected, rel=0.03)
 
 
+@pytest.mark.extended
 def test_expected_people_are_those_found() -> None:
     scene = scene_of(UNIFORM, seed=2, rows=200, subscriptions=200_000, changes=300).with_k(5)
     sends = TopkReplay(scene).play(scene.changes).sends

@@ -206,6 +206,7 @@ def test_whole_numbers_are_compared_as_doubles(seqs):
     assert seqs([follow("s", "moved(volume) >= 2")], changes) == {"s": [1, 3]}
 
 
+@pytest.mark.extended
 def test_views_of_a_part_of_the_key_hold_the_rows_of_their_own_channel_only():
     catalog = "CREATE TABLE t (market INT, symbol INT, price DOUBLE, PRIMARY KEY (market, symbol));"
     markets, rows = 300, 3

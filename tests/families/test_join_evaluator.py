@@ -241,6 +241,7 @@ def test_answers_are_those_of_the_reference_after_every_event(random: Random) ->
     play(random, 60, is_staged=False)
 
 
+@pytest.mark.extended
 @settings(max_examples=5, deadline=None)
 @given(RANDOMS)
 def test_lines_are_those_of_the_staged_engine(random: Random) -> None:
@@ -257,6 +258,7 @@ def test_candidates_first_gives_the_answers_of_the_reference(random: Random, loo
         play(random, 60, is_staged=False, joins=(*LONG_JOINS, JOINS[0]))
 
 
+@pytest.mark.extended
 @settings(max_examples=5, deadline=None)
 @given(RANDOMS, st.sampled_from([0, 3]))
 def test_candidates_first_gives_the_lines_of_the_staged_engine(random: Random, looks_max: int) -> None:

@@ -77,7 +77,8 @@ def test_many_shapes_are_one_message_per_change(zones):
     assert sorted(line for step in steps for line in step.lines) == sorted(oracle_lines(found))
 
 
-@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.extended), 7, 10_000])
+@pytest.mark.extended
+@pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_strategies_tell_what_shared_rows_tell(size):
     found = workload(2, subscriptions=120, changes=60)
     sizes = [size] * (-(-len(found.changes) // size))

@@ -168,7 +168,8 @@ def test_rows_that_go_are_replaced_by_those_behind(seed):
     check_recomputed(workload, run(workload, [1, 1, 200, 7, 1, 100])[0])
 
 
-@pytest.mark.parametrize("ranges_max", [1, pytest.param(3, marks=pytest.mark.extended)])
+@pytest.mark.extended
+@pytest.mark.parametrize("ranges_max", [1, 3])
 @pytest.mark.parametrize("sizes", [[1] * 400, [2000]], ids=["one by one", "all at once"])
 def test_orders_of_several_blocks(sizes, ranges_max):
     workload = listings(7, rows=700, changes=2000, subscriptions=60, ranges_max=ranges_max)
