@@ -27,7 +27,7 @@ def test_kills_change_nothing(tmp_path: Path) -> None:
     compile_kernels(STEPS)
     rng = random.Random(20)
     # So many subscriptions that a worker which starts again has something to do.
-    recorded = Recorded(tmp_path, 5, subscriptions=8_000, changes=BATCHES * 60)
+    recorded = Recorded(tmp_path, 5, subscriptions=3_000, changes=BATCHES * 60)
     recorded.spoil(rng, 10)
     out = tmp_path / "out.jsonl"
     command = [sys.executable, "-m", "tidings.cli.main", "replay", "--engine", "spark", "--batch", "60"]

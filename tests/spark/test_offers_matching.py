@@ -26,6 +26,7 @@ def _frame(spark: SparkSession, rows: list[tuple[str | None, str | None]]) -> Da
     return spark.createDataFrame(pa.table({"id": pa.array(ids, pa.string()), "where": pa.array(wheres, pa.string())}))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("table", "names"), [("market", None), ("classic", ["topic", "lot", "area"])])
 def test_spark_finds_what_the_definition_finds(spark: SparkSession, table: str, names: list[str] | None) -> None:
     random = Random(7)
@@ -103,6 +104,7 @@ def test_the_grid_refuses_what_is_bad(spark: SparkSession) -> None:
         match_boxes(spark, CATALOG_SQL, "market", publications, subscriptions, attribute="size")
 
 
+@pytest.mark.extended
 def test_replays_by_spark_sql_are_as_by_the_index(spark: SparkSession) -> None:
     """The strategy `relational`: offers with an order, several boxes, expiry, and subscriptions that come and go."""
     random = Random(5)

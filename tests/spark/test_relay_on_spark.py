@@ -18,7 +18,7 @@ from tidings.spark.relay.run import run_relay_on_spark
 from tidings.workloads.relay.documents import document_xml
 from tidings.workloads.relay.views import distinct_views
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.extended]
 
 
 def test_rewritings_are_the_same(spark: SparkSession) -> None:
