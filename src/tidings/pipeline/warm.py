@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 
 import numpy as np
 
@@ -57,6 +58,23 @@ _PUBLICATIONS = (
 
 def warm_select() -> None:
     _live(_SELECT)
+    _commit()
+
+
+def _commit() -> None:
+    """Compiles what transactions need, and the writing of lines. Some changes of the second transaction come to nothing."""
+    catalog = parse_catalog(_CATALOG)
+    door = Door(catalog)
+    for sql in _SELECT:
+        door.create(sql, sql, 0)
+    replica = Replica(catalog)
+    seqs = count(1)
+    for transaction in ((0, 2, 3), (3, 4, 3)):
+        lines = [
+            f'{{"seq": {next(seqs)}, "tx": "t", "table": "stocks", "op": "upsert", "row": {{{_ROWS[number][2]}}}}}'.encode()
+            for number in transaction
+        ]
+        list(replica.apply(lines, replica.passed, door.take()).notifications.text())
 
 
 def warm_drift() -> None:
