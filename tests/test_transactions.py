@@ -19,6 +19,7 @@ from tidings.pipeline.door import Door
 from tidings.plain import PlainEngine
 from tidings.sql import parse_catalog
 from tidings.testing import (
+    SHARED_CHECKS,
     Workload,
     check_family,
     drift_workloads,
@@ -30,12 +31,6 @@ from tidings.testing import (
     topk_workloads,
     with_transactions,
 )
-from tidings.testing.checks import (
-    check_batches_do_not_matter,
-    check_exact,
-    check_only_affected_are_told,
-    check_replicas,
-)
 from tidings.testing.plain import canonical
 from tidings.testing.workload import chunks
 
@@ -46,12 +41,11 @@ WORKLOADS = {
     "join": join_workloads(),
     "offers": offers_workloads(),
 }
-CHECKS = (check_exact, check_only_affected_are_told, check_batches_do_not_matter, check_replicas)
 STOCKS = "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, risk DOUBLE, per DOUBLE);"
 
 
 @pytest.mark.parametrize("family", WORKLOADS)
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", SHARED_CHECKS, ids=lambda check: check.__name__)
 def test_contract(family: str, check: Any) -> None:
     check_family(family, with_transactions(WORKLOADS[family]), checks=[check], examples=6)
 

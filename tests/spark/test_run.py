@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import time
 import urllib.request
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 from live_run import CATALOG, QUERIES, Live, Process, await_end, expected, kill_below, started_by
 
+from tidings.bench.live.ports import free_port
 from tidings.pipeline.warm import STEPS
 from tidings.spark.envelope import ANSWERS, REFUSED
 from tidings.terminal import compile_kernels
@@ -67,7 +67,7 @@ def _end(live: Live, run: Process, number: signal.Signals) -> None:
 
 def _is_finished_by_sigterm(live: Live) -> None:
     """The micro-batch that has begun is finished. Before that, metrics and latencies are those of the first one."""
-    begun, port = time.time(), _free_port()
+    begun, port = time.time(), free_port()
     first = live.put_changes()
     run = live.start("--metrics", str(port))
     live.wait_for(run, first)
@@ -125,9 +125,3 @@ def _metrics(port: int, wanted: str) -> str:
         if wanted in page and "tidings_subscriptions" in page:
             return page
         assert time.monotonic() < deadline, page
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
