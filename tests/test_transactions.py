@@ -19,35 +19,24 @@ from tidings.pipeline.door import Door
 from tidings.plain import PlainEngine
 from tidings.sql import parse_catalog
 from tidings.testing import (
+    FAMILY_WORKLOADS,
     SHARED_CHECKS,
     Workload,
     check_family,
-    drift_workloads,
-    join_workloads,
-    offers_workloads,
     recompute,
     run_inline,
-    select_workloads,
-    topk_workloads,
     with_transactions,
 )
 from tidings.testing.plain import canonical
 from tidings.testing.workload import chunks
 
-WORKLOADS = {
-    "select": select_workloads(),
-    "drift": drift_workloads(),
-    "topk": topk_workloads(),
-    "join": join_workloads(),
-    "offers": offers_workloads(),
-}
 STOCKS = "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, risk DOUBLE, per DOUBLE);"
 
 
-@pytest.mark.parametrize("family", WORKLOADS)
+@pytest.mark.parametrize("family", FAMILY_WORKLOADS)
 @pytest.mark.parametrize("check", SHARED_CHECKS, ids=lambda check: check.__name__)
 def test_contract(family: str, check: Any) -> None:
-    check_family(family, with_transactions(WORKLOADS[family]), checks=[check], examples=6)
+    check_family(family, with_transactions(FAMILY_WORKLOADS[family]), checks=[check], examples=6)
 
 
 @pytest.mark.parametrize("family", ["select", "drift", "topk", "join"])
@@ -55,7 +44,7 @@ def test_the_plain_engine_agrees(family: str) -> None:
     """Lines, refused records and counts of the plain engine are those of the compiled one."""
 
     @settings(max_examples=20)
-    @given(with_transactions(WORKLOADS[family]), st.sampled_from([1, 3, 1_000]), st.booleans())
+    @given(with_transactions(FAMILY_WORKLOADS[family]), st.sampled_from([1, 3, 1_000]), st.booleans())
     def check(workload: Workload, size: int, by_commit: bool) -> None:
         catalog = parse_catalog(workload.catalog_sql)
         batches = list(chunks(workload.change_lines(), [size] * len(workload.changes)))
@@ -75,13 +64,13 @@ def test_the_plain_engine_agrees(family: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("family", WORKLOADS)
+@pytest.mark.parametrize("family", FAMILY_WORKLOADS)
 def test_the_net_effect_of_a_micro_batch(family: str) -> None:
     """With option `net` a view is told once per micro-batch at most, and is exact after every notification."""
 
     @settings(max_examples=20)
     @given(
-        st.one_of(WORKLOADS[family], with_transactions(WORKLOADS[family])),
+        st.one_of(FAMILY_WORKLOADS[family], with_transactions(FAMILY_WORKLOADS[family])),
         st.lists(st.integers(1, 12), min_size=1, max_size=4),
         st.sampled_from(["", "region"]),
     )

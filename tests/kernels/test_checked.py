@@ -21,16 +21,8 @@ from tidings.pipeline.door import Door
 from tidings.pipeline.replica.replica import Replica
 from tidings.pipeline.replica.row_store import RowStore
 from tidings.sql import parse_catalog
-from tidings.testing import drift_workloads, join_workloads, offers_workloads, select_workloads, topk_workloads
+from tidings.testing import FAMILY_WORKLOADS, with_transactions
 from tidings.testing.workload import Workload, chunks
-
-WORKLOADS = {
-    "select": select_workloads,
-    "drift": drift_workloads,
-    "topk": topk_workloads,
-    "join": join_workloads,
-    "offers": offers_workloads,
-}
 
 
 @kernel
@@ -61,7 +53,9 @@ def run_family(family: str) -> None:
     """A replica that is dumped and loaded before every micro-batch tells what one tells that is not."""
 
     @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(WORKLOADS[family](), st.sampled_from([1, 3, 1_000]))
+    @given(
+        st.one_of(FAMILY_WORKLOADS[family], with_transactions(FAMILY_WORKLOADS[family])), st.sampled_from([1, 3, 1_000])
+    )
     def run(workload: Workload, size: int) -> None:
         door = Door(workload.catalog)
         door.read(workload.subscription_lines())
@@ -69,7 +63,7 @@ def run_family(family: str) -> None:
         points = door.take()
         for batch in chunks(workload.change_lines(), [size]):
             told = steady.apply(batch, position, points)
-            assert restarted.apply(batch, position, points).lines.lines() == told.lines.lines()
+            assert restarted.apply(batch, position, points).notifications.lines() == told.notifications.lines()
             state, position, points = restarted.dump(), position + len(batch), []
             restarted = Replica(workload.catalog, keeps_points=True)
             restarted.load(state)
@@ -86,19 +80,19 @@ def called(function: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 def test_an_index_outside_of_an_array_is_an_error() -> None:
     done = called("read_outside")
-    assert done.stdout == "2\n"
+    assert done.stdout == "2\n", done.stderr
     assert done.stderr.splitlines()[-1].startswith("IndexError: index is out of bounds")
 
 
 @pytest.mark.extended
 def test_a_freed_version_is_an_error() -> None:
     done = called("read_freed")
-    assert done.stdout == "0\n"
+    assert done.stdout == "0\n", done.stderr
     assert done.stderr.splitlines()[-1] == "IndexError: a version of a row is used that has been freed"
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("family", WORKLOADS)
+@pytest.mark.parametrize("family", FAMILY_WORKLOADS)
 def test_families_make_no_such_errors(family: str) -> None:
     done = called("run_family", family)
     assert done.returncode == 0, done.stderr

@@ -18,25 +18,10 @@ from tidings.pipeline.registrar import Answer, Registrar
 from tidings.pipeline.replica.batch import Places
 from tidings.pipeline.replica.replica import Replica
 from tidings.sql import parse_catalog
-from tidings.testing import (
-    Workload,
-    drift_workloads,
-    join_workloads,
-    offers_workloads,
-    select_workloads,
-    topk_workloads,
-    with_transactions,
-)
+from tidings.testing import FAMILY_WORKLOADS, Workload, with_transactions
 from tidings.testing.oracle import Recomputation, walk
 from tidings.testing.plain import canonical
 
-WORKLOADS = {
-    "select": select_workloads(),
-    "drift": drift_workloads(),
-    "topk": topk_workloads(),
-    "join": join_workloads(),
-    "offers": offers_workloads(),
-}
 TABLE = "CREATE TABLE t (id BIGINT PRIMARY KEY, x DOUBLE);"
 
 
@@ -72,11 +57,11 @@ class Live:
         return answers
 
 
-@pytest.mark.parametrize("family", WORKLOADS)
+@pytest.mark.parametrize("family", FAMILY_WORKLOADS)
 def test_every_query_with_every_option_is_served_or_refused(family: str) -> None:
     @settings(max_examples=20)
     @given(
-        st.one_of(WORKLOADS[family], with_transactions(WORKLOADS[family])),
+        st.one_of(FAMILY_WORKLOADS[family], with_transactions(FAMILY_WORKLOADS[family])),
         st.lists(st.sampled_from([None, "net"]), min_size=1, max_size=5),
         st.integers(1, 30),
     )
@@ -99,7 +84,7 @@ def test_every_query_with_every_option_is_served_or_refused(family: str) -> None
 
 
 @settings(max_examples=20)
-@given(select_workloads(), st.integers(1, 9))
+@given(FAMILY_WORKLOADS["select"], st.integers(1, 9))
 def test_views_are_right_whatever_option_they_have(workload: Workload, size: int) -> None:
     changes, passed = [], 0
     for record in workload.changes:

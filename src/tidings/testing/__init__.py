@@ -20,9 +20,19 @@ from tidings.testing.topk_inputs import topk_workloads
 from tidings.testing.transactions import with_transactions
 from tidings.testing.workload import Workload
 
+FAMILY_WORKLOADS = {
+    "select": select_workloads(),
+    "drift": drift_workloads(),
+    "topk": topk_workloads(),
+    "join": join_workloads(),
+    "offers": offers_workloads(),
+}
+"""Workloads of every family in the package."""
+
 __all__ = [
     "CHECKS",
     "ENGINE_CHECKS",
+    "FAMILY_WORKLOADS",
     "MESSAGE_CHECKS",
     "SHARED_CHECKS",
     "STAGE_CHECKS",

@@ -381,16 +381,16 @@ def merge_events(
 
 
 @uncounted
-def settle(handles: I64, keys: Keys, version: I64, old: I64, new: I64, retained: I64) -> Int:
+def settle(handles: I64, keys: Keys, numbers: I64, retained: I64) -> Int:
     """The end of a micro-batch: frees what is not current and not pinned; gives how many were retained for their pins.
 
-    handles: of the rows.
+    handles: of the rows. numbers: [RECORD_FIELDS, records].
     """
     rows = rows_at(handles)
     count = 0
-    for i in range(len(version)):
-        own, before = version[i], old[i]
-        if new[i] == NONE:
+    for i in range(numbers.shape[1]):
+        own, before = numbers[VERSION, i], numbers[OLD, i]
+        if numbers[NEW, i] == NONE:
             free_version(rows, keys, own)
         else:
             rows.since[own] = NONE

@@ -310,10 +310,9 @@ class RowStore(RowVersions):
         """Ends a micro-batch: frees versions that are neither current nor pinned."""
         if self._batch is None:
             return
-        version, old, new = self._batch[VERSION], self._batch[OLD], self._batch[NEW]
-        self._batch = None
-        room = np.empty(len(version), np.int64)
-        count = settle(self.handles, self.keys, version, old, new, room)
+        numbers, self._batch = self._batch, None
+        room = np.empty(numbers.shape[1], np.int64)
+        count = settle(self.handles, self.keys, numbers, room)
         if count:
             self._retained = np.concatenate([self._retained, room[:count]])
         if len(self._retained) > 2 * self._retained_kept + _RETAINED_MIN:
