@@ -161,30 +161,15 @@ def _is_over(pid: int) -> bool:
 
 def kill_below(root: int, is_victim: Callable[[bytes], bool]) -> int:
     """Kills the processes below `root` whose command line is a victim's, newest first. Returns how many there were."""
-    parents: dict[int, int] = {}
-    victims: list[int] = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
+    killed = 0
+    for pid in sorted(started_by(root), reverse=True):
         with suppress(OSError):
-            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            if is_victim((entry / "cmdline").read_bytes()):
-                victims.append(int(entry.name))
-    below = [pid for pid in sorted(victims, reverse=True) if root in _ancestors(pid, parents)]
-    for pid in below:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    return len(below)
+            if is_victim(Path(f"/proc/{pid}/cmdline").read_bytes()):
+                os.kill(pid, signal.SIGKILL)
+                killed += 1
+    return killed
 
 
 def is_worker(command: bytes) -> bool:
     """Whether this is the command line of a Python worker, or of the daemon that forks workers."""
     return b"-m\0tidings.spark.daemon" in command
-
-
-def _ancestors(pid: int, parents: dict[int, int]) -> set[int]:
-    found: set[int] = set()
-    while pid in parents and pid not in found:
-        found.add(pid)
-        pid = parents[pid]
-    return found

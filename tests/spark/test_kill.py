@@ -17,7 +17,7 @@ from workload import Recorded
 from tidings.pipeline.warm import STEPS
 from tidings.terminal import compile_kernels
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.extended]
 
 BATCHES = 6
 

@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from live_run import CATALOG, QUERIES, Live, Process, await_end, expected, kill_below, started_by
+from live_run import CATALOG, QUERIES, Live, Process, await_end, expected, is_worker, kill_below, started_by
 
 from tidings.bench.live.ports import free_port
 from tidings.pipeline.warm import STEPS
@@ -33,7 +33,7 @@ STEPS_OF_A_START = [
 
 
 def test_a_job_goes_on_whatever_ended_it(tmp_path: Path) -> None:
-    """Ended by SIGTERM, by the death of its Java, by two signals, and by SIGINT. Files are old, new, or from the future."""
+    """Ended by SIGTERM, by the death of its Java, and by SIGINT. Files are old, new, or from the future."""
     compile_kernels(STEPS)
     with Live(tmp_path) as live:
         (tmp_path / "wishes" / "bad.jsonl").write_text('{"id": "bad", "sql": "SELECT nope FROM t"}\n')
@@ -41,7 +41,6 @@ def test_a_job_goes_on_whatever_ended_it(tmp_path: Path) -> None:
         # The catalog may grow between two runs, and does no harm to what was there.
         (tmp_path / "catalog.sql").write_text(f"{CATALOG}\nCREATE TABLE later (id BIGINT PRIMARY KEY);")
         _fails_without_java(live)
-        _is_ended_by_a_second_signal(live)
         live.put_changes(age=-20 * YEAR)
         run = live.start()
         live.wait_for(run, live.put_changes(age=50 * YEAR))
@@ -90,10 +89,12 @@ def _is_finished_by_sigterm(live: Live) -> None:
 
 
 def _fails_without_java(live: Live) -> None:
-    """Killed within a micro-batch, or shortly before one."""
+    """Killed within a micro-batch, or shortly before one; the job puts up with the death of its workers before that."""
     live.put_bytes(b"\xff\xfe\n\x00")
     run = live.start()
     live.wait_for(run, live.put_changes(age=30 * YEAR))
+    assert kill_below(run.pid, is_worker) > 0
+    live.wait_for(run, live.put_changes())
     live.put_changes()
     assert kill_below(run.pid, lambda command: b"org.apache.spark.deploy.SparkSubmit" in command) == 1
     assert run.wait(60) == 1, live.errors
@@ -101,20 +102,6 @@ def _fails_without_java(live: Live) -> None:
     assert last.startswith(
         "failed: Java, in which Spark runs, was killed by SIGKILL (checkpoint/spark.log may say why); "
     )
-
-
-def _is_ended_by_a_second_signal(live: Live) -> None:
-    run = live.start()
-    live.await_words(run, "waiting for changes")
-    below = started_by(run.pid)
-    # Java stands still, so that nothing that has begun can be finished.
-    java = next(pid for pid in below if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0])
-    os.kill(java, signal.SIGSTOP)
-    os.killpg(run.pid, signal.SIGINT)
-    live.await_words(run, "again to stop at once")
-    os.killpg(run.pid, signal.SIGINT)
-    assert run.wait(60) == 128 + signal.SIGINT, live.errors
-    await_end(below)
 
 
 def _metrics(port: int, wanted: str) -> str:
@@ -125,3 +112,19 @@ def _metrics(port: int, wanted: str) -> str:
         if wanted in page and "tidings_subscriptions" in page:
             return page
         assert time.monotonic() < deadline, page
+
+
+@pytest.mark.extended
+def test_a_second_signal_ends_a_job_at_once(tmp_path: Path) -> None:
+    with Live(tmp_path) as live:
+        run = live.start()
+        live.await_words(run, "waiting for changes")
+        below = started_by(run.pid)
+        # Java stands still, so that nothing that has begun can be finished.
+        java = next(pid for pid in below if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0])
+        os.kill(java, signal.SIGSTOP)
+        os.killpg(run.pid, signal.SIGINT)
+        live.await_words(run, "again to stop at once")
+        os.killpg(run.pid, signal.SIGINT)
+        assert run.wait(60) == 128 + signal.SIGINT, live.errors
+        await_end(below)
