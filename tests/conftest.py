@@ -36,6 +36,10 @@ settings.load_profile("fixed")
 assert engine.MAX_SHRINKING_SECONDS == 300
 engine.MAX_SHRINKING_SECONDS = 30
 
+# Files whose tests need the same kernels, which are not compiled by the install: one worker compiles them once.
+_PLANS = ("test_live_relay", "test_planner", "test_planning_latency", "test_relay_commands")
+_TOGETHER = {f"tests/relay/{name}.py": "plans of relay" for name in _PLANS}
+
 # What functions call that try examples without being decorated by hypothesis themselves.
 TRIERS = {"check_family", "given", "run_state_machine_as_test"}
 
@@ -60,7 +64,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "spark" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif item.get_closest_marker("spark") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+            file = item.nodeid.partition("::")[0]
+            item.add_marker(pytest.mark.xdist_group(_TOGETHER.get(file, file)))
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 

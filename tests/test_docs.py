@@ -1,7 +1,8 @@
 """Documentation is executed: files it shows are written, commands it shows are run, and what it says they print is compared.
 
 `<!-- file: NAME -->` before a block writes it; lines with `$` in a console block are run, the lines below are the expected
-output; `[exit N]` stands for an exit code other than 0. Python blocks are run too.
+output; `[exit N]` stands for an exit code other than 0. Python blocks are run too. Blocks behind `<!-- extended -->`, and all
+others of the page with them, are run by `make test-all`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _IS_PLAIN = re.compile(r"[^|<>&;$*`]*")
 """Commands that need no shell: they run in this process, which spares their start."""
-_BLOCK = re.compile(r"(?:<!-- file: (?P<file>\S+) -->\n)?```(?P<language>\w*)\n(?P<body>.*?)```", re.DOTALL)
+_BLOCK = re.compile(
+    r"(?:<!-- (?:file: (?P<file>\S+)|(?P<extended>extended)) -->\n)?```(?P<language>\w*)\n(?P<body>.*?)```", re.DOTALL
+)
 
 
 _RUNNABLE = [page for page in PAGES if re.search("```(console|python)", page.read_text())]
@@ -37,11 +40,14 @@ _ON_SPARK = [page for page in _RUNNABLE if "spark_session(" in page.read_text()]
 
 
 @pytest.mark.parametrize("page", [page for page in _RUNNABLE if page not in _ON_SPARK], ids=lambda page: page.name)
-def test_examples_run(page: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_extended", [False, pytest.param(True, marks=pytest.mark.extended)], ids=["", "extended"])
+def test_examples_run(page: Path, tmp_path: Path, is_extended: bool) -> None:
     def run_python(code: str) -> None:
         subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
 
-    _run_page(page, tmp_path, run_python)
+    if is_extended and "<!-- extended -->" not in page.read_text():
+        pytest.skip("nothing on this page is extended")
+    _run_page(page, tmp_path, run_python, is_extended=is_extended)
 
 
 @pytest.mark.spark
@@ -53,9 +59,11 @@ def test_examples_on_spark_run(page: Path, tmp_path: Path, monkeypatch: pytest.M
     _run_page(page, tmp_path, lambda code: exec(code, {"__name__": "example"}))
 
 
-def _run_page(page: Path, folder: Path, run_python: Callable[[str], None]) -> None:
+def _run_page(page: Path, folder: Path, run_python: Callable[[str], None], *, is_extended: bool = False) -> None:
     ran = 0
     for block in _BLOCK.finditer(page.read_text()):
+        if block["extended"] and not is_extended:
+            continue
         if block["file"]:
             (folder / block["file"]).write_text(block["body"])
         elif block["language"] == "console":

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tidings.engine import Engine
 from tidings.families.optional import Trace, Tracing
 from tidings.families.registry import classify
 from tidings.files import open_input, read_lines
@@ -68,13 +69,14 @@ def follow(catalog: Catalog, life: Life, changes: Path, at: int | None) -> list[
         trace = family.trace(statement.shape, statement.constants, catalog, life.born)
     end = min(SEQ_MAX if at is None else at, SEQ_MAX if life.died is None else life.died)
     watch = _Watch(trace, end)
-    engine = StagedEngine(catalog, on_images=watch.change)
+    engine, images = Engine(catalog), StagedEngine(catalog, on_images=watch.change)
     engine.door.create(life.id, life.sql, life.born)
     told: list[int] = []
     with open_input(changes) as source, progress() as display:
         task = display.add_task("bytes of changes", total=changes.stat().st_size or None)
         lines = read_lines(source)
         while not watch.is_over and (chunk := list(islice(lines, _BATCH))):
+            images.feed(chunk)
             told.extend(engine.feed(chunk).notifications.seq.tolist())
             display.update(task, completed=source.tell() if source.seekable() else None)
     told.extend(engine.finish().notifications.seq.tolist())
