@@ -12,7 +12,7 @@ from pathlib import Path
 from nats.js.api import StreamConfig
 
 from tidings.bench.live.ports import await_port, free_port
-from tidings.spark.jetstream import Address, JetStream, Message
+from tidings.sources.jetstream import Address, JetStream, Message
 
 
 class NatsServer:

@@ -25,16 +25,20 @@ ALLOWED = {
     "workloads": {"workloads", "model", "sql", "relay"},
     "testing": {"testing", "engine", "pipeline", "model", "families", "network", "sql", "kernels"},
     "files": {"model", "sql"},
+    "endpoint": {"model"},
+    "sources": {"sources", "pipeline", "model", "sql", "files", "endpoint", "terminal"},
+    "sinks": {"sinks", "sources.jetstream", "pipeline", "model", "kernels", "files", "endpoint"},
+    "live": {"live", "sources", "sinks", "pipeline", "model", "families", "sql", "files", "endpoint", "signals"},
     "signals": set(),
     "terminal": {"kernels", "signals"},
     "standing": {"engine", "pipeline", "model", "families", "sql", "files", "terminal"},
     "painting": {"painting", "engine", "pipeline", "model", "families", "files", "terminal", "relay"},
     "spark": {"spark", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "files", "terminal"}
-    | {"relay", "signals"},
+    | {"relay", "signals", "endpoint", "sources", "sinks", "live"},
     "bench": {"bench", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
-    | {"relay"},
+    | {"relay", "endpoint", "sources", "sinks"},
     "cli": {"cli", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
-    | {"bench", "files", "terminal", "standing", "painting", "plain", "relay", "signals"},
+    | {"bench", "files", "terminal", "standing", "painting", "plain", "relay", "signals", "endpoint", "live"},
 }
 
 

@@ -69,6 +69,7 @@ def test_the_plane_of_a_subscription_can_be_asked_for(files):
     assert [sent.reached for sent in found.sent] == [1]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("seq", "id", "problem"),
     [
@@ -166,6 +167,7 @@ def test_a_changed_publication_is_sent_where_it_was_and_where_it_is(market):
     assert len(found.points) == 5
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("id", "problem"),
     [

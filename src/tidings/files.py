@@ -8,11 +8,14 @@ import os
 import resource
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 from tidings.model.catalog import Catalog
 from tidings.model.errors import UsageError
+
+_LOADED_AT_A_TIME = 50_000
 
 
 def read_catalog(path: Path) -> Catalog:
@@ -49,6 +52,17 @@ def load_files(path: Path) -> list[Path]:
     if not found:
         raise UsageError(f"there is no file to load in {path}")
     return found
+
+
+def loaded_lines(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    """Lines of all files that are to be loaded, some at a time, each with the number of the first one."""
+    position = 0
+    for file in load_files(path):
+        with open_input(file) as source:
+            lines = read_lines(source)
+            while taken := list(islice(lines, _LOADED_AT_A_TIME)):
+                yield position, taken
+                position += len(taken)
 
 
 @contextmanager

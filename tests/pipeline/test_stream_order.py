@@ -14,7 +14,7 @@ from tidings.engine import Engine
 from tidings.model.blob import pack, unpack
 from tidings.pipeline.door import Door
 from tidings.pipeline.replica.replica import Replica
-from tidings.spark.stream_lines import NUMBER, StreamLines, block_lines
+from tidings.pipeline.stream_lines import NUMBER, StreamLines, block_lines
 from tidings.sql import parse_catalog
 
 CATALOG = parse_catalog("CREATE TABLE t (id BIGINT PRIMARY KEY, kind TEXT, x DOUBLE);")
@@ -208,7 +208,7 @@ def test_lines_stand_in_order_however_records_are_spread(
         found += [(partition, offset, number, lines[number:], line) for number, line in enumerate(lines) if line]
     spread = data.draw(st.lists(st.integers(0, 2), min_size=len(entries), max_size=len(entries)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidings.spark.stream_lines._BLOCK_BYTES", data.draw(st.sampled_from([1, 2, 1000])))
+        patch.setattr("tidings.pipeline.stream_lines._BLOCK_BYTES", data.draw(st.sampled_from([1, 2, 1000])))
         tasks = [[entry for entry, at in zip(entries, spread, strict=True) if at == task] for task in range(3)]
         blobs = data.draw(st.permutations([blob for task in tasks for blob in blobs_of(task)]))
         lines = StreamLines.of(blobs)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
-from tidings.spark.endpoint import Endpoint
 from tidings.spark.progress import _difference
 from tidings.spark.sinks import open_sink
 from tidings.spark.sources import check

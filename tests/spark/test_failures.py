@@ -12,10 +12,10 @@ import pytest
 from live_run import CATALOG, change
 from pyspark.sql import SparkSession
 
+from tidings.endpoint import Endpoint
+from tidings.live.progress import Batch
 from tidings.model.errors import RunError, TidingsError, UsageError
 from tidings.signals import Stop
-from tidings.spark.endpoint import Endpoint
-from tidings.spark.progress import Batch
 from tidings.spark.run import Run, run
 
 pytestmark = pytest.mark.spark

@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
-from tidings.spark.endpoint import Endpoint
+from tidings.sources.files import FolderStream, Settings
 from tidings.spark.sources import check
 from tidings.spark.sources.files import FilesReader
-from tidings.spark.sources.files.folder import FolderStream, Settings
 
 YEAR = 365 * 24 * 3600
 

@@ -12,9 +12,9 @@ import pytest
 from live_job import LiveJob, expected, view
 
 from tidings.bench.live.kafka_broker import Broker, Unavailable, connector_jars
+from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
 from tidings.pipeline.warm import STEPS
-from tidings.spark.endpoint import Endpoint
 from tidings.spark.packages import packages
 from tidings.spark.sinks.kafka import KafkaSink
 from tidings.spark.sources.kafka import check

@@ -13,23 +13,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from live_job import LiveJob, SessionJob, expected
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from live_job import LiveJob, SessionJob, expected
 from nats_server import NatsServer, nats_server
 from tidings.bench.live.ports import free_port
+from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
 from tidings.model.notification import NotificationBatch, change_tail, snapshot_tail
 from tidings.pipeline.warm import STEPS
-from tidings.spark.endpoint import Endpoint
-from tidings.spark.jetstream import Address
-from tidings.spark.publisher import Publisher, Sending
-from tidings.spark.sinks.messages import Message, placed, token
-from tidings.spark.sinks.messages import notifications as notification_messages
-from tidings.spark.sinks.nats import NatsSink, NatsWriter, sendings
+from tidings.sinks.messages import Message, placed, token
+from tidings.sinks.messages import notifications as notification_messages
+from tidings.sinks.nats import sendings
+from tidings.sinks.publisher import Publisher, Sending
+from tidings.sources.jetstream import Address
+from tidings.sources.nats import Settings, check
+from tidings.spark.sinks.nats import NatsSink, NatsWriter
 from tidings.spark.sinks.nats import Settings as SinkSettings
-from tidings.spark.sources.nats import NatsReader, Settings, check
+from tidings.spark.sources.nats import NatsReader
 from tidings.terminal import compile_kernels
 
 ROWS = 25
@@ -353,16 +355,15 @@ def test_a_run_that_goes_on_tells_everything_once(server: NatsServer, tmp_path: 
     check_told(server, streams)
 
 
-@pytest.mark.spark
-@pytest.mark.extended
-def test_a_run_that_is_killed_tells_everything_once(server: NatsServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["inline", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.extended])])
+def test_a_run_that_is_killed_tells_everything_once(server: NatsServer, tmp_path: Path, engine: str) -> None:
     compile_kernels(STEPS)
-    streams = Streams(server, "killed")
+    streams = Streams(server, f"killed-{engine}")
     words: list[str] = []
     for option, (name, options) in streams.options().items():
         words += [f"--{option}", f"nats:{name}"]
         words += [word for key, value in options.items() for word in (f"--{option}-option", f"{key}={value}")]
-    job = LiveJob(tmp_path, CATALOG, *words)
+    job = LiveJob(tmp_path, CATALOG, *words, engine=engine)
     streams.fill(is_first=True)
     job.kill_after(2)
     streams.fill(is_first=False)

@@ -16,25 +16,25 @@ from typing import Any
 
 import psycopg
 import pytest
+
 from live_job import LiveJob
 from postgres_server import Database
-
 from tidings.bench.postgres import dsn, find_server, running
 from tidings.model.change import Op
 from tidings.model.errors import UsageError
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.warm import STEPS
+from tidings.sinks.parts import PartsSink
+from tidings.sources.postgres import pgoutput, snapshot
+from tidings.sources.postgres import slot as slots
+from tidings.sources.postgres.pgoutput import UNCHANGED
+from tidings.sources.postgres.position import Position
+from tidings.sources.postgres.reader import ChangeStream, Row, begin
+from tidings.sources.postgres.records import Followed, RowWriter
+from tidings.sources.postgres.server import connect, explained
+from tidings.sources.postgres.settings import Settings, lsn_of, lsn_text
+from tidings.sources.postgres.values import INT4, render_of
 from tidings.spark.envelope import ANSWERS
-from tidings.spark.sinks.parts import PartsSink
-from tidings.spark.sources.postgres import pgoutput, snapshot
-from tidings.spark.sources.postgres import slot as slots
-from tidings.spark.sources.postgres.pgoutput import UNCHANGED
-from tidings.spark.sources.postgres.position import Position
-from tidings.spark.sources.postgres.reader import ChangeStream, Row, begin
-from tidings.spark.sources.postgres.records import Followed, RowWriter
-from tidings.spark.sources.postgres.server import connect, explained
-from tidings.spark.sources.postgres.settings import Settings, lsn_of, lsn_text
-from tidings.spark.sources.postgres.values import INT4, render_of
 from tidings.sql import parse_catalog
 from tidings.terminal import compile_kernels
 
@@ -584,11 +584,8 @@ def test_options_are_checked(options: dict[str, str], said: str) -> None:
         Settings.of(options)
 
 
-# The whole, on Spark.
-
-
-@pytest.mark.spark
-def test_a_run_is_killed_and_goes_on(database: Database, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["inline", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.extended])])
+def test_a_run_is_killed_and_goes_on(database: Database, tmp_path: Path, engine: str) -> None:
     """Views built from the notifications are the tables' rows, and no change was told twice or refused."""
     compile_kernels(STEPS)
     catalog = "CREATE TABLE t (id BIGINT PRIMARY KEY, x DOUBLE, body TEXT); CREATE TABLE u (id BIGINT PRIMARY KEY);"
@@ -605,7 +602,7 @@ def test_a_run_is_killed_and_goes_on(database: Database, tmp_path: Path) -> None
     database.run(*(f"INSERT INTO subscriptions VALUES ('{id}', '{sql}', 'ann')" for id, sql in queries.items()))
     words = ["--source", f"postgres:{database.dsn}", "--source-option", f"slot={database.name}"]
     words += ["--subscriptions", f"postgres:{database.dsn}", "--subscriptions-option", f"slot={database.name}_wishes"]
-    job = LiveJob(tmp_path, catalog, *words, "--sink", "files:out")
+    job = LiveJob(tmp_path, catalog, *words, "--sink", "files:out", engine=engine)
     job.kill_when(lambda: PartsSink(tmp_path / "out").metrics().get("changes", 0) >= 50)
     database.run("UPDATE t SET x = -x WHERE id <= 10", "UPDATE t SET id = id + 100 WHERE id <= 3")
     database.run("UPDATE subscriptions SET sql = 'SELECT id, x FROM t ORDER BY x DESC LIMIT 5' WHERE id = 'best'")

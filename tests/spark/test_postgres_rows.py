@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_job import SessionJob
-from postgres_server import Database
 from pyspark.sql import SparkSession
 
+from live_job import SessionJob
+from postgres_server import Database
+from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
-from tidings.spark.endpoint import Endpoint
+from tidings.sources.postgres.reader import ChangeStream, begin, begun
+from tidings.sources.postgres.settings import Settings
 from tidings.spark.envelope import NOTIFICATIONS, REFUSED
 from tidings.spark.run import Run, check
-from tidings.spark.sources.postgres.reader import ChangeStream, begin, begun
-from tidings.spark.sources.postgres.settings import Settings
 
 CATALOG = "CREATE TABLE t (id BIGINT PRIMARY KEY, kind TEXT, x DOUBLE);"
 TABLE = "CREATE TABLE t (id bigint PRIMARY KEY, kind text, x float8)"
@@ -133,10 +133,16 @@ def test_a_refused_start_is_answered_at_once(database: Database, tmp_path: Path)
     ]
 
 
+def test_first_rows_are_no_news_and_rows_come_and_go_as_they_can_be_kept(database: Database, tmp_path: Path) -> None:
+    check_first_rows(database, tmp_path, "inline")
+
+
 @pytest.mark.spark
-def test_first_rows_are_no_news_and_rows_come_and_go_as_they_can_be_kept(
-    database: Database, tmp_path: Path, spark: SparkSession
-) -> None:
+def test_first_rows_are_no_news_on_spark(database: Database, tmp_path: Path, spark: SparkSession) -> None:
+    check_first_rows(database, tmp_path, "spark")
+
+
+def check_first_rows(database: Database, tmp_path: Path, engine: str) -> None:
     """10,000 rows and 1,000 subscriptions are there before the first start, and before one with another checkpoint."""
     catalog = f"{CATALOG} CREATE TABLE u (id BIGINT PRIMARY KEY, note TEXT);"
     queries = {f"s{n}": f"SELECT id, x FROM t WHERE x >= {10 * n} AND x < {10 * n + 10}" for n in range(990)}
@@ -151,7 +157,7 @@ def test_first_rows_are_no_news_and_rows_come_and_go_as_they_can_be_kept(
         "CREATE TABLE subscriptions (id text PRIMARY KEY, sql text)",
     )
     database.run(*(f"INSERT INTO subscriptions VALUES ('{id}', '{sql}')" for id, sql in queries.items()))
-    job = job_of(database, tmp_path / "first", catalog)
+    job = job_of(database, tmp_path / "first", catalog, engine)
     job.finish()
     check_snapshots(database, job, queries)
     assert ["withdrawn" in str(line["reason"]) for line in job.lines(REFUSED)] == [False]
@@ -184,15 +190,15 @@ def test_first_rows_are_no_news_and_rows_come_and_go_as_they_can_be_kept(
     reasons = [str(line["reason"]) for line in job.lines(REFUSED)][1:]
     assert len(reasons) == 2 and all(reason.startswith("withdrawn: ") for reason in reasons), reasons
 
-    again = job_of(database, tmp_path / "again", catalog)
+    again = job_of(database, tmp_path / "again", catalog, engine)
     again.finish()
     check_snapshots(database, again, queries)
 
 
-def job_of(database: Database, folder: Path, catalog: str) -> SessionJob:
+def job_of(database: Database, folder: Path, catalog: str, engine: str) -> SessionJob:
     slot = f"{database.name}_{folder.name}"
     source, subscriptions = (Endpoint("postgres", database.dsn, {"slot": name}) for name in (slot, f"{slot}_wishes"))
-    return SessionJob(folder, catalog, source, subscriptions)
+    return SessionJob(folder, catalog, source, subscriptions, engine=engine)
 
 
 def check_snapshots(database: Database, job: SessionJob, queries: dict[str, str]) -> None:

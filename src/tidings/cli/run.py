@@ -1,12 +1,15 @@
-"""`tidings run`: the live pipeline on Spark, from any source to any sink, until it is stopped."""
+"""`tidings run`: the live pipeline, on Spark or in this process, from any source to any sink, until it is stopped."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import typer
 
-from tidings.cli.replay import Notify
+from tidings.cli.replay import EngineName, Notify
+
+_MASTER = "local[*]"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -32,8 +35,11 @@ def run(
     ),
     sink_option: list[str] = typer.Option([], metavar="NAME=VALUE", help="Option of the sink; repeatable."),
     checkpoint: Path = typer.Option(..., help="Folder from which the job goes on when it is started again."),
+    engine: EngineName = typer.Option(
+        EngineName.spark, help="Spark, on many cores or machines; or inline: this process alone, without Java."
+    ),
     trigger: str = typer.Option("", help="'once': all that is there, then the end; or an interval, as '1 second'."),
-    master: str = typer.Option("local[*]", help="Spark master."),
+    master: str = typer.Option(_MASTER, help="Spark master."),
     shards: int = typer.Option(0, min=0, help="Shares of the subscriptions (0: as many as cores)."),
     metrics: str = typer.Option("", metavar="[HOST:]PORT", help="Serve metrics for Prometheus there."),
     ui: bool = typer.Option(False, help="Let Spark serve its pages (port 4040, or spark.ui.port by --conf)."),
@@ -67,28 +73,36 @@ def run(
         # A path makes one slash of the two of an address.
         if ":/" in str(checkpoint):
             raise UsageError(f"--checkpoint is a folder that this machine and all executors see, not {checkpoint}")
-        from tidings.spark.endpoint import Endpoint, parse_options
-        from tidings.spark.progress import Batch, Exporter
-        from tidings.spark.run import Run, check
-        from tidings.spark.run import run as run_on_spark
+        from tidings.endpoint import Endpoint, parse_options
+        from tidings.live.job import Job
+        from tidings.live.progress import Batch, Exporter
 
-        settings = Run(
+        job = Job(
             catalog.read_text(encoding="utf-8-sig"),
             Endpoint.parse(source, source_option),
             Endpoint.parse(subscriptions, subscriptions_option),
             Endpoint.parse(sink, sink_option),
             checkpoint,
             trigger,
-            master,
-            shards,
             start,
-            parse_options(conf),
-            ui,
-            load=load,
-            by_commit=notify is Notify.commit,
+            load,
+            notify is Notify.commit,
         )
         # Before anything that takes time.
-        check(settings)
+        if engine is EngineName.spark:
+            from tidings.spark import run as on_spark
+
+            settings = on_spark.Run(**vars(job), master=master, shards=shards, config=parse_options(conf), has_ui=ui)
+            on_spark.check(settings)
+            work = partial(on_spark.run, settings)
+        else:
+            from tidings.live import run as in_process
+
+            for name, is_given in (("master", master != _MASTER), ("shards", shards), ("conf", conf), ("ui", ui)):
+                if is_given:
+                    raise UsageError(f"--{name} is for Spark: it has no meaning with --engine inline")
+            in_process.check(job)
+            work = partial(in_process.run, job)
         exporter = Exporter(*_address(metrics)) if metrics else None
         from tidings.pipeline.warm import STEPS
 
@@ -102,7 +116,7 @@ def run(
 
         try:
             with only_one(checkpoint / "run"):
-                run_on_spark(settings, stop, report, say)
+                work(stop, report, say)
         finally:
             if exporter is not None:
                 exporter.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -16,6 +17,7 @@ from tidings.model.codes import BoolArray, Int64Array
 SEQ_MAX = 2**63 - 2
 NO_TIME = -(2**63)
 """Instead of the time of a change, in microseconds, where it is not known."""
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 SEQ_NEXT = 0
 """Means "the next free sequence number", for sources that order their records but do not number them."""
 
@@ -168,3 +170,8 @@ def concat_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [pa.concat_arrays([batch.column(i) for batch in batches]) for i in range(len(schema))], schema=schema
     )
+
+
+def micros_of(time: dt.datetime) -> int:
+    """Microseconds since 1970."""
+    return (time - _EPOCH) // dt.timedelta(microseconds=1)

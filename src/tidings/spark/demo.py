@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame
 
 from tidings.model.blob import unpack
 from tidings.signals import aside
+from tidings.sinks.parts import add_metrics
 from tidings.spark import envelope as kinds
 from tidings.spark.failures import failure_of
 from tidings.spark.session import spark_session
-from tidings.spark.sinks.parts import add_metrics
 from tidings.spark.sources.files import files
 from tidings.spark.stream import envelopes, plan_of
 from tidings.workloads.market import MarketFeed

@@ -10,11 +10,15 @@ import zlib
 from itertools import count
 from typing import NamedTuple
 
+from tidings.pipeline.live import ANSWERS as ANSWERS
+from tidings.pipeline.live import NOTIFICATIONS as NOTIFICATIONS
+from tidings.pipeline.live import REFUSED as REFUSED
+from tidings.pipeline.live import WARNINGS as WARNINGS
+
 SCHEMA = "key string, kind string, blob binary, counts array<bigint>"
 
 LINES, POINTS, CHANGES, END, RECORDED, EVENTS = "lines", "points", "changes", "end", "recorded", "events"
-MESSAGES, SNAPSHOTS, NOTIFICATIONS, REFUSED, METRICS = "messages", "snapshots", "notifications", "refused", "metrics"
-PART, ANSWERS, WARNINGS, NOTES = "part", "answers", "warnings", "notes"
+MESSAGES, SNAPSHOTS, METRICS, PART, NOTES = "messages", "snapshots", "metrics", "part", "notes"
 
 
 class Envelope(NamedTuple):

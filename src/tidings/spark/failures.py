@@ -11,9 +11,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming import StreamingQuery
 
+from tidings.live.job import NOT_WHOLE
 from tidings.model.errors import RunError, UsageError
 
-NOT_WHOLE = "is not a whole checkpoint: restore it, or begin with a new checkpoint and a new sink"
 _FULL = ("No space left on device", "Disk quota exceeded", "File too large")
 _DAMAGED = (
     "MISSING_STATE_DIRECTORY",

@@ -11,10 +11,10 @@ from tidings.model.blob import pack
 from tidings.model.change import ChangeBatch
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.partition import shard_of_values
+from tidings.pipeline.stream_lines import split_lines
 from tidings.spark import envelope as kinds
 from tidings.spark.envelope import Envelope
 from tidings.spark.plan import Plan
-from tidings.spark.stream_lines import split_lines
 
 
 def ingest_batches(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidings.live.job import check_goes_on
 from tidings.model.errors import UsageError
 from tidings.spark.envelope import Keys, replica_keys
 from tidings.spark.shard_state import STATE_FORMAT
@@ -93,12 +94,7 @@ class Plan:
             raise UsageError("the checkpoint is of a job with other strategies: begin with a new checkpoint")
         # Earlier versions told every record for itself.
         former = replace(self, catalog_sql=known["catalog"], by_commit=known.get("notify", _RECORD) == _COMMIT)
-        objection = self.catalog.objection_to(former.catalog)
-        if objection is not None:
-            raise UsageError(
-                f"the catalog does not go on from that of the checkpoint: {objection}. Tables may be added, and columns "
-                "by ALTER TABLE .. ADD COLUMN; for anything else begin with a new checkpoint"
-            )
+        check_goes_on(self.catalog, former.catalog)
         return former
 
     @cached_property

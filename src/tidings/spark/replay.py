@@ -30,11 +30,12 @@ from tidings.network.zones import ZoneMap
 from tidings.pipeline.door import Door
 from tidings.pipeline.stats import Stats
 from tidings.signals import aside
+from tidings.sinks.parts import PartsSink, family_counter
 from tidings.spark.failures import failure_of
 from tidings.spark.job import delivered, evaluated, stop_blocked
 from tidings.spark.plan import Plan
 from tidings.spark.session import default_shards, local_cores, spark_session
-from tidings.spark.sinks.parts import PartsSink, family_counter
+from tidings.spark.sinks.files import write_envelopes
 from tidings.spark.sources.recorded import Recording, recorded_blocks, recorded_source
 from tidings.spark.work_folder import MARK, discard, note_java, prepare
 from tidings.sql import parse_catalog
@@ -115,7 +116,7 @@ def _run(spark: SparkSession, plan: Plan, sink: PartsSink, work: Path) -> None:
         task = display.add_task("changes", total=None)
 
         def write(frame: DataFrame, batch_id: int) -> None:
-            metrics = sink.write(batch_id, frame.collect())
+            metrics = write_envelopes(sink, batch_id, frame.collect())
             display.update(task, advance=metrics.get("changes", 0))
             if metrics.get("is_end"):
                 is_over.set()

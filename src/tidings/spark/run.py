@@ -6,7 +6,6 @@ import gc
 import re
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -15,26 +14,29 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from tidings.files import load_files, write_text
+from tidings.endpoint import Endpoint
+from tidings.files import write_text
+from tidings.live.job import NOT_WHOLE, Job
+from tidings.live.progress import Batch
 from tidings.model.errors import RunError, UsageError
 from tidings.signals import Stop
-from tidings.spark.endpoint import Endpoint
-from tidings.spark.failures import NOT_WHOLE, failure_of, refusals
+from tidings.sources import begun
+from tidings.spark.failures import failure_of, refusals
 from tidings.spark.job import stop_blocked
 from tidings.spark.packages import packages
 from tidings.spark.plan import Plan, shards_of
-from tidings.spark.progress import Batch, Listener
+from tidings.spark.progress import Listener
 from tidings.spark.session import default_shards, spark_session
 from tidings.spark.sinks import FORMATS as SINKS
 from tidings.spark.sinks import open_sink
 from tidings.spark.sources import FORMATS as SOURCES
-from tidings.spark.sources import begun, read
 from tidings.spark.sources import check as check_source
+from tidings.spark.sources import read
 from tidings.spark.stream import envelopes, plan_of
 from tidings.spark.work_folder import await_orphan, note_java
 from tidings.sql import parse_catalog
 
-_PLAN, _RUN, _SPARK = "plan.json", "run-id", "checkpoint"
+_PLAN, _SPARK = "plan.json", "checkpoint"
 _REPORT_SECONDS = 10.0
 _INTERVAL = re.compile(r"\s*(interval\s+)?(\d+\s+(micro|milli)?(second|minute|hour|day|week)s?\s*)+", re.IGNORECASE)
 _SETTINGS = {
@@ -50,28 +52,16 @@ _SETTINGS = {
 
 
 @dataclass(frozen=True)
-class Run:
-    """What a run needs to know. checkpoint: folder from which it goes on when it starts again.
+class Run(Job):
+    """A job on Spark. shards: 0: as many as before, or in a new run as many as cores.
 
-    trigger: `once` for all that is there, then the end; else an interval such as `1 second`; empty: as fast as it can.
-    shards: 0: as many as before, or in a new run as many as cores. start: where a new run begins to read changes
-    (`sources.read`). config: further settings of Spark. has_ui: whether Spark serves its pages. load: rows that a new run
-    has before the first change. by_commit: as in `RowStore`.
+    config: further settings of Spark. has_ui: whether Spark serves its pages.
     """
 
-    catalog_sql: str
-    source: Endpoint
-    subscriptions: Endpoint
-    sink: Endpoint
-    checkpoint: Path
-    trigger: str = ""
     master: str = "local[*]"
     shards: int = 0
-    start: str = ""
     config: Mapping[str, str] = field(default_factory=dict)
     has_ui: bool = False
-    load: Path | None = None
-    by_commit: bool = True
 
 
 def check(settings: Run) -> None:
@@ -80,11 +70,11 @@ def check(settings: Run) -> None:
     _shards(settings)
     if settings.trigger not in ("", "once") and not _INTERVAL.fullmatch(settings.trigger):
         raise UsageError(f"--trigger is 'once' or an interval such as '1 second', not {settings.trigger!r}")
-    if settings.load is not None and not (settings.checkpoint / _PLAN).exists():
-        load_files(settings.load)
-    open_sink(settings.sink, nullcontext(), _identity(settings.checkpoint))
-    check_source(_source(settings), settings.start)
-    check_source(_subscriptions(settings))
+    if not (settings.checkpoint / _PLAN).exists():
+        settings.check_load()
+    open_sink(settings.sink, nullcontext(), settings.identity)
+    check_source(settings.changes_endpoint, settings.start)
+    check_source(settings.events_endpoint)
 
 
 def run(settings: Run, stop: Stop, on_batch: Callable[[Batch], object], on_step: Callable[[str], object]) -> None:
@@ -132,6 +122,10 @@ def _collect_often() -> None:
 def _shards(settings: Run) -> int:
     """The number of shards that the run before had, if there was one. UsageError if this one cannot go on from there."""
     path, own = settings.checkpoint / _PLAN, settings.checkpoint / _SPARK
+    if (settings.checkpoint / "engine.json").exists():
+        raise UsageError(
+            f"{settings.checkpoint} is a checkpoint of a job without Spark: say --engine inline, or name a new one"
+        )
     if not path.exists():
         if any(own.glob("*")):
             raise UsageError(
@@ -184,14 +178,13 @@ def _session(settings: Run, log: Path, on_step: Callable[[str], object]) -> Iter
 
 
 def _start(spark: SparkSession, settings: Run, guard: _Guard, stop: Stop) -> StreamingQuery:
-    source, subscriptions = _source(settings), _subscriptions(settings)
-    if not _identity(settings.checkpoint):
-        write_text(settings.checkpoint / _RUN, uuid.uuid4().hex)
+    source, subscriptions = settings.changes_endpoint, settings.events_endpoint
+    settings.identify()
     with _refusals("--source", settings.source, SOURCES):
         changes = read(spark, source, settings.start)
     with _refusals("--subscriptions", settings.subscriptions, SOURCES):
         wishes = read(spark, subscriptions)
-    sink = open_sink(settings.sink, guard, _identity(settings.checkpoint))
+    sink = open_sink(settings.sink, guard, settings.identity)
     load = "" if settings.load is None else str(settings.load.resolve())
     shards = settings.shards or default_shards(spark)
     plan = plan_of(spark, settings.catalog_sql, shards, sink.parts, by_commit=settings.by_commit, load=load)
@@ -215,31 +208,6 @@ def _start(spark: SparkSession, settings: Run, guard: _Guard, stop: Stop) -> Str
 def _refusals(option: str, endpoint: Endpoint, formats: Sequence[str]) -> AbstractContextManager[None]:
     # Without the path, which may hold a password.
     return refusals(f"{option} {endpoint.format}", formats)
-
-
-def _identity(checkpoint: Path) -> str:
-    """A text that tells the run from others, for as long as its checkpoint lives; empty: it has none yet."""
-    path = checkpoint / _RUN
-    return path.read_text() if path.exists() else ""
-
-
-def _source(settings: Run) -> Endpoint:
-    """The source of changes, with what it must know of the run."""
-    spool = str(settings.checkpoint / "source")
-    if settings.source.format == "postgres":
-        return settings.source.with_defaults(catalog=settings.catalog_sql, spool=spool)
-    return settings.source.with_defaults(spool=spool) if settings.source.format == "files" else settings.source
-
-
-def _subscriptions(settings: Run) -> Endpoint:
-    """The source of subscription events; of PostgreSQL a table with the columns id and sql, by default `subscriptions`."""
-    source, spool = settings.subscriptions, str(settings.checkpoint / "subscriptions")
-    if source.format != "postgres":
-        return source.with_defaults(spool=spool) if source.format == "files" else source
-    table = source.options.get("tables", "subscriptions")
-    catalog = f'CREATE TABLE "{table.rpartition(".")[2]}" (id TEXT PRIMARY KEY, sql TEXT);'
-    names = {"tables": table, "slot": "tidings_subscriptions", "publication": "tidings_subscriptions"}
-    return source.with_defaults(catalog=catalog, spool=spool, **names)
 
 
 class _Guard:

@@ -38,11 +38,11 @@ class Shard(Protocol):
 
     `handle` returns a log entry; `replay` of the entry repeats its effect on state. `load` restores what `dump` gave, also
     if the shard that gave it had an earlier plan. nbytes: about how much memory it takes. needs_base: its state cannot be
-    found again from the log: a base is to be written with the next entry.
+    found again from the log: a base is to be written with the next entry. `dump` clears it.
     """
 
-    needs_base: bool
-
+    @property
+    def needs_base(self) -> bool: ...
     @property
     def nbytes(self) -> int: ...
     def handle(self, inputs: list[Envelope]) -> Handling: ...
@@ -116,7 +116,6 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         is_folded = self._state.write(
             name, stamp, entry, held.shard.dump, is_folded=held.needs_base or held.shard.needs_base
         )
-        held.shard.needs_base = False
         held.version, held.nonce, held.needs_base = stamp.version, stamp.nonce, False
         # Entered only after success: an object that failed half-way must not be used again.
         _held[self._stage.job, self._stage.name, name] = held

@@ -39,15 +39,14 @@ from tidings.model.blob import unpack
 from tidings.model.change import NO_TIME
 from tidings.model.errors import UsageError
 from tidings.model.notification import NotificationBatch
+from tidings.pipeline.stream_lines import NUMBER, NUMBERS, TEXT
+from tidings.sinks.messages import KINDS
 from tidings.spark import envelope as kinds
 from tidings.spark.job import evaluated
 from tidings.spark.plan import Plan
 from tidings.spark.session import LIVE_SETTINGS, default_shards
-from tidings.spark.stream_lines import NUMBER, NUMBERS, TEXT
 from tidings.sql import parse_catalog
 
-NOTIFICATION, ANSWER, REFUSED, WARNING = "notification", "answer", "refused", "warning"
-KINDS = {kinds.NOTIFICATIONS: NOTIFICATION, kinds.ANSWERS: ANSWER, kinds.REFUSED: REFUSED, kinds.WARNINGS: WARNING}
 _OUTPUTS = "kind string, value string"
 _NOTIFICATIONS = "subscription string, seq long, snapshot boolean, changes string, time timestamp, tx string"
 _CHANGES = "array<struct<op: string, old: string, row: string>>"
@@ -162,7 +161,7 @@ def envelopes(changes: DataFrame, subscriptions: DataFrame, plan: Plan) -> DataF
 
 
 def _blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    from tidings.spark.stream_lines import block_lines
+    from tidings.pipeline.stream_lines import block_lines
 
     return block_lines(batches)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tidings.bench.live.workload import CATALOG, Subscription
+from tidings.sinks.parts import PartsSink
 from tidings.spark.envelope import ANSWERS
-from tidings.spark.sinks.parts import PartsSink
 
 _START_SECONDS = 300.0
 

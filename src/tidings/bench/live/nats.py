@@ -54,7 +54,7 @@ class NatsSource:
         return ["--source", f"nats:{_STREAM}", "--source-option", f"servers={self._url}"]
 
     def load(self, tables: dict[str, list[Row]]) -> None:
-        from tidings.spark.jetstream import JetStream, StreamConfig
+        from tidings.sources.jetstream import JetStream, StreamConfig
 
         with JetStream(self._address()) as connection:
             connection.run(connection.context.add_stream(StreamConfig(name=_STREAM, subjects=[_STREAM])))
@@ -66,7 +66,7 @@ class NatsSource:
             return write(seed, rate, statements, is_over, lambda records: self._send(publisher, records))
 
     def written(self) -> list[Written]:
-        from tidings.spark.jetstream import JetStream
+        from tidings.sources.jetstream import JetStream
 
         with JetStream(self._address()) as connection:
             last = connection.stream(_STREAM).state.last_seq
@@ -80,13 +80,13 @@ class NatsSource:
         return answers((each.line for each in self.written()), queries)
 
     def _address(self) -> Any:
-        from tidings.spark.jetstream import Address
+        from tidings.sources.jetstream import Address
 
         return Address((self._url,))
 
     @contextmanager
     def _publisher(self) -> Iterator[Any]:
-        from tidings.spark.publisher import Publisher
+        from tidings.sinks.publisher import Publisher
 
         publisher = Publisher(self._address())
         try:
@@ -96,7 +96,7 @@ class NatsSource:
             publisher.close()
 
     def _send(self, publisher: Any, records: list[dict[str, Any]]) -> None:
-        from tidings.spark.publisher import Sending
+        from tidings.sinks.publisher import Sending
 
         messages = []
         for record in records:

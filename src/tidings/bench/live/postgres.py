@@ -28,7 +28,7 @@ _TABLES = (
 
 @contextmanager
 def opened() -> Iterator[PostgresSource]:
-    from tidings.spark.sources.postgres.server import driver
+    from tidings.sources.postgres.server import driver
 
     driver()
     programs = find_server()
@@ -51,7 +51,7 @@ class PostgresSource:
         return ["--source", f"postgres:{self._address}", "--source-option", "slot=live"]
 
     def load(self, tables: dict[str, list[Row]]) -> None:
-        from tidings.spark.sources.postgres.reader import begin
+        from tidings.sources.postgres.reader import begin
 
         with self._session() as session:
             for statement in _TABLES:
@@ -78,8 +78,8 @@ class PostgresSource:
         return sum(counts)
 
     def written(self) -> list[Written]:
-        from tidings.spark.sources.postgres.reader import ChangeStream
-        from tidings.spark.sources.postgres.snapshot import END
+        from tidings.sources.postgres.reader import ChangeStream
+        from tidings.sources.postgres.snapshot import END
 
         stream = ChangeStream(self._settings())
         position, found = stream.first(), list[Written]()
@@ -97,7 +97,7 @@ class PostgresSource:
                 yield session.execute(query).fetchall()
 
     def _settings(self) -> Any:
-        from tidings.spark.sources.postgres.settings import Settings
+        from tidings.sources.postgres.settings import Settings
 
         return Settings(self._address, CATALOG, self._spool, slot="reference", publication="tidings")
 

@@ -9,8 +9,8 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
-from tidings.spark.endpoint import Endpoint
 from tidings.spark.stream import notifications_of, outputs_of
 
 FORMATS = ("files", "kafka", "nats")

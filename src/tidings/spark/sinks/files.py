@@ -1,19 +1,19 @@
-"""A folder of files: one manifest per micro-batch, which names the files that count (`sinks/parts.py`)."""
+"""A folder of files (`tidings.sinks.parts`), to which replicas write their lines themselves."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tidings.files import write_text
-from tidings.model.errors import UsageError
-from tidings.spark.endpoint import Endpoint
-from tidings.spark.sinks.parts import PartsSink
-
-_MARK = ".run"
+from tidings.endpoint import Endpoint
+from tidings.model.blob import unpack
+from tidings.model.notification import NotificationBatch
+from tidings.sinks.parts import PartsSink, add_metrics, check_folder, claim_folder
+from tidings.spark import envelope as kinds
 
 
 def sink(sink: Endpoint, guard: AbstractContextManager[None], run: str) -> FilesSink:
@@ -24,31 +24,13 @@ class FilesSink:
     """run: identity of the run, which it keeps for as long as its checkpoint lives."""
 
     def __init__(self, sink: Endpoint, guard: AbstractContextManager[None], run: str) -> None:
-        self._folder = Path(sink.required_path("folder"))
-        if "://" in sink.path:
-            raise UsageError(f"the sink files writes to folders that this machine has, not to {sink.path}")
-        if self._folder.exists() and not self._folder.is_dir():
-            raise UsageError(f"the sink files writes to a folder, but {self._folder} is a file")
+        self._folder = check_folder(sink.required_path("folder"), run)
         self._run = run
         self._guard = guard
         self.parts = str(self._folder.resolve())
-        self._check()
-
-    def _check(self) -> None:
-        """UsageError if the folder has output of another run, whose micro-batches have the same numbers."""
-        mark = self._folder / _MARK
-        known = mark.read_text() if mark.exists() else ""
-        is_own = known and known == self._run
-        if not is_own and (known or any(self._folder.glob("manifest-*.json"))):
-            raise UsageError(
-                f"{self._folder} has the output of another run (one with another checkpoint): name another folder, or move it"
-                " away"
-            )
 
     def prepare(self) -> None:
-        self._check()
-        self._folder.mkdir(parents=True, exist_ok=True)
-        write_text(self._folder / _MARK, self._run)
+        claim_folder(str(self._folder), self._run)
 
     def writer(self, envelopes: DataFrame) -> DataStreamWriter:
         return envelopes.writeStream.foreachBatch(self._write)
@@ -56,4 +38,33 @@ class FilesSink:
     def _write(self, frame: DataFrame, batch: int) -> None:
         with self._guard:
             # Names of files and counts only: the lines are in files that replicas wrote.
-            PartsSink(self._folder).write(batch, frame.select("kind", "blob").collect())
+            write_envelopes(PartsSink(self._folder), batch, frame.select("kind", "blob").collect())
+
+
+def write_envelopes(sink: PartsSink, batch: int, rows: Iterable[Any]) -> dict[str, Any]:
+    """Writes one micro-batch of envelopes (rows with kind and blob). Returns its metrics.
+
+    Lines are in files that replicas have written, which envelopes name; or, from gateways, in the envelopes themselves.
+    """
+    notifications: list[NotificationBatch] = []
+    refused: list[bytes] = []
+    files: dict[str, list[str]] = {}
+    metrics: dict[str, Any] = {}
+    for row in rows:
+        blob = bytes(row["blob"])
+        if row["kind"] == kinds.PART:
+            files.setdefault(blob.decode().rpartition(".")[2], []).append(blob.decode())
+        elif row["kind"] == kinds.METRICS:
+            add_metrics(metrics, unpack(blob))
+        elif row["kind"] == kinds.NOTIFICATIONS:
+            notifications.append(unpack(blob))
+        elif row["kind"] == kinds.REFUSED:
+            refused.append(blob)
+    texts: dict[str, Iterable[bytes | memoryview]] = {}
+    if notifications:
+        texts[kinds.NOTIFICATIONS] = NotificationBatch.merge(notifications).text()
+    if refused:
+        texts[kinds.REFUSED] = refused
+        metrics["quarantined"] = sum(blob.count(b"\n") for blob in refused)
+    sink.write(batch, texts, metrics, files)
+    return metrics

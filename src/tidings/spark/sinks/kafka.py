@@ -13,10 +13,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tidings.spark.endpoint import Endpoint
-from tidings.spark.sinks.messages import Message, messages_of
+from tidings.endpoint import Endpoint
+from tidings.sinks.messages import ANSWER, NOTIFICATION, REFUSED, WARNING, Message
+from tidings.spark.sinks.messages import messages_of
 from tidings.spark.sources.kafka import options_of
-from tidings.spark.stream import ANSWER, NOTIFICATION, REFUSED, WARNING
 
 _SCHEMA = "topic string, key binary, value binary, headers array<struct<key: string, value: binary>>"
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

@@ -1,41 +1,34 @@
-"""Sources of a live run, one a file or folder, each with functions `read` and `check`.
+"""Sources of a live run on Spark, one a file, each with a function `read`: those of `tidings.sources`, and Kafka.
 
 `read` gives a streaming DataFrame with a column `value` (a record, or lines of records, as text or bytes), with the place of
 the record in its partition (`offset`, a number, or `order`, a text), and where the source has them with `partition` and
-`time` (a timestamp: when the change was made, or came into the source). `check` raises UsageError for what can be found wrong
-without Spark, and changes nothing.
+`time` (a timestamp: when the change was made, or came into the source).
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tidings import sources
+from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
-from tidings.spark.endpoint import Endpoint
+from tidings.spark.sources import kafka
 
 FORMATS = ("files", "kafka", "nats", "postgres")
 
 
 def check(source: Endpoint, start: str = "") -> None:
     """UsageError for what is wrong with a source. start: as in `read`."""
-    if source.format in FORMATS:
-        import_module(f"{__name__}.{source.format}").check(source, start)
+    if source.format in sources.FORMATS:
+        sources.check(source, start)
+    elif source.format == "kafka":
+        kafka.check(source, start)
     elif start:
         raise UsageError(
             f"--from is not for Spark's source {source.format!r}: give it an option of its own that says where to begin"
         )
-
-
-def begun(source: Endpoint, start: str = "") -> AbstractContextManager[object]:
-    """Makes what a checked source needs on its server. It is removed again if the context ends with an error."""
-    if source.format != "postgres":
-        return nullcontext()
-    from tidings.spark.sources import postgres
-
-    return postgres.begun(source, start)
 
 
 def read(spark: SparkSession, source: Endpoint, start: str = "") -> DataFrame:

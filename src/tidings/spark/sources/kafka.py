@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, concat_ws
 
+from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
-from tidings.spark.endpoint import Endpoint
 
 SERVERS = "kafka.bootstrap.servers"
 _TOPICS = ("subscribe", "subscribePattern", "assign")

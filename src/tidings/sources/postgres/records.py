@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from tidings.spark.sources.postgres.pgoutput import (
+from tidings.sources.postgres.pgoutput import (
     UNCHANGED,
     Begin,
     Commit,
@@ -18,7 +18,7 @@ from tidings.spark.sources.postgres.pgoutput import (
     Update,
     decode,
 )
-from tidings.spark.sources.postgres.values import Render, render_of, text_json
+from tidings.sources.postgres.values import Render, render_of, text_json
 
 
 class Followed(NamedTuple):

@@ -7,36 +7,27 @@ with their number.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
-from tidings.model.errors import UsageError
-from tidings.spark.endpoint import Endpoint
-from tidings.spark.sources.files.folder import FolderStream, Offset, Settings, text_of
+from tidings.endpoint import Endpoint
+from tidings.sources import Offset, Record
+from tidings.sources.files import FolderStream, Settings, read_file
 
 FORMAT = "tidings-files"
 _SCHEMA = "value binary, order string, time timestamp"
 _FIELDS = pa.schema([("value", pa.binary()), ("order", pa.string()), ("time", pa.timestamp("us", "UTC"))])
 _TASK_BYTES, _BATCH_BYTES = 8 * 2**20, 4 * 2**20
-_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 
 
 def read(spark: SparkSession, source: Endpoint, start: str = "") -> DataFrame:
     return files(spark, source.path, source.options)
-
-
-def check(source: Endpoint, start: str = "") -> None:
-    """UsageError if the source cannot be read. Says which names of the folder are passed over."""
-    if start not in ("", "earliest"):
-        raise UsageError(f"a folder of files is read from its first file on: --from {start} is not possible")
-    Settings.of({**source.options, "path": source.required_path("folder")}).say_passed_over()
 
 
 def files(spark: SparkSession, folder: str, options: Mapping[str, str] | None = None) -> DataFrame:
@@ -96,10 +87,10 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Files)
-        rows: list[_Row] = []
+        rows: list[Record] = []
         size = 0
         for path in partition.paths:
-            rows.append(_row(path))
+            rows.append(read_file(path))
             size += len(rows[-1].value)
             if size >= _BATCH_BYTES:
                 yield _batch(rows)
@@ -111,30 +102,7 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
         self._stream.commit(end)
 
 
-class _Row(NamedTuple):
-    value: bytes
-    order: str
-    time: int
-    """In microseconds."""
-
-
-def _row(path: Path) -> _Row:
-    try:
-        return _Row(_unpacked(path.read_bytes(), path.suffix), text_of(path.name), path.stat().st_mtime_ns // 1000)
-    except OSError as error:
-        raise UsageError(
-            f"cannot read {path}, which belongs to a micro-batch that has begun: {error.strerror}. Put it back, and start again"
-        ) from None
-
-
-def _unpacked(data: bytes, suffix: str) -> bytes:
-    """The contents of a file that may be compressed. What cannot be unpacked is left as it is, to be refused as a record."""
-    if suffix in _CODECS:
-        with suppress(OSError), pa.CompressedInputStream(pa.BufferReader(data), _CODECS[suffix]) as source:
-            return bytes(source.read())
-    return data
-
-
-def _batch(rows: list[_Row]) -> pa.RecordBatch:
-    columns = [pa.array(values, type) for values, type in zip(zip(*rows, strict=True), _FIELDS.types, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=_FIELDS)
+def _batch(rows: list[Record]) -> pa.RecordBatch:
+    columns = ([row.value for row in rows], [row.place[1:].decode() for row in rows], [row.time for row in rows])
+    arrays = [pa.array(values, type) for values, type in zip(columns, _FIELDS.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_FIELDS)

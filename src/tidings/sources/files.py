@@ -1,4 +1,4 @@
-"""Files that appear in a folder, micro-batch by micro-batch. No Spark.
+"""Files that appear in a folder, micro-batch by micro-batch.
 
 A file is known by its name, for as long as it is in the folder: times and sizes say nothing. Files that are found by one look
 at the folder are taken in the order of their names. Which files a micro-batch has is written to a log before anybody reads
@@ -13,14 +13,19 @@ import re
 import sys
 import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
+import pyarrow as pa
+
+from tidings.endpoint import Endpoint
 from tidings.files import write_bytes
 from tidings.model.errors import UsageError
+from tidings.pipeline.stream_lines import TEXT
+from tidings.sources import Offset, Record
 from tidings.terminal import say
 
 _OPTIONS = ("path", "maxFilesPerTrigger", "maxBytesPerTrigger", "pathGlobFilter", "cleanSource", "spool")
@@ -33,6 +38,22 @@ _LOG = ".tidings"
 _REST = 5
 """After a look at the folder that found nothing, so many times its seconds pass until the next one."""
 _COMPACT_MIN = 1000
+_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+
+
+def check(source: Endpoint, start: str = "") -> None:
+    """UsageError if the source cannot be read. Says which names of the folder are passed over."""
+    if start not in ("", "earliest"):
+        raise UsageError(f"a folder of files is read from its first file on: --from {start} is not possible")
+    Settings.of(_options(source)).say_passed_over()
+
+
+def open_source(source: Endpoint, start: str = "") -> FolderStream:
+    return FolderStream(Settings.of(_options(source)))
+
+
+def _options(source: Endpoint) -> dict[str, str]:
+    return {**source.options, "path": source.required_path("folder")}
 
 
 @dataclass(frozen=True)
@@ -178,9 +199,6 @@ def _line(batch: int, files: dict[str, int], **more: bool) -> bytes:
     return json.dumps({"batch": batch, **more, "files": files}).encode() + b"\n"
 
 
-Offset = dict[str, Any]
-
-
 class FolderStream:
     """The stream of a folder's files. An offset is the id of a log, and the number of a micro-batch in it."""
 
@@ -226,6 +244,13 @@ class FolderStream:
         # At the very beginning `start` may be of another call of `first`.
         names = self._log(end).files(start["batch"], end["batch"])
         return [self._settings.folder / name for name in names]
+
+    def records(self, start: Offset, end: Offset) -> Iterator[Record]:
+        """A record a file."""
+        return map(read_file, self.paths(start, end))
+
+    def close(self) -> None:
+        """There is nothing to be closed: files are read whole."""
 
     def commit(self, end: Offset) -> None:
         """Gives up what is before `end`: it will not be asked for again."""
@@ -279,6 +304,25 @@ class FolderStream:
             taken[name] = inode
         del self._found[:at]
         return taken
+
+
+def read_file(path: Path) -> Record:
+    """The contents of a file, with its name as the place."""
+    try:
+        data, micros = path.read_bytes(), path.stat().st_mtime_ns // 1000
+    except OSError as error:
+        raise UsageError(
+            f"cannot read {path}, which belongs to a micro-batch that has begun: {error.strerror}. Put it back, and start again"
+        ) from None
+    return Record("", TEXT + text_of(path.name).encode(), micros, _unpacked(data, path.suffix))
+
+
+def _unpacked(data: bytes, suffix: str) -> bytes:
+    """The contents of a file that may be compressed. What cannot be unpacked is left as it is, to be refused as a record."""
+    if suffix in _CODECS:
+        with suppress(OSError), pa.CompressedInputStream(pa.BufferReader(data), _CODECS[suffix]) as source:
+            return bytes(source.read())
+    return data
 
 
 def text_of(name: str) -> str:

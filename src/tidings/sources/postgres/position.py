@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidings.spark.sources.postgres.settings import lsn_of, lsn_text
+from tidings.sources.postgres.settings import lsn_of, lsn_text
 
 
 @dataclass(frozen=True)

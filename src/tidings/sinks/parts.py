@@ -1,4 +1,4 @@
-"""The sink of a replay: one set of files per micro-batch, idempotent by batch id, put together at the end.
+"""A folder of files: one set of files per micro-batch, idempotent by batch id, and a manifest that names the files that count.
 
 Files are written under temporary names and renamed; a batch counts only when its manifest is there, and the manifest is
 the last to be renamed. A batch that is run again after a crash writes the same lines, and a manifest that names its own files.
@@ -8,18 +8,45 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from tidings.files import write_bytes
-from tidings.model.blob import unpack
-from tidings.model.notification import NotificationBatch
-from tidings.spark import envelope as kinds
+from tidings.files import write_bytes, write_text
+from tidings.model.errors import UsageError
+from tidings.pipeline.live import ANSWERS, NOTIFICATIONS, REFUSED, WARNINGS
 
-_PARTS = (kinds.NOTIFICATIONS, kinds.ANSWERS, kinds.REFUSED, kinds.WARNINGS)
+_PARTS = (NOTIFICATIONS, ANSWERS, REFUSED, WARNINGS)
+_MARK = ".run"
+
+
+def check_folder(path: str, run: str) -> Path:
+    """The folder of a sink. UsageError if it has output of another run, whose micro-batches have the same numbers.
+
+    run: identity of the run, which it keeps for as long as its checkpoint lives; empty: it is new.
+    """
+    folder = Path(path)
+    if "://" in path:
+        raise UsageError(f"the sink files writes to folders that this machine has, not to {path}")
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"the sink files writes to a folder, but {folder} is a file")
+    mark = folder / _MARK
+    known = mark.read_text() if mark.exists() else ""
+    is_own = known and known == run
+    if not is_own and (known or any(folder.glob("manifest-*.json"))):
+        raise UsageError(
+            f"{folder} has the output of another run (one with another checkpoint): name another folder, or move it away"
+        )
+    return folder
+
+
+def claim_folder(path: str, run: str) -> None:
+    """Marks the folder of a sink as the run's."""
+    folder = check_folder(path, run)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / _MARK, run)
 
 
 class PartsSink:
@@ -29,36 +56,19 @@ class PartsSink:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
-    def write(self, batch_id: int, rows: Iterable[Any]) -> dict[str, Any]:
-        """Writes one micro-batch of envelopes (rows with kind and blob). Returns its metrics.
-
-        Lines are in files that replicas have written, which envelopes name; or, from gateways, in the envelopes themselves.
-        """
-        notifications: list[NotificationBatch] = []
-        refused: list[bytes] = []
-        parts: dict[str, list[str]] = {kind: [] for kind in _PARTS}
-        metrics: dict[str, Any] = {}
-        for row in rows:
-            blob = bytes(row["blob"])
-            if row["kind"] == kinds.PART:
-                parts[blob.decode().rpartition(".")[2]].append(blob.decode())
-            elif row["kind"] == kinds.METRICS:
-                add_metrics(metrics, unpack(blob))
-            elif row["kind"] == kinds.NOTIFICATIONS:
-                notifications.append(unpack(blob))
-            elif row["kind"] == kinds.REFUSED:
-                refused.append(blob)
-        if notifications:
-            name = f"out-{batch_id:08d}.{kinds.NOTIFICATIONS}"
-            self._replace(name, NotificationBatch.merge(notifications).text())
-            parts[kinds.NOTIFICATIONS].append(name)
-        if refused:
-            name = f"out-{batch_id:08d}.{kinds.REFUSED}"
-            self._replace(name, refused)
-            parts[kinds.REFUSED].append(name)
-            metrics["quarantined"] = sum(blob.count(b"\n") for blob in refused)
-        self._replace(f"manifest-{batch_id:08d}.json", [json.dumps({"metrics": metrics, **parts}).encode()])
-        return metrics
+    def write(
+        self,
+        batch_id: int,
+        texts: Mapping[str, Iterable[bytes | memoryview]],
+        metrics: Mapping[str, Any],
+        files: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """Writes one micro-batch. texts: lines by kind, in pieces. files: names of files with lines that are there already."""
+        names = {kind: [*(files or {}).get(kind, ())] for kind in _PARTS}
+        for kind, pieces in texts.items():
+            names[kind].append(f"out-{batch_id:08d}.{kind}")
+            self._replace(names[kind][-1], pieces)
+        self._replace(f"manifest-{batch_id:08d}.json", [json.dumps({"metrics": metrics, **names}).encode()])
 
     def batches(self) -> list[int]:
         """Ids of the complete batches, in order."""
@@ -74,16 +84,16 @@ class PartsSink:
     def copy(self, sink: IO[bytes]) -> None:
         """Appends the notifications of all complete batches to a file, those of several replicas merged."""
         for batch_id in self.batches():
-            sink.write(self._merged(self.parts(batch_id, kinds.NOTIFICATIONS)))
+            sink.write(self._merged(self.parts(batch_id, NOTIFICATIONS)))
 
     def copy_refused(self, sink: IO[bytes]) -> None:
         """Appends the refused records of all complete batches to a file, in order of their lines in the input."""
         for batch_id in self.batches():
-            lines = [line for part in self.parts(batch_id, kinds.REFUSED) for line in part.read_bytes().splitlines()]
+            lines = [line for part in self.parts(batch_id, REFUSED) for line in part.read_bytes().splitlines()]
             sink.writelines(line + b"\n" for line in sorted(lines, key=lambda line: int(json.loads(line)["line"])))
 
     def parts(self, batch_id: int, kind: str) -> list[Path]:
-        """Files of a complete batch. kind: NOTIFICATIONS, ANSWERS, REFUSED or WARNINGS of `tidings.spark.envelope`."""
+        """Files of a complete batch. kind: NOTIFICATIONS, ANSWERS, REFUSED or WARNINGS of `pipeline.live`."""
         return [self._folder / name for name in self._manifest(batch_id)[kind]]
 
     def _merged(self, parts: list[Path]) -> bytes | memoryview:

@@ -14,7 +14,7 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from tidings.model.errors import TidingsError, UsageError
-from tidings.spark.jetstream import Address, Error, JetStream, Msg
+from tidings.sources.jetstream import Address, Error, JetStream, Msg
 
 _MESSAGES_MAX = 1000
 _BYTES_MAX = 16 << 20

@@ -12,12 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tidings.endpoint import Endpoint
 from tidings.engine import Engine
+from tidings.live import run as inline
+from tidings.live.job import Job
 from tidings.signals import Stop
-from tidings.spark import run as live
-from tidings.spark.endpoint import Endpoint
-from tidings.spark.run import Run
-from tidings.spark.sinks.parts import PartsSink
+from tidings.sinks.parts import PartsSink
 from tidings.sql import parse_catalog
 
 _SECONDS = 180
@@ -28,22 +28,31 @@ class LiveJob:
 
     is_leader = False
 
-    def __init__(self, folder: Path, catalog: str, *words: str, master: str = "local[2]") -> None:
+    def __init__(
+        self, folder: Path, catalog: str, *words: str, engine: str = "spark", master: str = "local[2]"
+    ) -> None:
         (folder / "catalog.sql").write_text(catalog)
-        fixed = ["--catalog", "catalog.sql", "--checkpoint", "checkpoint", "--master", master]
+        fixed = ["--catalog", "catalog.sql", "--checkpoint", "checkpoint", "--engine", engine]
+        fixed += ["--master", master] if engine == "spark" else []
         self._command = [sys.executable, "-m", "tidings.cli.main", "run", *fixed, *words]
         self._folder = folder
+        # Spark counts from 0 on.
+        self._first = 1 if engine == "spark" else 0
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
+    def start(self, *words: str, preexec: Callable[[], None] | None = None) -> subprocess.Popen[bytes]:
+        """preexec: called in the new process before the command."""
         with (self._folder / "errors").open("ab") as errors:
             return subprocess.Popen(
-                [*self._command, *words], cwd=self._folder, stderr=errors, start_new_session=self.is_leader
+                [*self._command, *words],
+                cwd=self._folder,
+                stderr=errors,
+                start_new_session=self.is_leader,
+                preexec_fn=preexec,
             )
 
     def kill_after(self, batches: int) -> None:
         """Starts the job and kills it when it has finished so many micro-batches, within the next one."""
-        commits = self._folder / "checkpoint" / "checkpoint" / "commits"
-        self.kill_when(lambda: (commits / str(batches - 1)).exists())
+        self.kill_when(lambda: f"batch {batches - self._first}: " in self.errors)
 
     def kill_when(self, is_time: Callable[[], bool]) -> None:
         """Starts the job and kills it when it is time."""
@@ -77,20 +86,32 @@ class LiveJob:
 
 
 class SessionJob:
-    """A run in the session of all tests, which spares a start of Spark: for tests that kill nothing.
+    """A run in this process, on Spark in the session of all tests, which spares a start: for tests that kill nothing.
 
     `finish` takes all that is there. The checkpoint is in `folder`.
     """
 
     def __init__(
-        self, folder: Path, catalog: str, source: Endpoint, subscriptions: Endpoint, sink: Endpoint | None = None
+        self,
+        folder: Path,
+        catalog: str,
+        source: Endpoint,
+        subscriptions: Endpoint,
+        sink: Endpoint | None = None,
+        engine: str = "spark",
     ) -> None:
         self._out = folder / "out"
         sink = sink or Endpoint("files", str(self._out))
-        self._settings = Run(catalog, source, subscriptions, sink, folder / "checkpoint", "once", shards=2)
+        self._job = Job(catalog, source, subscriptions, sink, folder / "checkpoint", "once")
+        self._engine = engine
 
     def finish(self) -> None:
-        live.run(self._settings, Stop(), lambda batch: None, lambda step: None)
+        if self._engine == "spark":
+            from tidings.spark import run as on_spark
+
+            on_spark.run(on_spark.Run(**vars(self._job), shards=2), Stop(), lambda batch: None, lambda step: None)
+        else:
+            inline.run(self._job, Stop(), lambda batch: None, lambda step: None)
 
     def lines(self, kind: str) -> list[dict[str, object]]:
         return lines_of(self._out, kind)

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from tidings.model.catalog import Catalog
 from tidings.model.errors import UsageError
-from tidings.spark.sources.postgres.records import Followed
-from tidings.spark.sources.postgres.server import Connection
-from tidings.spark.sources.postgres.values import fits
+from tidings.sources.postgres.records import Followed
+from tidings.sources.postgres.server import Connection
+from tidings.sources.postgres.values import fits
 
 _TABLE = """
 SELECT c.oid, c.relkind, c.relreplident FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

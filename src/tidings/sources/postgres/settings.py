@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tidings.model.errors import UsageError
-from tidings.spark.sources.postgres.records import Followed
+from tidings.sources.postgres.records import Followed
 from tidings.sql import parse_catalog
 
 _OPTIONS = ("dsn", "catalog", "spool", "tables", "schema", "slot", "publication", "start", "max_rows", "max_bytes")

@@ -9,8 +9,8 @@ from collections.abc import Generator
 from typing import NamedTuple
 
 from tidings.model.errors import UsageError
-from tidings.spark.sources.postgres.server import Connection, driver
-from tidings.spark.sources.postgres.settings import lsn_of, lsn_text
+from tidings.sources.postgres.server import Connection, driver
+from tidings.sources.postgres.settings import lsn_of, lsn_text
 
 _CREATE_SECONDS = 60
 _FIND = """

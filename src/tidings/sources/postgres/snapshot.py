@@ -23,10 +23,10 @@ from typing import Any
 
 from tidings.files import write_bytes, write_text
 from tidings.model.errors import UsageError
-from tidings.spark.sources.postgres.publication import selection
-from tidings.spark.sources.postgres.records import Followed, RowWriter
-from tidings.spark.sources.postgres.server import Connection
-from tidings.spark.sources.postgres.settings import lsn_of, lsn_text
+from tidings.sources.postgres.publication import selection
+from tidings.sources.postgres.records import Followed, RowWriter
+from tidings.sources.postgres.server import Connection
+from tidings.sources.postgres.settings import lsn_of, lsn_text
 from tidings.terminal import say
 
 _CHUNK_ROWS, _CHUNK_BYTES = 5_000, 4 * 2**20

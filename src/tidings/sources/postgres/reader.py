@@ -16,20 +16,20 @@ from typing import NamedTuple
 
 from tidings.files import write_text
 from tidings.model.errors import UsageError
-from tidings.spark.sources.postgres import slot as slots
-from tidings.spark.sources.postgres.position import Position
-from tidings.spark.sources.postgres.publication import (
+from tidings.sources.postgres import slot as slots
+from tidings.sources.postgres.position import Position
+from tidings.sources.postgres.publication import (
     check_publication,
     check_server,
     check_tables,
     create_publication,
     drop_publication,
 )
-from tidings.spark.sources.postgres.records import Recorder
-from tidings.spark.sources.postgres.server import Connection, Server, session
-from tidings.spark.sources.postgres.settings import Settings, lsn_of, lsn_text
-from tidings.spark.sources.postgres.slot import Slot
-from tidings.spark.sources.postgres.snapshot import Snapshot, discard_snapshots, take_snapshot
+from tidings.sources.postgres.records import Recorder
+from tidings.sources.postgres.server import Connection, Server, session
+from tidings.sources.postgres.settings import Settings, lsn_of, lsn_text
+from tidings.sources.postgres.slot import Slot
+from tidings.sources.postgres.snapshot import Snapshot, discard_snapshots, take_snapshot
 from tidings.sql import parse_catalog
 
 _START, _SLOT = "start.json", "slot"

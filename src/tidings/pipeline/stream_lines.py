@@ -31,6 +31,12 @@ _BLOCK_BYTES = 1 << 20
 _SIGN = 1 << 63
 
 
+def place_of(*numbers: int) -> bytes:
+    """A place that is a number, or several."""
+    kind = NUMBER if len(numbers) == 1 else NUMBERS
+    return kind + b"".join((number + _SIGN).to_bytes(8, "big") for number in numbers)
+
+
 class Run(NamedTuple):
     """Lines of one record, or some of them. first: number of the first line within the record, from 0 on.
 
@@ -46,6 +52,14 @@ class Run(NamedTuple):
     @property
     def order(self) -> tuple[bytes, int, list[bytes]]:
         return self.place, self.first, self.texts
+
+    def split(self, lines: int) -> tuple[Run, Run]:
+        """The first `lines` lines, fewer than there are, and the others."""
+        first, rest = self.numbers[:lines], self.numbers[lines:]
+        return (
+            self._replace(texts=self.texts[:lines], numbers=first),
+            self._replace(first=int(rest[0]), texts=self.texts[lines:], numbers=rest),
+        )
 
     def cut(self, limit: int) -> Iterator[Run]:
         """The run in parts of about `limit` bytes."""
@@ -118,6 +132,21 @@ def block_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for block in _blocks(partition, runs):
                 blob = msgspec.msgpack.encode(block)
                 yield pa.record_batch([pa.array([kind], pa.string()), pa.array([blob], pa.binary())], ["kind", "blob"])
+
+
+def runs_of(records: Iterable[tuple[str, bytes, int, bytes]]) -> list[tuple[str, Run]]:
+    """Records (partition, place, time, value) as (partition, lines), in order; those without a line are left out."""
+    found = ((partition, _run(place, time, value)) for partition, place, time, value in records)
+    with_lines = [(partition, run) for partition, run in found if run.texts]
+    return sorted(with_lines, key=lambda entry: (len(entry[0]), entry[0], entry[1].order))
+
+
+def blocks_of(runs: Iterable[tuple[str, Run]]) -> list[bytes]:
+    """Lines by partition as blobs, each a `Block`."""
+    gathered: dict[str, list[Run]] = {}
+    for partition, run in runs:
+        gathered.setdefault(partition, []).append(run)
+    return [msgspec.msgpack.encode(block) for partition, runs in gathered.items() for block in _blocks(partition, runs)]
 
 
 _FIRST = np.zeros(1, np.int64)

@@ -13,9 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from live_job import LiveJob
-
 from tidings.engine import Engine
-from tidings.spark.sinks.parts import PartsSink
+from tidings.sinks.parts import PartsSink
 from tidings.sql import parse_catalog
 
 CATALOG = """
@@ -58,9 +57,9 @@ class Live(LiveJob):
 
     is_leader = True
 
-    def __init__(self, folder: Path, master: str = "local[2]") -> None:
+    def __init__(self, folder: Path, master: str = "local[2]", engine: str = "spark") -> None:
         words = ["--source", "files:changes", "--subscriptions", "files:wishes", "--sink", "files:out"]
-        super().__init__(folder, CATALOG, *words, master=master)
+        super().__init__(folder, CATALOG, *words, engine=engine, master=master)
         self._started: list[Process] = []
         self.files = 0
         """How many files of changes there are."""
@@ -77,9 +76,9 @@ class Live(LiveJob):
             run.kill()
             run.wait()
 
-    def start(self, *words: str) -> Process:
+    def start(self, *words: str, preexec: Callable[[], None] | None = None) -> Process:
         self._said = len(self.errors) if self._started else 0
-        run = super().start(*words)
+        run = super().start(*words, preexec=preexec)
         self._started.append(run)
         return run
 

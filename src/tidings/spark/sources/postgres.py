@@ -1,4 +1,4 @@
-"""The stream as a Python data source of Spark's, `tidings-postgres`."""
+"""PostgreSQL as a Python data source of Spark's, `tidings-postgres`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from tidings.spark.sources.postgres.position import Position
-from tidings.spark.sources.postgres.reader import ChangeStream, Part, Row
-from tidings.spark.sources.postgres.settings import Settings
+from tidings.endpoint import Endpoint
+from tidings.sources.postgres import options_of
+from tidings.sources.postgres.position import Position
+from tidings.sources.postgres.reader import ChangeStream, Part, Row
+from tidings.sources.postgres.settings import Settings
 
 FORMAT = "tidings-postgres"
 # Numbers, not a text, which would be the name of a file: the end of a file ends a transaction.
@@ -23,6 +26,17 @@ _ARROW = pa.schema(
     [("value", pa.string()), ("partition", pa.string()), ("order", _PLACE), ("time", pa.timestamp("us", "UTC"))]
 )
 _ROWS = 10_000
+
+
+def read(spark: SparkSession, source: Endpoint, start: str = "") -> DataFrame:
+    """The stream of a source."""
+    register(spark)
+    return spark.readStream.format(FORMAT).options(**options_of(source, start)).load()
+
+
+def register(spark: SparkSession) -> None:
+    """Makes the format known to a session."""
+    spark.dataSource.register(PostgresDataSource)
 
 
 @dataclass

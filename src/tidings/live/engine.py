@@ -1,0 +1,160 @@
+"""A durable engine in one process: everything it takes in is in its journal before anybody is told of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tidings.files import loaded_lines, write_text
+from tidings.live.job import NOT_WHOLE, check_goes_on
+from tidings.live.journal import Entry, Journal
+from tidings.model.errors import UsageError
+from tidings.model.quarantine import Quarantined
+from tidings.pipeline.live import Live, Output
+from tidings.pipeline.replica.replica import Replica
+from tidings.sql import parse_catalog
+
+_PLAN, _JOURNAL = "engine.json", "journal"
+_FORMAT = 1
+"""Of base and journal. Raised when a change makes older ones unreadable."""
+_LONG = 4
+"""A journal that is so many times as long as it should be is folded at once; else when there is nothing else to do."""
+
+Tell = Callable[[int, Output], object]
+Offsets = dict[str, Any]
+
+
+def check(folder: Path, catalog_sql: str) -> bool:
+    """Whether there is state to go on from. UsageError if it cannot be used with this catalog."""
+    catalog = parse_catalog(catalog_sql)
+    path = folder / _PLAN
+    if not path.exists():
+        if any((folder / _JOURNAL).glob("*")):
+            raise UsageError(f"{path} is missing, so {folder} {NOT_WHOLE}")
+        return False
+    try:
+        known = json.loads(path.read_text())
+        format, former = known["format"], known["catalog"]
+    except (ValueError, KeyError):
+        raise UsageError(f"{path} is damaged, so {folder} {NOT_WHOLE}") from None
+    if format != _FORMAT:
+        raise UsageError(
+            f"the checkpoint is of format {format}, this version of Tidings writes {_FORMAT}: go on with the version that "
+            "wrote it, or begin with a new checkpoint"
+        )
+    check_goes_on(catalog, parse_catalog(former))
+    return True
+
+
+class DurableEngine:
+    """A `Live` with a journal. Micro-batches go one by one: `run`, then `settle` when their output is where it belongs."""
+
+    def __init__(self, folder: Path, catalog_sql: str, *, by_commit: bool = True, load: Path | None = None) -> None:
+        """folder: a checkpoint that was checked. load: rows that a new engine has before the first micro-batch."""
+        self._folder = folder
+        self._plan: dict[str, Any] = {"format": _FORMAT, "catalog": catalog_sql, "by_commit": by_commit}
+        path = folder / _PLAN
+        known: dict[str, Any] = (
+            json.loads(path.read_text()) if path.exists() else {**self._plan, "has_load": load is not None}
+        )
+        self._journal = Journal(folder / _JOURNAL)
+        base = self._journal.base_state()
+        self.offsets: Offsets = {}
+        """Where each source stands behind the last micro-batch, by name."""
+        if base is not None:
+            head, _, base = base.partition(b"\n")
+            known, self.offsets = msgspec.json.decode(head)
+        self._former = known
+        self._live = Live(parse_catalog(known["catalog"]), by_commit=known["by_commit"])
+        self._unloaded: list[Quarantined] = []
+        self._is_loading = base is None and known["has_load"]
+        if base is not None:
+            self._live.load(base)
+        elif self._is_loading:
+            if load is None:
+                raise UsageError("the first start ended before its rows were loaded: give it --load once more")
+            for position, lines in loaded_lines(load):
+                self._unloaded += self._live.load_rows(lines, position)
+        if not path.exists():
+            write_text(path, json.dumps(known))
+
+    @property
+    def replica(self) -> Replica:
+        return self._live.replica
+
+    @property
+    def batch(self) -> int:
+        """Number of the last micro-batch, from 1 on."""
+        return self._journal.last
+
+    @property
+    def nbytes(self) -> int:
+        return self._live.nbytes
+
+    def restore(self, tell: Tell) -> None:
+        """Repeats the micro-batches of the journal.
+
+        tell: called with the number and the output of the last one, if the sink may lack something of it.
+        """
+        told = self._journal.told
+        for entry in self._journal.entries():
+            taken = self._live.read(entry.changes, entry.events)
+            self.offsets = entry.offsets
+            if entry.batch <= told:
+                self._live.replay(taken)
+            else:
+                tell(entry.batch, self._with_unloaded(self._live.apply(taken)))
+                self._journal.mark(entry.batch)
+        if self._is_loading and not self._journal.last:
+            tell(1, self.run([], [], {}))
+            self._journal.mark(1)
+        if any(self._former[name] != value for name, value in self._plan.items()):
+            self._move_on()
+        elif self._live.needs_base:
+            self._fold()
+
+    def _move_on(self) -> None:
+        """Goes on under another catalog. What is in the journal had to be repeated under the one it was written with."""
+        state = self._live.dump()
+        self._live = Live(parse_catalog(self._plan["catalog"]), by_commit=self._plan["by_commit"])
+        self._live.load(state)
+        self._former = {**self._former, **self._plan}
+        if self._journal.last:
+            self._fold()
+        write_text(self._folder / _PLAN, json.dumps(self._former))
+
+    def run(self, changes: list[bytes], events: list[bytes], offsets: Offsets) -> Output:
+        """A micro-batch: into the journal, then into the engine. changes, events: blocks of lines (`stream_lines`).
+
+        offsets: where each source stands behind it.
+        """
+        entry = Entry(self._journal.last + 1, {**self.offsets, **offsets}, changes, events)
+        self._journal.append(entry)
+        self.offsets = entry.offsets
+        return self._with_unloaded(self._live.apply(self._live.read(changes, events)))
+
+    def settle(self) -> None:
+        """Says that the output of the last micro-batch is where it belongs."""
+        self._journal.mark(self._journal.last)
+        if self._live.needs_base or self._journal.weight > _LONG:
+            self._fold()
+
+    def rest(self) -> None:
+        """To be called when there is nothing to do: a new base is written, if it is time for one."""
+        if self._journal.weight > 1:
+            self._fold()
+
+    def _fold(self) -> None:
+        head = msgspec.json.encode([self._former, self.offsets])
+        self._journal.fold([head, b"\n", self._live.dump()])
+
+    def _with_unloaded(self, found: Output) -> Output:
+        unloaded, self._unloaded = self._unloaded, []
+        return found._replace(refused=[*unloaded, *found.refused]) if unloaded else found
+
+    def close(self) -> None:
+        self._journal.close()

@@ -1,0 +1,80 @@
+"""What a live job needs to know, whatever engine runs it: a catalog, sources, a sink, and the checkpoint it goes on from."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidings.endpoint import Endpoint
+from tidings.files import load_files, write_text
+from tidings.model.catalog import Catalog
+from tidings.model.errors import UsageError
+
+NOT_WHOLE = "is not a whole checkpoint: restore it, or begin with a new checkpoint and a new sink"
+_RUN = "run-id"
+
+
+@dataclass(frozen=True)
+class Job:
+    """checkpoint: folder from which the job goes on when it starts again.
+
+    trigger: `once` for all that is there, then the end; else an interval such as `1 second`; empty: as fast as it can.
+    start: where a new job begins to read changes (`sources.open_source`). load: rows that a new job has before the first
+    change. by_commit: as in `RowStore`.
+    """
+
+    catalog_sql: str
+    source: Endpoint
+    subscriptions: Endpoint
+    sink: Endpoint
+    checkpoint: Path
+    trigger: str = ""
+    start: str = ""
+    load: Path | None = None
+    by_commit: bool = True
+
+    @property
+    def identity(self) -> str:
+        """A text that tells the job from others, for as long as its checkpoint lives; empty: it has none yet."""
+        path = self.checkpoint / _RUN
+        return path.read_text() if path.exists() else ""
+
+    def identify(self) -> None:
+        """Gives the job an identity, if it has none."""
+        if not self.identity:
+            write_text(self.checkpoint / _RUN, uuid.uuid4().hex)
+
+    def check_load(self) -> None:
+        """UsageError if there is nothing to load."""
+        if self.load is not None:
+            load_files(self.load)
+
+    @property
+    def changes_endpoint(self) -> Endpoint:
+        """The source of changes, with what it must know of the job."""
+        spool = str(self.checkpoint / "source")
+        if self.source.format == "postgres":
+            return self.source.with_defaults(catalog=self.catalog_sql, spool=spool)
+        return self.source.with_defaults(spool=spool) if self.source.format == "files" else self.source
+
+    @property
+    def events_endpoint(self) -> Endpoint:
+        """The source of subscription events; of PostgreSQL a table with the columns id and sql, by default `subscriptions`."""
+        source, spool = self.subscriptions, str(self.checkpoint / "subscriptions")
+        if source.format != "postgres":
+            return source.with_defaults(spool=spool) if source.format == "files" else source
+        table = source.options.get("tables", "subscriptions")
+        catalog = f'CREATE TABLE "{table.rpartition(".")[2]}" (id TEXT PRIMARY KEY, sql TEXT);'
+        names = {"tables": table, "slot": "tidings_subscriptions", "publication": "tidings_subscriptions"}
+        return source.with_defaults(catalog=catalog, spool=spool, **names)
+
+
+def check_goes_on(catalog: Catalog, former: Catalog) -> None:
+    """UsageError if a job with this catalog cannot go on from a checkpoint of one with the other."""
+    objection = catalog.objection_to(former)
+    if objection is not None:
+        raise UsageError(
+            f"the catalog does not go on from that of the checkpoint: {objection}. Tables may be added, and columns "
+            "by ALTER TABLE .. ADD COLUMN; for anything else begin with a new checkpoint"
+        )

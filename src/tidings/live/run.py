@@ -1,0 +1,205 @@
+"""A live job in this process: sources, a durable engine and a sink, until told to stop. As on Spark, without Java."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from typing import Any
+
+from tidings.live import engine
+from tidings.live.counters import figures, totals
+from tidings.live.engine import DurableEngine
+from tidings.live.job import Job
+from tidings.live.progress import Batch
+from tidings.model.errors import RunError, UsageError
+from tidings.pipeline.live import Output, notes_of
+from tidings.pipeline.stream_lines import Run, blocks_of, runs_of
+from tidings.signals import Stop
+from tidings.sinks import Sink, open_sink
+from tidings.sources import Offset, Source, begun, open_source
+from tidings.sources import check as check_source
+
+_CHANGES, _EVENTS = "changes", "events"
+_EVENTS_MAX = 1_000
+"""Of a micro-batch, so that whoever creates many subscriptions at once keeps nobody waiting."""
+_IDLE_SECONDS = 0.01
+"""So long the job waits before it looks again, when there was nothing."""
+_UNITS = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0}
+_INTERVAL = re.compile(rf"\s*(\d+)\s*({'|'.join(_UNITS)})s?\s*", re.IGNORECASE)
+
+
+def check(job: Job) -> None:
+    """Finds what is wrong with a job before anything is made or started: UsageError."""
+    if (job.checkpoint / "plan.json").exists():
+        raise UsageError(f"{job.checkpoint} is a checkpoint of a job on Spark: say --engine spark, or name a new one")
+    is_known = engine.check(job.checkpoint, job.catalog_sql)
+    _interval(job)
+    if not is_known:
+        job.check_load()
+    open_sink(job.sink, job.identity).close()
+    check_source(job.changes_endpoint, job.start)
+    check_source(job.events_endpoint)
+
+
+def _interval(job: Job) -> float:
+    """Seconds between the beginnings of two micro-batches."""
+    if job.trigger in ("", "once"):
+        return 0.0
+    found = _INTERVAL.fullmatch(job.trigger)
+    if found is None:
+        raise UsageError(f"--trigger is 'once' or an interval such as '1 second', not {job.trigger!r}")
+    return int(found[1]) * _UNITS[found[2].lower()]
+
+
+class _Feed:
+    """A source, read micro-batch by micro-batch. Of what lies between two of its offsets, a part may be taken at a time.
+
+    `place` says how far: the lines up to number `taken` of those between `start` and `end`.
+    """
+
+    def __init__(self, source: Source, place: dict[str, Any] | None, lines_max: int | None) -> None:
+        self._source = source
+        self._lines_max = lines_max
+        if place is None:
+            first = source.first()
+            place = {"start": first, "end": first, "taken": 0}
+        self._start: Offset = place["start"]
+        self._end: Offset = place["end"]
+        self._taken: int = place["taken"]
+        self._waiting: list[tuple[str, Run]] = []
+        if self._taken:
+            self._read()
+            self._take(self._taken)
+
+    @property
+    def place(self) -> dict[str, Any]:
+        if not self._waiting:
+            return {"start": self._end, "end": self._end, "taken": 0}
+        return {"start": self._start, "end": self._end, "taken": self._taken}
+
+    def stop_at_present(self) -> None:
+        self._source.stop_at_present()
+
+    def next(self) -> list[bytes] | None:
+        """Blocks of the next lines, which may be none; None if there is nothing new."""
+        if not self._waiting:
+            latest = self._source.latest(self._end)
+            if latest == self._end:
+                return None
+            self._start, self._end, self._taken = self._end, latest, 0
+            self._read()
+        if self._lines_max is None:
+            taken, self._waiting = self._waiting, []
+        else:
+            taken = self._take(self._lines_max)
+            self._taken += sum(len(run.texts) for _, run in taken)
+        return blocks_of(taken)
+
+    def _read(self) -> None:
+        self._waiting = runs_of(self._source.records(self._start, self._end))
+
+    def _take(self, lines: int) -> list[tuple[str, Run]]:
+        """Takes so many lines off those that wait."""
+        taken: list[tuple[str, Run]] = []
+        at = 0
+        while lines and at < len(self._waiting):
+            partition, run = self._waiting[at]
+            if len(run.texts) > lines:
+                run, rest = run.split(lines)
+                self._waiting[at] = (partition, rest)
+            else:
+                at += 1
+            taken.append((partition, run))
+            lines -= len(run.texts)
+        del self._waiting[:at]
+        return taken
+
+    def commit(self) -> None:
+        """Lets the source give up what has been taken, if that is all of it."""
+        if not self._waiting:
+            self._source.commit(self._end)
+
+
+def run(job: Job, stop: Stop, on_batch: Callable[[Batch], object], on_step: Callable[[str], object]) -> None:
+    """Runs until asked to stop or, with the trigger `once`, all is done. A micro-batch that has begun is finished first.
+
+    on_batch: called after every micro-batch with its figures. on_step: called with each step of the start, in words.
+    """
+    job.checkpoint.mkdir(parents=True, exist_ok=True)
+    interval = _interval(job)
+    with ExitStack() as stack:
+        try:
+            sink = stack.enter_context(closing(open_sink(job.sink, job.identity)))
+            job.identify()
+            with begun(job.changes_endpoint, job.start), begun(job.events_endpoint):
+                sink.prepare(job.identity)
+                on_step("restoring the state" if engine.check(job.checkpoint, job.catalog_sql) else "making the state")
+                host = _Host(job, sink, on_batch)
+                stack.callback(host.close)
+                changes = _Feed(_opened(stack, job.changes_endpoint, job.start), host.offsets.get(_CHANGES), None)
+                events = _Feed(_opened(stack, job.events_endpoint), host.offsets.get(_EVENTS), _EVENTS_MAX)
+            if job.trigger == "once":
+                changes.stop_at_present()
+                events.stop_at_present()
+            stop.finish_first()
+            on_step("waiting for changes; Ctrl-C or SIGTERM stops")
+            while not stop.asked.is_set():
+                began = time.monotonic()
+                is_idle = not host.step(changes, events)
+                if is_idle and job.trigger == "once":
+                    return
+                wait = began + interval - time.monotonic()
+                if is_idle or wait > 0:
+                    stop.asked.wait(max(wait, _IDLE_SECONDS if is_idle else 0.0))
+        except OSError as error:
+            raise RunError(
+                f"{error.filename or job.checkpoint}: {error.strerror}. When that is mended, give the same command again: it "
+                "goes on where it stopped"
+            ) from error
+
+
+def _opened(stack: ExitStack, endpoint: Any, start: str = "") -> Source:
+    return stack.enter_context(closing(open_source(endpoint, start)))
+
+
+class _Host:
+    """The engine and the sink."""
+
+    def __init__(self, job: Job, sink: Sink, on_batch: Callable[[Batch], object]) -> None:
+        self._sink = sink
+        self._on_batch = on_batch
+        self._engine = DurableEngine(job.checkpoint, job.catalog_sql, by_commit=job.by_commit, load=job.load)
+        self._before = totals(self._engine.replica)
+        self._engine.restore(self._tell)
+
+    @property
+    def offsets(self) -> dict[str, Any]:
+        return self._engine.offsets
+
+    def close(self) -> None:
+        self._engine.close()
+
+    def step(self, changes: _Feed, events: _Feed) -> bool:
+        """Whether there was something for a micro-batch."""
+        began = time.monotonic()
+        wishes, lines = events.next(), changes.next()
+        if wishes is None and lines is None:
+            self._engine.rest()
+            return False
+        self._before = totals(self._engine.replica)
+        offsets = {_CHANGES: changes.place, _EVENTS: events.place}
+        found = self._engine.run(lines or [], wishes or [], offsets)
+        self._tell(self._engine.batch, found, began)
+        self._engine.settle()
+        changes.commit()
+        events.commit()
+        return True
+
+    def _tell(self, batch: int, found: Output, began: float | None = None) -> None:
+        metrics, counts = figures(self._engine.replica, self._before, found, time.time())
+        self._sink.write(batch, found, metrics)
+        seconds = 0.0 if began is None else time.monotonic() - began
+        counts |= {"memory_bytes": self._engine.nbytes, "cache_hits": 1}
+        self._on_batch(Batch(batch, seconds, len(found.times), counts, None, notes_of(found.answers)))
