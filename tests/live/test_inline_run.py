@@ -13,6 +13,7 @@ from in_process import tidings
 from live_run import CATALOG, LINES, QUERIES, Live, expected
 from tidings.pipeline.live import ANSWERS, REFUSED
 from tidings.pipeline.warm import STEPS
+from tidings.sinks.parts import PartsSink
 from tidings.terminal import compile_kernels
 
 YEAR = 365 * 24 * 3600.0
@@ -42,6 +43,9 @@ def test_a_job_goes_on_whatever_ended_it(tmp_path: Path) -> None:
         live.put_bytes(b"\xff\xfe\n\x00")
         live.finish()
         assert live.told() == expected(live.files)
+        assert PartsSink(tmp_path / "out").metrics()["changes"] == live.files * LINES, (
+            "what is written again counts once"
+        )
         answers = {(answer["id"], answer.get("seq")) for answer in live.lines(ANSWERS)}
         assert answers == {("bad", None), *((id, 1) for id in QUERIES)}
         assert len(live.lines(REFUSED)) == 2, "a file that is no text is refused as records"

@@ -31,7 +31,6 @@ class Live:
     seconds: int = 60
     kills: int = 5
     statements: int = 10
-    master: str = "local[2]"
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 
 from tidings.files import loaded_lines, write_text
+from tidings.live.counters import totals
 from tidings.live.job import NOT_WHOLE, check_goes_on
 from tidings.live.journal import Entry, Journal
 from tidings.model.errors import UsageError
 from tidings.model.quarantine import Quarantined
-from tidings.pipeline.live import Live, Output
+from tidings.pipeline.live import Input, Live, Output
 from tidings.pipeline.replica.replica import Replica
 from tidings.sql import parse_catalog
 
@@ -70,6 +71,8 @@ class DurableEngine:
             known, self.offsets = msgspec.json.decode(head)
         self._former = known
         self._live = Live(parse_catalog(known["catalog"]), by_commit=known["by_commit"])
+        self.before = totals(self.replica)
+        """What was counted before the last micro-batch."""
         self._unloaded: list[Quarantined] = []
         self._is_loading = base is None and known["has_load"]
         if base is not None:
@@ -107,7 +110,7 @@ class DurableEngine:
             if entry.batch <= told:
                 self._live.replay(taken)
             else:
-                tell(entry.batch, self._with_unloaded(self._live.apply(taken)))
+                tell(entry.batch, self._apply(taken))
                 self._journal.mark(entry.batch)
         if self._is_loading and not self._journal.last:
             tell(1, self.run([], [], {}))
@@ -135,7 +138,7 @@ class DurableEngine:
         entry = Entry(self._journal.last + 1, {**self.offsets, **offsets}, changes, events)
         self._journal.append(entry)
         self.offsets = entry.offsets
-        return self._with_unloaded(self._live.apply(self._live.read(changes, events)))
+        return self._apply(self._live.read(changes, events))
 
     def settle(self) -> None:
         """Says that the output of the last micro-batch is where it belongs."""
@@ -152,7 +155,9 @@ class DurableEngine:
         head = msgspec.json.encode([self._former, self.offsets])
         self._journal.fold([head, b"\n", self._live.dump()])
 
-    def _with_unloaded(self, found: Output) -> Output:
+    def _apply(self, taken: Input) -> Output:
+        self.before = totals(self.replica)
+        found = self._live.apply(taken)
         unloaded, self._unloaded = self._unloaded, []
         return found._replace(refused=[*unloaded, *found.refused]) if unloaded else found
 

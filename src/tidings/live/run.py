@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 from tidings.live import engine
-from tidings.live.counters import figures, totals
+from tidings.live.counters import figures
 from tidings.live.engine import DurableEngine
 from tidings.live.job import Job
 from tidings.live.progress import Batch
@@ -24,6 +24,8 @@ from tidings.sources import check as check_source
 _CHANGES, _EVENTS = "changes", "events"
 _EVENTS_MAX = 1_000
 """Of a micro-batch, so that whoever creates many subscriptions at once keeps nobody waiting."""
+_FILES_SECONDS = 0.1
+"""From one micro-batch to the next with a sink of files, unless told otherwise: each makes a file or two for ever."""
 _IDLE_SECONDS = 0.01
 """So long the job waits before it looks again, when there was nothing."""
 _UNITS = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0}
@@ -46,7 +48,7 @@ def check(job: Job) -> None:
 def _interval(job: Job) -> float:
     """Seconds between the beginnings of two micro-batches."""
     if job.trigger in ("", "once"):
-        return 0.0
+        return _FILES_SECONDS if not job.trigger and job.sink.format == "files" else 0.0
     found = _INTERVAL.fullmatch(job.trigger)
     if found is None:
         raise UsageError(f"--trigger is 'once' or an interval such as '1 second', not {job.trigger!r}")
@@ -171,7 +173,6 @@ class _Host:
         self._sink = sink
         self._on_batch = on_batch
         self._engine = DurableEngine(job.checkpoint, job.catalog_sql, by_commit=job.by_commit, load=job.load)
-        self._before = totals(self._engine.replica)
         self._engine.restore(self._tell)
 
     @property
@@ -188,7 +189,6 @@ class _Host:
         if wishes is None and lines is None:
             self._engine.rest()
             return False
-        self._before = totals(self._engine.replica)
         offsets = {_CHANGES: changes.place, _EVENTS: events.place}
         found = self._engine.run(lines or [], wishes or [], offsets)
         self._tell(self._engine.batch, found, began)
@@ -198,7 +198,7 @@ class _Host:
         return True
 
     def _tell(self, batch: int, found: Output, began: float | None = None) -> None:
-        metrics, counts = figures(self._engine.replica, self._before, found, time.time())
+        metrics, counts = figures(self._engine.replica, self._engine.before, found, time.time())
         self._sink.write(batch, found, metrics)
         seconds = 0.0 if began is None else time.monotonic() - began
         counts |= {"memory_bytes": self._engine.nbytes, "cache_hits": 1}

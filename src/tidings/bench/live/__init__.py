@@ -29,7 +29,9 @@ _WRONG = ("views_wrong", "lines_wrong", "texts_wrong", "refused")
 
 def run(options: Options, say: Say) -> Report:
     live = options.live
-    title = f"live: {live.source}, {live.rate:,} changes/s for {live.seconds:,} s, {live.kills} kills"
+    title = (
+        f"live: {live.source} on {_engine(options)}, {live.rate:,} changes/s for {live.seconds:,} s, {live.kills} kills"
+    )
     report = Report(title, options.sizes, stamp(options.seed))
     report.notes.append(describe(report.stamp))
     for size in options.sizes:
@@ -37,6 +39,10 @@ def run(options: Options, say: Say) -> Report:
             report.add(size, _measure(source, Path(folder), size, options, say))
         report.is_wrong |= any(report.value(f"live.{name}", size) for name in _WRONG)
     return report
+
+
+def _engine(options: Options) -> str:
+    return options.engines[0] if options.engines else "spark"
 
 
 class _Disturbed(NamedTuple):
@@ -50,10 +56,10 @@ class _Disturbed(NamedTuple):
 
 
 def _measure(source: LiveSource, folder: Path, size: int, options: Options, say: Say) -> list[Figure]:
-    live, wishes = options.live, subscriptions(size, options.seed)
+    wishes = subscriptions(size, options.seed)
     rows = first_rows(options.seed)
     source.load(rows)
-    job = Job(folder, source.options(), wishes, live.master)
+    job = Job(folder, source.options(), wishes, _engine(options))
     try:
         say(f"{size:,} subscriptions: the job starts")
         job.start()

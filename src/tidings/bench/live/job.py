@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tidings.bench.live.workload import CATALOG, Subscription
+from tidings.pipeline.live import ANSWERS
 from tidings.sinks.parts import PartsSink
-from tidings.spark.envelope import ANSWERS
 
 _START_SECONDS = 300.0
 
@@ -29,7 +29,7 @@ class BatchDone(NamedTuple):
 class Job:
     """The command on a folder with catalog, subscriptions, output and checkpoint."""
 
-    def __init__(self, folder: Path, source: list[str], subscriptions: list[Subscription], master: str) -> None:
+    def __init__(self, folder: Path, source: list[str], subscriptions: list[Subscription], engine: str) -> None:
         self._folder = folder
         self.sink = folder / "out"
         (folder / "catalog.sql").write_text(CATALOG)
@@ -37,7 +37,8 @@ class Job:
         lines = "\n".join(json.dumps({"id": each.id, "sql": each.sql}) for each in subscriptions)
         (folder / "wishes" / "0.jsonl").write_text(lines)
         options = ["--catalog", "catalog.sql", "--subscriptions", "files:wishes", "--sink", "files:out"]
-        options += ["--checkpoint", "checkpoint", "--master", master]
+        options += ["--checkpoint", "checkpoint", "--engine", engine]
+        options += ["--master", "local[2]"] if engine == "spark" else []
         self._command = [sys.executable, "-m", "tidings.cli.main", "run", *source, *options]
         self._process: subprocess.Popen[bytes] | None = None
 

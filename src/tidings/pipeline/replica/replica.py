@@ -430,12 +430,14 @@ class Replica:
         """(family, who is told what) of each family that tells somebody."""
         if not len(events.seq):
             return []
-        lives, projections = self.subscriptions.lives, self._forms.projections.arrays
+        lives, projections, reads = self.subscriptions.lives, self._forms.projections.arrays, self._forms.reads
+        # A single change concerns the families that read its table: often few, and each call takes microseconds.
+        table = int(events.table[0]) if len(events.seq) == 1 else NONE
         told = []
         for name, evaluator in self._evaluators.items():
             if not is_told and not evaluator.remembers:
                 continue
-            if name in self._broken:
+            if name in self._broken or (table != NONE and table not in reads.get(name, ())):
                 continue
             try:
                 new = evaluator.apply(events, lives, projections)
