@@ -21,7 +21,7 @@ from tidings.model.notification import NotificationBatch
 from tidings.model.points import PointBatch
 from tidings.model.quarantine import Quarantined, raw_text
 from tidings.pipeline.registrar import Answer, Registrar
-from tidings.pipeline.replica.batch import Origin
+from tidings.pipeline.replica.batch import Origin, Places
 from tidings.pipeline.replica.replica import Applied, Replica
 from tidings.pipeline.stream_lines import StreamLines
 
@@ -137,6 +137,18 @@ class Live:
             for partition, offset, line in lost.located()
         ]
         return Input(lines.lines, lines.places, points, answers=answers, times=lines.times, refused=refused)
+
+    def take(self, lines: list[bytes], events: list[bytes]) -> Input:
+        """As `read`, of lines that come one after the other by one partition, and are numbered from 0 on."""
+        points: list[PointBatch] = []
+        answers: list[Answer] = []
+        if events:
+            self.replica.advance()
+            located = (("", number, event) for number, event in enumerate(events))
+            points, answers = self._registrar.handle(located, self.replica.passed)
+        zeros = np.zeros(len(lines), np.int64)
+        places = Places([""], zeros, [""], zeros, np.arange(len(lines)))
+        return Input(lines, places, points, answers=answers)
 
     def apply(self, taken: Input) -> Output:
         found = self.replica.apply(taken.lines, taken.origin, taken.points, is_end=taken.is_end)
