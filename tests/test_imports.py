@@ -28,7 +28,7 @@ ALLOWED = {
     "files": {"model", "sql"},
     "endpoint": {"model"},
     "sources": {"sources", "pipeline", "model", "sql", "files", "endpoint", "terminal"},
-    "sinks": {"sinks", "sources.jetstream", "pipeline", "model", "kernels", "files", "endpoint"},
+    "sinks": {"sinks", "sources.jetstream", "pipeline", "model", "kernels", "files", "endpoint", "terminal"},
     "live": {"live", "sources", "sinks", "pipeline", "model", "families", "sql", "files", "endpoint", "signals"},
     "signals": set(),
     "terminal": {"kernels", "signals"},
@@ -39,7 +39,19 @@ ALLOWED = {
     "bench": {"bench", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
     | {"relay", "endpoint", "sources", "sinks"},
     "cli": {"cli", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
-    | {"bench", "files", "terminal", "standing", "painting", "plain", "relay", "signals", "endpoint", "live"},
+    | {
+        "bench",
+        "files",
+        "terminal",
+        "standing",
+        "painting",
+        "plain",
+        "relay",
+        "signals",
+        "endpoint",
+        "live",
+        "sources",
+    },
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +12,25 @@ from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
 from tidings.spark.progress import _difference
 from tidings.spark.sinks import open_sink
+from tidings.spark.sinks.guard import Guard
 from tidings.spark.sources import check
 
 
 def test_a_folder_of_output_belongs_to_one_run(tmp_path: Path) -> None:
     sink = Endpoint("files", str(tmp_path / "out"))
-    first = open_sink(sink, nullcontext(), "first")
+    first = open_sink(sink, Guard(threading.Event()), "first")
     assert first.parts == str((tmp_path / "out").resolve())
     assert not (tmp_path / "out").exists(), "nothing is made by looking"
     first.prepare()
-    assert open_sink(sink, nullcontext(), "first").parts
+    assert open_sink(sink, Guard(threading.Event()), "first").parts
     with pytest.raises(UsageError, match="has the output of another run"):
-        open_sink(sink, nullcontext(), "second")
+        open_sink(sink, Guard(threading.Event()), "second")
 
 
 def test_a_folder_with_output_of_unknown_origin_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "manifest-00000000.json").write_text("{}")
     with pytest.raises(UsageError, match="has the output of another run"):
-        open_sink(Endpoint("files", str(tmp_path)), nullcontext(), "first")
+        open_sink(Endpoint("files", str(tmp_path)), Guard(threading.Event()), "first")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,7 @@ def test_a_folder_with_output_of_unknown_origin_is_left_alone(tmp_path: Path) ->
 )
 def test_sinks_that_cannot_be(endpoint: Endpoint, problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
-        open_sink(endpoint, nullcontext(), "run")
+        open_sink(endpoint, Guard(threading.Event()), "run")
 
 
 def test_sources_of_spark_begin_where_their_own_options_say() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from in_process import tidings
 from live_job import LiveJob
 from postgres_server import Database
 from tidings.bench.postgres import dsn, find_server, running
@@ -539,6 +540,62 @@ def test_what_is_wrong_is_said_before_the_start(
         begin(replace(settings, **more))
     assert said in str(caught.value)
     assert not (tmp_path / "spool" / "start.json").exists()
+
+
+def test_tables_become_a_catalog(database: Database, tmp_path: Path) -> None:
+    database.run(
+        "CREATE DOMAIN price AS numeric(12, 2)",
+        """CREATE TABLE orders (id bigint PRIMARY KEY, note varchar(20), paid price, "at" timestamptz, tags text[], ok bool,
+           n smallint, twice bigint GENERATED ALWAYS AS (id * 2) STORED)""",
+        'CREATE TABLE "Order" ("select" uuid, day date, raw bytea, UNIQUE (day, "select"))',
+        "CREATE TABLE logs (line text)",
+        "CREATE TABLE sums (total numeric PRIMARY KEY)",
+        "CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (1) TO (9)",
+    )
+    done = tidings(tmp_path, "catalog", f"postgres:{database.dsn}")
+    assert done.returncode == 0, done.stderr
+    assert (
+        done.stdout
+        == """CREATE TABLE "Order" (
+    select TEXT, -- uuid
+    day DATE,
+    raw BINARY,
+    PRIMARY KEY (day, select)
+);
+CREATE TABLE orders (
+    id BIGINT,
+    note TEXT, -- character varying(20)
+    paid DOUBLE, -- price
+    at TIMESTAMP, -- timestamp with time zone
+    tags TEXT, -- text[]
+    ok BOOLEAN,
+    n INT, -- smallint
+    PRIMARY KEY (id)
+);
+CREATE TABLE parts (
+    id INT,
+    PRIMARY KEY (id)
+);
+"""
+    )
+    assert [line.partition("left out: ")[2].split(":")[0] for line in done.stderr.splitlines()] == [
+        "table logs",
+        "column twice of orders",
+        "table sums",
+    ]
+    one = tidings(tmp_path, "catalog", f"postgres:{database.dsn}", "--tables", "parts")
+    assert one.stdout.startswith("CREATE TABLE parts")
+    for words, said in (
+        (["--tables", "nope"], "has no table 'nope'; it has Order, logs, orders, parts, sums"),
+        (["--schema", "nope"], "schema 'nope' has no table that can be followed"),
+    ):
+        wrong = tidings(tmp_path, "catalog", f"postgres:{database.dsn}", *words)
+        assert wrong.returncode == 2 and said in wrong.stderr
+    assert "write postgres:DSN" in tidings(tmp_path, "catalog", "files:x").stderr
+    # What it prints can be followed, where old rows can be told apart.
+    database.run('ALTER TABLE "Order" REPLICA IDENTITY FULL')
+    Follower(replace(settings_of(database, tmp_path), catalog=done.stdout)).close()
 
 
 def test_a_server_without_logical_replication_is_refused(tmp_path: Path) -> None:

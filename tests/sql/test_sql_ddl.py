@@ -33,6 +33,22 @@ def test_types_keys_and_options() -> None:
     assert [column.name for column in c.shown] == ["id", "where"]
 
 
+def test_types_as_databases_call_them() -> None:
+    kept = {
+        "INT": "SMALLINT; TINYINT; INT2; INT4; SERIAL",
+        "BIGINT": "INT8; BIGSERIAL",
+        "DOUBLE": "REAL; FLOAT; FLOAT(53); FLOAT4; FLOAT8; DECIMAL; DECIMAL(9); NUMERIC(9, 2)",
+        "TEXT": "CHAR; CHAR(3); CHARACTER(3); CHARACTER VARYING; character varying (20); UUID; JSON; JSONB",
+        "BOOLEAN": "BOOL",
+        "BINARY": "VARBINARY; VARBINARY(16)",
+        "TIMESTAMP": "TIMESTAMPTZ; DATETIME; TIMESTAMP(6); TIMESTAMP WITH TIME ZONE; timestamp (3) without time zone",
+    }
+    for type, names in kept.items():
+        for name in names.split("; "):
+            (table,) = parse_catalog(f"CREATE TABLE t (uuid {name}, k INT, PRIMARY KEY (k))").tables
+            assert table.columns[0].type is ColumnType(type), name
+
+
 def test_options_of_constraints() -> None:
     (lots,) = parse_catalog(
         "CREATE TABLE lots (item TEXT, Price DOUBLE)"
@@ -58,13 +74,17 @@ def test_options_of_constraints() -> None:
         ("CREATE TABLE t (a INT PRIMARY KEY", "is expected", "line 1, column 34"),
         ("CREATE TABLE t (a INT PRIMARY KEY,)", "name of a column", "line 1, column 35"),
         ("CREATE TABLE t (a INT PRIMARY KEY) x", "; is expected", "line 1, column 36"),
-        ("CREATE TABLE t (a INT PRIMARY KEY, b FLOAT)", "unknown type near 'FLOAT'", "line 1, column 38; use DOUBLE"),
-        ("CREATE TABLE t (a INT PRIMARY KEY, b REAL)", "unknown type near 'REAL'", "line 1, column 38; use DOUBLE"),
-        ("CREATE TABLE t (a INT PRIMARY KEY, b DECIMAL(3,1))", "unknown type", "line 1, column 38"),
+        (
+            "CREATE TABLE t (a INT PRIMARY KEY, b INTERVAL)",
+            "unknown type near 'INTERVAL'",
+            "line 1, column 38; use BIGINT",
+        ),
+        ("CREATE TABLE t (a NUMERIC PRIMARY KEY)", "is DOUBLE and cannot be in a key", "line 1, column 27"),
+        ("CREATE TABLE t (a INT PRIMARY KEY, b DECIMAL(3,x))", "a length is expected", "line 1, column 48"),
         ("CREATE TABLE t (a INT PRIMARY KEY, b Foo)", "unknown type near 'Foo'", "line 1, column 38"),
         ("CREATE TABLE t (a INT PRIMARY KEY, b)", "unknown type", "line 1, column 37"),
         ("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(x))", "a length is expected", "line 1, column 46"),
-        ("CREATE TABLE t (a INT PRIMARY KEY, b TIMESTAMP WITH TIME ZONE)", "is expected", "line 1, column 48"),
+        ("CREATE TABLE t (a INT PRIMARY KEY, b TIMESTAMP WITH TIME)", "is expected", "line 1, column 57"),
         ("CREATE TABLE t (a INT PRIMARY KEY DEFAULT 1)", "DEFAULT is not supported", "line 1, column 35"),
         ("CREATE TABLE t (a INT PRIMARY KEY AUTO_INCREMENT)", "AUTO_INCREMENT is not", "line 1, column 35"),
         ("CREATE TABLE t (a INT PRIMARY KEY,\n b INT UNIQUE)", "UNIQUE is not supported", "line 2, column 8"),

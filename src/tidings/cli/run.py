@@ -31,7 +31,7 @@ def run(
     sink: str = typer.Option(
         ...,
         metavar="FORMAT[:PATH]",
-        help="Notifications: files:FOLDER, kafka:TOPIC, nats:PREFIX, or another Spark sink.",
+        help="Notifications: files:FOLDER, kafka:TOPIC, nats:PREFIX, webhook:URL, python:MODULE:FUNCTION, or another of Spark.",
     ),
     sink_option: list[str] = typer.Option([], metavar="NAME=VALUE", help="Option of the sink; repeatable."),
     checkpoint: Path = typer.Option(..., help="Folder from which the job goes on when it is started again."),

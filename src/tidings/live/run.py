@@ -17,7 +17,7 @@ from tidings.model.errors import RunError, UsageError
 from tidings.pipeline.live import Output, notes_of
 from tidings.pipeline.stream_lines import Run, blocks_of, runs_of
 from tidings.signals import Stop
-from tidings.sinks import Sink, open_sink
+from tidings.sinks import Sink, Unfinished, open_sink
 from tidings.sources import Offset, Source, begun, open_source
 from tidings.sources import check as check_source
 
@@ -136,7 +136,7 @@ def run(job: Job, stop: Stop, on_batch: Callable[[Batch], object], on_step: Call
             sink = stack.enter_context(closing(open_sink(job.sink, job.identity)))
             job.identify()
             with begun(job.changes_endpoint, job.start), begun(job.events_endpoint):
-                sink.prepare(job.identity)
+                sink.prepare(job.identity, stop.asked)
                 on_step("restoring the state" if engine.check(job.checkpoint, job.catalog_sql) else "making the state")
                 host = _Host(job, sink, on_batch)
                 stack.callback(host.close)
@@ -155,6 +155,8 @@ def run(job: Job, stop: Stop, on_batch: Callable[[Batch], object], on_step: Call
                 wait = began + interval - time.monotonic()
                 if is_idle or wait > 0:
                     stop.asked.wait(max(wait, _IDLE_SECONDS if is_idle else 0.0))
+        except Unfinished:
+            on_step("stopped; the micro-batch that has begun is repeated by the next run")
         except OSError as error:
             raise RunError(
                 f"{error.filename or job.checkpoint}: {error.strerror}. When that is mended, give the same command again: it "

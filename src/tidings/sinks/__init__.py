@@ -6,6 +6,7 @@ again, the same to the byte: a sink tells it by its number, or by the ids of its
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Protocol
@@ -14,12 +15,19 @@ from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
 from tidings.pipeline.live import Output
 
-FORMATS = ("files", "nats")
+FORMATS = ("files", "nats", "webhook", "python")
+
+
+class Unfinished(Exception):
+    """The job was asked to stop while a receiver did not answer. The micro-batch is handed over again by the next run."""
 
 
 class Sink(Protocol):
-    def prepare(self, run: str) -> None:
-        """Makes what the sink needs where it writes to, and marks it as the run's where that is possible."""
+    def prepare(self, run: str, asked: threading.Event) -> None:
+        """Makes what the sink needs where it writes to, and marks it as the run's where that is possible.
+
+        asked: set when the job is asked to stop: a sink that waits for a receiver then raises `Unfinished`.
+        """
         ...
 
     def write(self, batch: int, found: Output, metrics: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ class FilesSink:
     def __init__(self, sink: Endpoint, run: str) -> None:
         self._folder = check_folder(sink.required_path("folder"), run)
 
-    def prepare(self, run: str) -> None:
+    def prepare(self, run: str, asked: threading.Event) -> None:
         claim_folder(str(self._folder), run)
 
     def write(self, batch: int, found: Output, metrics: Mapping[str, Any]) -> None:

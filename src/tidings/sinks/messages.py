@@ -14,10 +14,13 @@ import msgspec
 
 from tidings.model.notification import NotificationBatch
 from tidings.pipeline import live
+from tidings.pipeline.live import Output
 
 NOTIFICATION, ANSWER, REFUSED, WARNING = "notification", "answer", "refused", "warning"
 KINDS = {live.NOTIFICATIONS: NOTIFICATION, live.ANSWERS: ANSWER, live.REFUSED: REFUSED, live.WARNINGS: WARNING}
 _TOKEN_MAX = 200
+RUN_CHARACTERS = 8
+"""Ids of messages begin with so many of the run's identity."""
 
 
 class Message(NamedTuple):
@@ -67,3 +70,11 @@ def token(text: str) -> str:
     """
     found = quote(text, safe="").replace(".", "%2E").replace("~", "%7E")
     return found if len(found) <= _TOKEN_MAX else f"~{sha256(text.encode()).hexdigest()}"
+
+
+def messages_of(run: str, found: Output) -> list[Message]:
+    """The messages of a micro-batch. run: a name of the run."""
+    messages = notifications(run, found.told) if len(found.told) else []
+    for kind, data in found.reports().items():
+        messages += [placed(run, KINDS[kind], line) for line in data.decode().split("\n")[:-1]]
+    return messages

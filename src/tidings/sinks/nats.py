@@ -6,6 +6,7 @@ its duplicate window.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
 from tidings.pipeline.live import Output
-from tidings.sinks.messages import KINDS, NOTIFICATION, Message, notifications, placed, token
+from tidings.sinks.messages import NOTIFICATION, RUN_CHARACTERS, Message, messages_of, token
 from tidings.sinks.publisher import Publisher, Sending
 from tidings.sources.jetstream import Address, Error, JetStream, NotFoundError, StreamConfig, known_options, number
 
@@ -24,7 +25,6 @@ _CHECK_SECONDS = 3.0
 _DUPLICATES_SECONDS = 120
 _HEADER_BYTES = 4096
 _SENT_AT_A_TIME = 10_000
-_RUN_CHARACTERS = 8
 
 
 def open_sink(sink: Endpoint, run: str) -> NatsSink:
@@ -121,8 +121,6 @@ def sendings(prefix: str, message: Message, bytes_max: int) -> list[Sending]:
 
 
 class NatsSink:
-    """Messages have ids that begin with the first characters of the run's identity."""
-
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._run = ""
@@ -130,16 +128,13 @@ class NatsSink:
         with settings.connected() as connection:
             settings.check(connection)
 
-    def prepare(self, run: str) -> None:
-        self._run = run[:_RUN_CHARACTERS]
+    def prepare(self, run: str, asked: threading.Event) -> None:
+        self._run = run[:RUN_CHARACTERS]
         with self._settings.connected() as connection:
             self._settings.prepare(connection)
 
     def write(self, batch: int, found: Output, metrics: Mapping[str, Any]) -> None:
-        messages = notifications(self._run, found.told) if len(found.told) else []
-        for kind, data in found.reports().items():
-            messages += [placed(self._run, KINDS[kind], line) for line in data.decode().split("\n")[:-1]]
-        if messages:
+        if messages := messages_of(self._run, found):
             if self._publisher is None:
                 self._publisher = Publisher(self._settings.address)
             publish(self._settings, self._publisher, messages)

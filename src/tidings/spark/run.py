@@ -5,9 +5,8 @@ from __future__ import annotations
 import gc
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,13 +21,13 @@ from tidings.model.errors import RunError, UsageError
 from tidings.signals import Stop
 from tidings.sources import begun
 from tidings.spark.failures import failure_of, refusals
-from tidings.spark.job import stop_blocked
 from tidings.spark.packages import packages
 from tidings.spark.plan import Plan, shards_of
 from tidings.spark.progress import Listener
 from tidings.spark.session import default_shards, spark_session
 from tidings.spark.sinks import FORMATS as SINKS
 from tidings.spark.sinks import open_sink
+from tidings.spark.sinks.guard import Guard
 from tidings.spark.sources import FORMATS as SOURCES
 from tidings.spark.sources import check as check_source
 from tidings.spark.sources import read
@@ -72,7 +71,7 @@ def check(settings: Run) -> None:
         raise UsageError(f"--trigger is 'once' or an interval such as '1 second', not {settings.trigger!r}")
     if not (settings.checkpoint / _PLAN).exists():
         settings.check_load()
-    open_sink(settings.sink, nullcontext(), settings.identity)
+    open_sink(settings.sink, Guard(threading.Event()), settings.identity)
     check_source(settings.changes_endpoint, settings.start)
     check_source(settings.events_endpoint)
 
@@ -90,7 +89,7 @@ def run(settings: Run, stop: Stop, on_batch: Callable[[Batch], object], on_step:
         note_java(spark, folder)
         listener = Listener(on_batch)
         spark.streams.addListener(listener)
-        guard = _Guard()
+        guard = Guard(stop.asked)
         on_step("starting the query")
         query = _start(spark, settings, guard, stop)
         on_step("waiting for changes; Ctrl-C or SIGTERM stops")
@@ -177,7 +176,7 @@ def _session(settings: Run, log: Path, on_step: Callable[[str], object]) -> Iter
         yield spark
 
 
-def _start(spark: SparkSession, settings: Run, guard: _Guard, stop: Stop) -> StreamingQuery:
+def _start(spark: SparkSession, settings: Run, guard: Guard, stop: Stop) -> StreamingQuery:
     source, subscriptions = settings.changes_endpoint, settings.events_endpoint
     settings.identify()
     with _refusals("--source", settings.source, SOURCES):
@@ -208,39 +207,3 @@ def _start(spark: SparkSession, settings: Run, guard: _Guard, stop: Stop) -> Str
 def _refusals(option: str, endpoint: Endpoint, formats: Sequence[str]) -> AbstractContextManager[None]:
     # Without the path, which may hold a password.
     return refusals(f"{option} {endpoint.format}", formats)
-
-
-class _Guard:
-    """Held while a micro-batch is written, and when the query is stopped: a micro-batch is written whole or not at all.
-
-    Where Spark itself writes, nobody holds it: the query is stopped when no micro-batch is under way, if there is such a
-    moment within some seconds.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._is_over = False
-        self._is_used = False
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        self._is_used = True
-        if self._is_over:
-            self._lock.release()
-            raise RuntimeError("stopped")
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-    def stop(self, query: StreamingQuery) -> None:
-        """Stops the query between two micro-batches. One that waits to be written is left to the next run."""
-        if not self._is_used:
-            deadline = time.monotonic() + _REPORT_SECONDS
-            while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
-                time.sleep(0.005)
-        self.__enter__()
-        stop_blocked(query, self._end)
-
-    def _end(self) -> None:
-        self._is_over = True
-        self._lock.release()

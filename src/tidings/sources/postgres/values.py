@@ -47,6 +47,13 @@ def fits(column: ColumnType, type: int) -> bool:
     return type in SOURCE_TYPES.get(column, frozenset())
 
 
+def kept_as(type: int) -> ColumnType:
+    """The type of the catalog for values of a type of PostgreSQL: the narrowest one."""
+    narrow = {INT2: ColumnType.INT, INT4: ColumnType.INT, INT8: ColumnType.BIGINT}
+    others = (column for column, types in SOURCE_TYPES.items() if type in types)
+    return narrow.get(type) or next(others, ColumnType.TEXT)
+
+
 def _number(text: str) -> str:
     value = float(text)
     return repr(value) if isfinite(value) else text_json(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Protocol
 
@@ -11,9 +10,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
+from tidings.spark.sinks.guard import Guard
 from tidings.spark.stream import notifications_of, outputs_of
 
-FORMATS = ("files", "kafka", "nats")
+FORMATS = ("files", "kafka", "nats", "webhook", "python")
+_MODULES = {"webhook": "calls", "python": "calls"}
 
 
 class Sink(Protocol):
@@ -34,13 +35,13 @@ class Sink(Protocol):
         ...
 
 
-def open_sink(sink: Endpoint, guard: AbstractContextManager[None], run: str) -> Sink:
+def open_sink(sink: Endpoint, guard: Guard, run: str) -> Sink:
     """The sink. UsageError for what can be found wrong without Spark; nothing is changed.
 
     guard: a context in which a micro-batch is written, where the sink writes it itself. run: identity, if it has one.
     """
     if sink.format in FORMATS:
-        found: Sink = import_module(f"{__name__}.{sink.format}").sink(sink, guard, run)
+        found: Sink = import_module(f"{__name__}.{_MODULES.get(sink.format, sink.format)}").sink(sink, guard, run)
         return found
     return SparkSink(sink)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,16 +13,17 @@ from tidings.model.blob import unpack
 from tidings.model.notification import NotificationBatch
 from tidings.sinks.parts import PartsSink, add_metrics, check_folder, claim_folder
 from tidings.spark import envelope as kinds
+from tidings.spark.sinks.guard import Guard
 
 
-def sink(sink: Endpoint, guard: AbstractContextManager[None], run: str) -> FilesSink:
+def sink(sink: Endpoint, guard: Guard, run: str) -> FilesSink:
     return FilesSink(sink, guard, run)
 
 
 class FilesSink:
     """run: identity of the run, which it keeps for as long as its checkpoint lives."""
 
-    def __init__(self, sink: Endpoint, guard: AbstractContextManager[None], run: str) -> None:
+    def __init__(self, sink: Endpoint, guard: Guard, run: str) -> None:
         self._folder = check_folder(sink.required_path("folder"), run)
         self._run = run
         self._guard = guard

@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from tidings.model.catalog import Catalog, Column, ConstraintOptions, Table
 from tidings.model.errors import CatalogError, SqlError
 from tidings.model.types import ColumnType
-from tidings.sql.catalog.words import HINTS, KEY_TYPES, TYPES, UNSUPPORTED_TYPES
+from tidings.sql.catalog.words import HINTS, KEY_TYPES, SIZED, TYPES
 from tidings.sql.parse import tokenize
 from tidings.sql.source import place_at
 
@@ -216,17 +216,27 @@ class _Reader:
         word = self.word()
         found = TYPES.get(word)
         if found is None:
-            hint = UNSUPPORTED_TYPES.get(word, f"use {', '.join(type.value for type in ColumnType)}")
-            self.fail("unknown type", hint)
+            self.fail("unknown type", f"use {', '.join(type.value for type in ColumnType)}")
         self.position += 1
         if word == "DOUBLE":
             self.accept("PRECISION")
-        if word == "VARCHAR" and self.accept("("):
-            if self.position >= len(self.tokens) or self.tokens[self.position].token_type is not TokenType.NUMBER:
-                self.fail("a length is expected", "write TEXT")
-            self.position += 1
-            self.expect(")", "write TEXT")
+        if word == "CHARACTER":
+            self.accept("VARYING")
+        if word in SIZED and self.accept("("):
+            self._size()
+            if self.accept(","):
+                self._size()
+            self.expect(")", f"write {found.value}")
+        if word == "TIMESTAMP" and (self.accept("WITH") or self.accept("WITHOUT")):
+            self.expect("TIME", "write TIMESTAMP")
+            self.expect("ZONE", "write TIMESTAMP")
         return found
+
+    def _size(self) -> None:
+        """A number, which is passed over."""
+        if self.position >= len(self.tokens) or self.tokens[self.position].token_type is not TokenType.NUMBER:
+            self.fail("a length is expected", "leave it out")
+        self.position += 1
 
     def _options(self, columns: list[_Column]) -> ConstraintOptions | None:
         """`WITH (rows = 'constraints', matching = .., auction = ..)`; None for a table of plain rows."""

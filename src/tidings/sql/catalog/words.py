@@ -21,7 +21,19 @@ TYPES: dict[str, ColumnType] = {
     "BYTEA": ColumnType.BINARY,
     "POINT": ColumnType.POINT,
     "BOX": ColumnType.BOX,
+    # What databases call values that are kept as one of the above.
+    **dict.fromkeys(("SMALLINT", "TINYINT", "INT2", "INT4", "SERIAL"), ColumnType.INT),
+    **dict.fromkeys(("INT8", "BIGSERIAL"), ColumnType.BIGINT),
+    **dict.fromkeys(("REAL", "FLOAT", "FLOAT4", "FLOAT8", "DECIMAL", "NUMERIC"), ColumnType.DOUBLE),
+    **dict.fromkeys(("CHAR", "CHARACTER", "CHARACTER VARYING", "BPCHAR", "UUID", "JSON", "JSONB"), ColumnType.TEXT),
+    "BOOL": ColumnType.BOOLEAN,
+    "VARBINARY": ColumnType.BINARY,
+    **dict.fromkeys(("TIMESTAMPTZ", "DATETIME"), ColumnType.TIMESTAMP),
 }
+"""Types by the names that databases have for them. NUMERIC is kept as a DOUBLE, and moments in UTC."""
+SIZED = {"VARCHAR", "CHAR", "CHARACTER", "CHARACTER VARYING", "BPCHAR", "DECIMAL", "NUMERIC", "FLOAT", "VARBINARY"}
+SIZED |= {"TIMESTAMP", "TIMESTAMPTZ", "DATETIME"}
+"""Those that may have a size in parentheses, which is passed over: values are kept whole."""
 
 KEY_TYPES = (
     ColumnType.BIGINT,
@@ -31,31 +43,6 @@ KEY_TYPES = (
     ColumnType.DATE,
     ColumnType.TIMESTAMP,
 )
-
-_DOUBLE = "use DOUBLE, which is what values are kept as"
-_NO_DECIMALS = "use DOUBLE, or BIGINT with values in the smallest unit"
-_INTEGER = "use INT or BIGINT"
-_UTC = "use TIMESTAMP, in UTC"
-
-UNSUPPORTED_TYPES: dict[str, str] = {
-    "REAL": _DOUBLE,
-    "FLOAT": _DOUBLE,
-    "FLOAT4": _DOUBLE,
-    "FLOAT8": _DOUBLE,
-    "DECIMAL": _NO_DECIMALS,
-    "NUMERIC": _NO_DECIMALS,
-    "SMALLINT": _INTEGER,
-    "TINYINT": _INTEGER,
-    "SERIAL": _INTEGER,
-    "BIGSERIAL": _INTEGER,
-    "CHAR": "use TEXT",
-    "UUID": "use TEXT",
-    "JSON": "use TEXT",
-    "BOOL": "use BOOLEAN",
-    "VARBINARY": "use BINARY",
-    "TIMESTAMPTZ": _UTC,
-    "DATETIME": _UTC,
-}
 
 _KEY_ONLY = "the only constraint is PRIMARY KEY"
 
