@@ -545,8 +545,9 @@ def test_what_is_wrong_is_said_before_the_start(
 def test_tables_become_a_catalog(database: Database, tmp_path: Path) -> None:
     database.run(
         "CREATE DOMAIN price AS numeric(12, 2)",
-        """CREATE TABLE orders (id bigint PRIMARY KEY, note varchar(20), paid price, "at" timestamptz, tags text[], ok bool,
-           n smallint, twice bigint GENERATED ALWAYS AS (id * 2) STORED)""",
+        "CREATE DOMAIN email AS varchar(80)",
+        """CREATE TABLE orders (id bigint PRIMARY KEY, note email, paid price, sum numeric(9), "at" timestamptz,
+           tags text[], ok bool, n smallint, twice bigint GENERATED ALWAYS AS (id * 2) STORED)""",
         'CREATE TABLE "Order" ("select" uuid, day date, raw bytea, UNIQUE (day, "select"))',
         "CREATE TABLE logs (line text)",
         "CREATE TABLE sums (total numeric PRIMARY KEY)",
@@ -565,8 +566,8 @@ def test_tables_become_a_catalog(database: Database, tmp_path: Path) -> None:
 );
 CREATE TABLE orders (
     id BIGINT,
-    note TEXT, -- character varying(20)
-    paid DOUBLE, -- price
+    note TEXT, -- email
+    sum DOUBLE, -- numeric(9,0)
     at TIMESTAMP, -- timestamp with time zone
     tags TEXT, -- text[]
     ok BOOLEAN,
@@ -581,6 +582,7 @@ CREATE TABLE parts (
     )
     assert [line.partition("left out: ")[2].split(":")[0] for line in done.stderr.splitlines()] == [
         "table logs",
+        "column paid of orders",
         "column twice of orders",
         "table sums",
     ]

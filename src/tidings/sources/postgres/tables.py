@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tidings.model.errors import TidingsError, UsageError
 from tidings.sources.postgres.server import session
-from tidings.sources.postgres.values import kept_as
+from tidings.sources.postgres.values import fits, kept_as
 from tidings.sql import parse_catalog
 
 _TABLES = """
@@ -16,7 +16,7 @@ SELECT c.oid, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relname
 WHERE n.nspname = %s AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY c.relname
 """
 _COLUMNS = """
-SELECT a.attname, COALESCE(NULLIF(t.typbasetype, 0), t.oid)::bigint, format_type(a.atttypid, a.atttypmod), a.attgenerated <> ''
+SELECT a.attname, t.oid::bigint, t.typbasetype::bigint, format_type(a.atttypid, a.atttypmod), a.attgenerated <> ''
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
@@ -32,12 +32,22 @@ _SAME |= {"date": "DATE", "timestamp without time zone": "TIMESTAMP", "bytea": "
 
 
 class _Column(NamedTuple):
-    """type: its number, of a domain that of the type below it. text: as the database writes the type."""
+    """type: its number. base: of a domain the type below it, else 0. text: as the database writes the type."""
 
     name: str
     type: int
+    base: int
     text: str
     is_generated: bool
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be followed; empty if it can."""
+        if self.is_generated:
+            return "it is generated, and such columns are not replicated"
+        if self.base and not fits(kept_as(self.type), self.base):
+            return f"it is of the domain {self.text}, whose values are not replicated as those of the type below it"
+        return ""
 
 
 class Described(NamedTuple):
@@ -63,14 +73,10 @@ def describe(dsn: str, schema: str, tables: Sequence[str]) -> Described:
 
 
 def _add(found: Described, table: str, columns: Sequence[_Column], key: Sequence[str]) -> None:
-    kept = [column for column in columns if not column.is_generated]
-    found.left_out.extend(
-        f"column {column.name} of {table}: it is generated, and such columns are not replicated"
-        for column in columns
-        if column.is_generated
-    )
+    kept = [column for column in columns if not column.problem]
+    found.left_out.extend(f"column {each.name} of {table}: {each.problem}" for each in columns if each.problem)
     if not key or not set(key) <= {column.name for column in kept}:
-        found.left_out.append(f"table {table}: it has no primary key, and no other unique index that is not deferrable")
+        found.left_out.append(f"table {table}: it has no primary key, nor another unique index that is not deferrable")
         return
     try:
         found.statements.append(_statement(table, kept, key))
