@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from live_run import LINES, Live, expected, is_worker, kill_below
 
+from live_run import LINES, Live, expected, is_worker, kill_below
 from tidings.pipeline.warm import STEPS
 from tidings.spark.java import java_home
 from tidings.terminal import compile_kernels

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from live_run import CATALOG, change
 from pyspark.sql import SparkSession
 
+from live_run import CATALOG, change
 from tidings.endpoint import Endpoint
 from tidings.live.progress import Batch
 from tidings.model.errors import RunError, TidingsError, UsageError

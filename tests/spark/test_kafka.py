@@ -9,8 +9,8 @@ from typing import Any
 
 import pyspark
 import pytest
-from live_job import LiveJob, expected, view
 
+from live_job import LiveJob, expected, view
 from tidings.bench.live.kafka_broker import Broker, Unavailable, connector_jars
 from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from live_run import is_worker, kill_below
 from workload import Recorded
 
+from live_run import is_worker, kill_below
 from tidings.pipeline.warm import STEPS
 from tidings.terminal import compile_kernels
 

@@ -13,8 +13,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from live_run import CATALOG, QUERIES, Live, Process, await_end, expected, is_worker, kill_below, started_by
 
+from live_run import CATALOG, QUERIES, Live, Process, await_end, expected, is_worker, kill_below, started_by
 from tidings.bench.live.ports import free_port
 from tidings.pipeline.warm import STEPS
 from tidings.spark.envelope import ANSWERS, REFUSED

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from live_run import CATALOG, LINES, Live, await_end, change, started_by, wait_until
 
 pytestmark = pytest.mark.spark
