@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from in_process import tidings
 from live_job import SessionJob
 from live_run import CATALOG, QUERIES, Live, expected, wait_until
 from tidings.endpoint import Endpoint
-from tidings.model.errors import UsageError
+from tidings.model.errors import RunError, UsageError
 from tidings.pipeline.warm import STEPS
 from tidings.sinks import open_sink
 from tidings.terminal import compile_kernels
@@ -114,55 +115,54 @@ def test_every_notification_is_posted_signed_and_in_order(tmp_path: Path, receiv
         assert all(id.replace("~", "").isalnum() for id in first)
 
 
+def job_of(folder: Path, sink: str, *options: str, engine: str = "inline") -> SessionJob:
+    ends = (Endpoint("files", str(folder / name)) for name in ("changes", "wishes"))
+    return SessionJob(folder, CATALOG, *ends, Endpoint.parse(sink, list(options)), engine=engine)
+
+
 def test_a_receiver_that_is_gone_ends_the_job(tmp_path: Path, receiver: Receiver) -> None:
-    with Live(tmp_path, engine="inline") as live:
-        receiver.answers = [410]
-        run = live.start("--sink", f"webhook:{receiver.url}", "--trigger", "once")
-        assert run.wait(60) == 1
-        assert live.errors.splitlines()[-1] == "failed: the webhook 127.0.0.1 is gone (410): give the job another sink"
+    Live(tmp_path)
+    receiver.answers = [410]
+    with pytest.raises(RunError, match=r"the webhook 127.0.0.1 is gone \(410\): give the job another sink"):
+        job_of(tmp_path, f"webhook:{receiver.url}").finish()
+    assert receiver.told == []
 
 
-FUNCTION = """
-import json, pathlib
-def told(message):
-    if message["subscription"] == "s2" and not pathlib.Path("mended").exists():
-        raise ValueError("not yet")
-    with open("told.jsonl", "a") as sink:
-        sink.write(json.dumps(message) + "\\n")
-class Nested:
-    told = staticmethod(told)
-def all_kinds(message):
-    with open("all.jsonl", "a") as sink:
-        sink.write(json.dumps(message) + "\\n")
-"""
-
-
-def test_a_function_is_called_with_every_notification(tmp_path: Path) -> None:
+def test_a_function_is_called_with_every_notification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it raises, the job ends; started again it calls with the same micro-batch, and the same ids."""
-    with Live(tmp_path, engine="inline") as live:
-        (tmp_path / "receiving.py").write_text(FUNCTION)
-        live.put_changes()
-        words = ["--sink", "python:receiving:Nested.told", "--trigger", "once"]
-        assert live.start(*words).wait(60) == 1
-        last = live.errors.splitlines()[-1]
-        assert "the function receiving:Nested.told failed for the message" in last and "ValueError: not yet" in last
-        (tmp_path / "mended").write_text("")
-        assert live.start(*words).wait(60) == 0, live.errors
-        found = [json.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
-        by_id = {each.pop("message_id"): each for each in found}
-        assert len(found) > len(by_id), "what was called before the failure is called again"
-        assert {each.pop("kind") for each in by_id.values()} == {"notification"}
-        assert lines(list(by_id.values())) == expected(live.files)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "receiving.py").write_text(
+        "calls, is_mended = [], []\n"
+        "class Nested:\n"
+        "    def told(message):\n"
+        "        calls.append(message)\n"
+        "        if message['subscription'] == 's2' and not is_mended:\n"
+        "            raise ValueError('not yet')\n"
+    )
+    live = Live(tmp_path)
+    live.put_changes()
+    job = job_of(tmp_path, "python:receiving:Nested.told")
+    with pytest.raises(RunError, match=r"receiving:Nested.told failed for the message '.*': ValueError: not yet"):
+        job.finish()
+    module: Any = import_module("receiving")
+    failed = len(module.calls)
+    module.is_mended.append(True)
+    job.finish()
+    assert module.calls[:failed] == module.calls[failed : 2 * failed], "the same again"
+    told = [dict(call) for call in module.calls[failed:]]
+    assert len({each.pop("message_id") for each in told}) == len(told)
+    assert {each.pop("kind") for each in told} == {"notification"}
+    assert lines(told) == expected(live.files)
 
 
-def test_messages_of_all_kinds(tmp_path: Path) -> None:
-    with Live(tmp_path, engine="inline") as live:
-        (tmp_path / "receiving.py").write_text(FUNCTION)
-        live.put_bytes(b"nonsense")
-        words = ["--sink", "python:receiving:all_kinds", "--sink-option", "kinds=all", "--trigger", "once"]
-        assert live.start(*words).wait(60) == 0, live.errors
-        kinds = [json.loads(line)["kind"] for line in (tmp_path / "all.jsonl").read_text().splitlines()]
-        assert sorted(set(kinds)) == ["answer", "notification", "refused"] and kinds.count("answer") == len(QUERIES)
+def test_messages_of_all_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "receiving_all.py").write_text("calls = []")
+    live = Live(tmp_path)
+    live.put_bytes(b"nonsense")
+    job_of(tmp_path, "python:receiving_all:calls.append", "kinds=all").finish()
+    kinds = [call["kind"] for call in import_module("receiving_all").calls]
+    assert sorted(set(kinds)) == ["answer", "notification", "refused"] and kinds.count("answer") == len(QUERIES)
 
 
 @pytest.mark.spark
@@ -172,9 +172,8 @@ def test_spark_calls_a_function_too(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "received_on_spark.py").write_text("told = []")
     live = Live(tmp_path)
     live.put_changes()
-    ends = [Endpoint("files", str(tmp_path / name)) for name in ("changes", "wishes")]
-    SessionJob(tmp_path, CATALOG, *ends, Endpoint("python", "received_on_spark:told.append")).finish()
-    told: list[dict[str, Any]] = __import__("received_on_spark").told
+    job_of(tmp_path, "python:received_on_spark:told.append", engine="spark").finish()
+    told: list[dict[str, Any]] = import_module("received_on_spark").told
     ids = [each.pop("message_id") for each in told]
     assert len(set(ids)) == len(told) and {each.pop("kind") for each in told} == {"notification"}
     assert sorted(lines(told)) == sorted(expected(live.files))
