@@ -121,12 +121,7 @@ class Live:
     def read(self, changes: Iterable[bytes], events: Iterable[bytes]) -> Input:
         """Reads blocks of lines (`stream_lines`). Subscription events enter the registry: called once for each micro-batch."""
         (lines, lost), (wishes, unheard) = StreamLines.split(changes), StreamLines.split(events)
-        points: list[PointBatch] = []
-        answers: list[Answer] = []
-        if wishes.lines:
-            # Events have a seq of their own, so that a subscription never begins twice at one.
-            self.replica.advance()
-            points, answers = self._registrar.handle(wishes.located(), self.replica.passed)
+        points, answers = self._register(wishes.located()) if wishes.lines else ([], [])
         answers += [
             Answer(partition, offset, refused=_NO_PLACE)
             for partition, offset, _ in unheard.located()
@@ -140,15 +135,16 @@ class Live:
 
     def take(self, lines: list[bytes], events: list[bytes]) -> Input:
         """As `read`, of lines that come one after the other by one partition, and are numbered from 0 on."""
-        points: list[PointBatch] = []
-        answers: list[Answer] = []
-        if events:
-            self.replica.advance()
-            located = (("", number, event) for number, event in enumerate(events))
-            points, answers = self._registrar.handle(located, self.replica.passed)
+        located = (("", number, event) for number, event in enumerate(events))
+        points, answers = self._register(located) if events else ([], [])
         zeros = np.zeros(len(lines), np.int64)
         places = Places([""], zeros, [""], zeros, np.arange(len(lines)))
         return Input(lines, places, points, answers=answers)
+
+    def _register(self, located: Iterable[tuple[str, int, bytes]]) -> tuple[list[PointBatch], list[Answer]]:
+        """Subscription events have a seq of their own, so that a subscription never begins twice at one."""
+        self.replica.advance()
+        return self._registrar.handle(located, self.replica.passed)
 
     def apply(self, taken: Input) -> Output:
         found = self.replica.apply(taken.lines, taken.origin, taken.points, is_end=taken.is_end)

@@ -7,8 +7,7 @@ its duplicate window.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -54,11 +53,9 @@ class Settings:
         window = number(given, "duplicateWindow", _DUPLICATES_SECONDS, lowest=1)
         return Settings(Address.of(given), prefix, given.get("stream", ""), window)
 
-    @contextmanager
-    def connected(self) -> Iterator[JetStream]:
+    def connected(self) -> JetStream:
         """A connection for `check` and `prepare`, which must be there soon."""
-        with JetStream(self.address.within(_CHECK_SECONDS)) as connection:
-            yield connection
+        return JetStream(self.address.within(_CHECK_SECONDS))
 
     def check(self, connection: JetStream) -> None:
         """UsageError if no stream takes the subjects, and none of the name is to be made."""
