@@ -18,6 +18,8 @@ from hypothesis.internal.conjecture import engine
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from service_process import Service
+
 settings.register_profile(
     "fixed",
     deadline=None,
@@ -54,8 +56,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks property tests; sorts and groups tests for workers (`--dist loadgroup`).
 
     Tests that start Spark come first, because they take longest. Those with the fixture `spark` share one session in one
-    worker; others that start Spark have a driver of their own and run anywhere. All other tests of a file stay together,
-    for its fixtures and for compiled code, which every process has to load. Before xdist's own hook, which reads groups.
+    worker, and so do those with the fixture `service`; others that start Spark have a driver of their own and run anywhere.
+    All other tests of a file stay together, for its fixtures and for compiled code, which every process has to load. Before
+    xdist's own hook, which reads groups.
     """
     for item in items:
         assert isinstance(item, pytest.Function)
@@ -63,6 +66,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("hypothesis")
         if "spark" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group("spark"))
+        elif "service" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group("service"))
         elif item.get_closest_marker("spark") is None:
             file = item.nodeid.partition("::")[0]
             item.add_marker(pytest.mark.xdist_group(_TOGETHER.get(file, file)))
@@ -110,3 +115,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with spark_session("tidings tests", "local[2]", folder / "spark.log") as session:
         yield session
     os.environ.pop("PYSPARK_PYTHON", None)
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One `tidings serve` for all tests that do not kill it. `service.key` is an operator's, of the tenant `default`."""
+    from service_process import Service
+
+    options = ["--quota", "creations_per_second=100000", "--allow-private-webhooks"]
+    with Service(tmp_path_factory.mktemp("service"), *options, has_keys=True) as found:
+        yield found

@@ -12,11 +12,14 @@ Change(subscription='cheap', seq=2, snapshot=False, changes=[{'op': 'insert', 'r
 [{'symbol': 'GOOG'}]
 
 `help(Engine)` says more, and so does docs/python.md. As a job that follows PostgreSQL, NATS or files: `tidings run --help`.
+A service (`tidings serve`) from Python: `help(tidings.Client)`.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tidings.client import AsyncClient as AsyncClient
+    from tidings.client import Client as Client
     from tidings.embedded import Change as Change
     from tidings.embedded import Engine as Engine
     from tidings.embedded import Fed as Fed
@@ -30,9 +33,20 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 _EMBEDDED = ("Change", "Engine", "Fed", "RefusedError", "View")
+_CLIENTS = ("AsyncClient", "Client")
 _ERRORS = ("CatalogError", "RecordError", "SqlError", "TidingsError", "UsageError")
-__all__ = ["CatalogError", "Change", "Engine", "Fed", "RecordError", "RefusedError", "SqlError", "TidingsError"]
-__all__ += ["UsageError", "View"]
+__all__ = [
+    "AsyncClient",
+    "CatalogError",
+    "Change",
+    "Client",
+    "Engine",
+    "Fed",
+    "RecordError",
+    "RefusedError",
+    "SqlError",
+]
+__all__ += ["TidingsError", "UsageError", "View"]
 
 
 def __getattr__(name: str) -> Any:
@@ -41,6 +55,8 @@ def __getattr__(name: str) -> Any:
 
     if name in _EMBEDDED:
         return getattr(import_module("tidings.embedded"), name)
+    if name in _CLIENTS:
+        return getattr(import_module("tidings.client"), name)
     if name in _ERRORS:
         return getattr(import_module("tidings.model.errors"), name)
     raise AttributeError(f"module 'tidings' has no attribute {name!r}")

@@ -7,7 +7,7 @@ import json
 import math
 import threading
 from base64 import b64encode
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -21,6 +21,7 @@ from tidings.files import write_bytes
 from tidings.model.blob import pack, unpack
 from tidings.model.errors import RecordError, UsageError
 from tidings.model.notification import NotificationBatch
+from tidings.model.row_bag import RowBag, RowChange, decode_tail
 from tidings.pipeline.live import Live, Output
 from tidings.sql import Compiler, parse_catalog
 from tidings.sql.parameters import bind
@@ -33,20 +34,6 @@ Row = dict[str, Any]
 _FORMAT = 1
 
 
-class _RowChange(msgspec.Struct):
-    op: str
-    row: msgspec.Raw
-    old: msgspec.Raw = msgspec.Raw()
-
-
-class _Tail(msgspec.Struct):
-    seq: int
-    snapshot: bool
-    changes: list[_RowChange]
-    tx: str | None = None
-
-
-_tail = msgspec.json.Decoder(_Tail).decode
 _row = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -87,14 +74,17 @@ class View:
         self.id = id
         self.sql = sql
         self._order = order
-        self._texts: Counter[bytes] = Counter()
-        self.seq = 0
+        self._bag = RowBag()
+
+    @property
+    def seq(self) -> int:
         """The last change that the answer has had."""
+        return self._bag.seq
 
     @property
     def rows(self) -> list[Row]:
         """The rows now; of a query with ORDER BY in this order, if the column is shown."""
-        found = [_row(text) for text in self._texts.elements()]
+        found = [_row(text) for text in self._bag.rows()]
         if self._order is not None and all(self._order[0] in row for row in found):
             name, is_descending = self._order
             found.sort(key=lambda row: row[name], reverse=is_descending)
@@ -113,26 +103,13 @@ class View:
         return pd.DataFrame(self.rows)
 
     def __len__(self) -> int:
-        return self._texts.total()
+        return len(self._bag)
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
     def __repr__(self) -> str:
         return f"<view {self.id!r} of {len(self)} rows: {self.sql}>"
-
-    def _fold(self, told: _Tail) -> None:
-        if told.snapshot:
-            self._texts.clear()
-        for change in told.changes:
-            gone = change.row if change.op == "delete" else change.old
-            if bytes(gone):
-                self._texts[bytes(gone)] -= 1
-                if not self._texts[bytes(gone)]:
-                    del self._texts[bytes(gone)]
-            if change.op != "delete":
-                self._texts[bytes(change.row)] += 1
-        self.seq = told.seq
 
 
 class Engine:
@@ -324,10 +301,10 @@ class Engine:
     def _fold(self, told: NotificationBatch) -> None:
         texts = told.tails.arrow()
         # Several share a tail; that of a net effect of nothing is empty, and nobody's.
-        tails = {number: _tail(b'{"subscription": ""' + texts[number].as_py()) for number in set(told.tail.tolist())}
+        tails = {number: decode_tail(texts[number].as_py()) for number in set(told.tail.tolist())}
         for id, number in zip(told.subscriptions().to_pylist(), told.tail.tolist(), strict=True):
             tail = tails[number]
-            self._views[id]._fold(tail)
+            self._views[id]._bag.fold(tail)
             if (callback := self._callbacks.get(id)) is not None:
                 # Everybody gets dicts of their own, and may do with them as they please.
                 changes = [_shown(change) for change in tail.changes]
@@ -365,7 +342,8 @@ class Engine:
         """Writes tables, subscriptions and views to a file, which is there whole or not at all. Callbacks are not saved."""
         with self._lock:
             views = [
-                [view.id, view.sql, view._order, view.seq, list(view._texts.items())] for view in self._views.values()
+                [view.id, view.sql, view._order, view.seq, list(view._bag.texts.items())]
+                for view in self._views.values()
             ]
             head = {"format": _FORMAT, "catalog": self._catalog_sql, "transactions": self._transactions, "views": views}
             data = pack(head)
@@ -391,8 +369,8 @@ class Engine:
         engine._transactions = head["transactions"]
         for id, sql, order, seq, texts in head["views"]:
             view = engine._views[id] = View(id, sql, None if order is None else (order[0], order[1]))
-            view.seq = seq
-            view._texts.update(dict(texts))
+            view._bag.seq = seq
+            view._bag.texts.update(dict(texts))
         return engine
 
     def __repr__(self) -> str:
@@ -404,7 +382,7 @@ class Engine:
             )
 
 
-def _shown(change: _RowChange) -> dict[str, Any]:
+def _shown(change: RowChange) -> dict[str, Any]:
     old = {"old": _row(change.old)} if change.op == "update" else {}
     return {"op": change.op, **old, "row": _row(change.row)}
 

@@ -9,7 +9,7 @@ import sys
 import typer
 
 from tidings import __version__
-from tidings.cli import bench, catalog, demo, explain, paint, plan, relay, replay, run, workload
+from tidings.cli import bench, catalog, demo, explain, key, paint, plan, relay, replay, run, serve, watch, workload
 
 app = typer.Typer(
     name="tidings",
@@ -19,7 +19,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (demo, replay, run, catalog, explain, paint, plan, relay, workload, bench):
+for command in (demo, serve, replay, run, catalog, explain, paint, plan, relay, workload, bench, key, watch):
     command.add_to(app)
 
 

@@ -54,9 +54,21 @@ def check(folder: Path, catalog_sql: str) -> bool:
 class DurableEngine:
     """A `Live` with a journal. Micro-batches go one by one: `run`, then `settle` when their output is where it belongs."""
 
-    def __init__(self, folder: Path, catalog_sql: str, *, by_commit: bool = True, load: Path | None = None) -> None:
-        """folder: a checkpoint that was checked. load: rows that a new engine has before the first micro-batch."""
+    def __init__(
+        self,
+        folder: Path,
+        catalog_sql: str,
+        *,
+        by_commit: bool = True,
+        load: Path | None = None,
+        before_fold: Callable[[], object] | None = None,
+    ) -> None:
+        """folder: a checkpoint that was checked. load: rows that a new engine has before the first micro-batch.
+
+        before_fold: called before a new base replaces the journal, from which output cannot be made again then.
+        """
         self._folder = folder
+        self._before_fold = before_fold
         self._plan: dict[str, Any] = {"format": _FORMAT, "catalog": catalog_sql, "by_commit": by_commit}
         path = folder / _PLAN
         known: dict[str, Any] = (
@@ -98,12 +110,13 @@ class DurableEngine:
     def nbytes(self) -> int:
         return self._live.nbytes
 
-    def restore(self, tell: Tell) -> None:
+    def restore(self, tell: Tell, told: int | None = None) -> None:
         """Repeats the micro-batches of the journal.
 
-        tell: called with the number and the output of the last one, if the sink may lack something of it.
+        tell: called with the number and the output of each one that the sink may lack. told: the last one that it has; None:
+        as the journal says, in which at most one is in doubt.
         """
-        told = self._journal.told
+        told = self._journal.told if told is None else told
         for entry in self._journal.entries():
             taken = self._live.read(entry.changes, entry.events)
             self.offsets = entry.offsets
@@ -112,6 +125,8 @@ class DurableEngine:
             else:
                 tell(entry.batch, self._apply(taken))
                 self._journal.mark(entry.batch)
+        if self._journal.told < self._journal.last:
+            self._journal.mark(self._journal.last)
         if self._is_loading and not self._journal.last:
             tell(1, self.run([], [], {}))
             self._journal.mark(1)
@@ -152,6 +167,8 @@ class DurableEngine:
             self._fold()
 
     def _fold(self) -> None:
+        if self._before_fold is not None:
+            self._before_fold()
         head = msgspec.json.encode([self._former, self.offsets])
         self._journal.fold([head, b"\n", self._live.dump()])
 

@@ -52,11 +52,7 @@ class Job:
 
     @property
     def changes_endpoint(self) -> Endpoint:
-        """The source of changes, with what it must know of the job."""
-        spool = str(self.checkpoint / "source")
-        if self.source.format == "postgres":
-            return self.source.with_defaults(catalog=self.catalog_sql, spool=spool)
-        return self.source.with_defaults(spool=spool) if self.source.format == "files" else self.source
+        return changes_endpoint(self.source, self.catalog_sql, self.checkpoint / "source")
 
     @property
     def events_endpoint(self) -> Endpoint:
@@ -68,6 +64,13 @@ class Job:
         catalog = f'CREATE TABLE "{table.rpartition(".")[2]}" (id TEXT PRIMARY KEY, sql TEXT);'
         names = {"tables": table, "slot": "tidings_subscriptions", "publication": "tidings_subscriptions"}
         return source.with_defaults(catalog=catalog, spool=spool, **names)
+
+
+def changes_endpoint(source: Endpoint, catalog_sql: str, spool: Path) -> Endpoint:
+    """A source of changes, with what it must know of the job. spool: a folder for what it has to keep."""
+    if source.format == "postgres":
+        return source.with_defaults(catalog=catalog_sql, spool=str(spool))
+    return source.with_defaults(spool=str(spool)) if source.format == "files" else source
 
 
 def check_goes_on(catalog: Catalog, former: Catalog) -> None:

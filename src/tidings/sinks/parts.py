@@ -78,13 +78,27 @@ class PartsSink:
         """Metrics of all complete batches together."""
         total: dict[str, Any] = {}
         for batch_id in self.batches():
-            add_metrics(total, self._manifest(batch_id)["metrics"])
+            add_metrics(total, self.metrics_of(batch_id))
         return total
+
+    def metrics_of(self, batch_id: int) -> dict[str, Any]:
+        """Metrics of a complete batch."""
+        found: dict[str, Any] = self._manifest(batch_id)["metrics"]
+        return found
+
+    def is_complete(self, batch_id: int) -> bool:
+        return self._path(batch_id).exists()
+
+    def remove(self, batch_id: int) -> None:
+        """Deletes the files of a complete batch, which somebody else keeps."""
+        for name in (name for kind in _PARTS for name in self._manifest(batch_id)[kind]):
+            (self._folder / name).unlink(missing_ok=True)
+        self._path(batch_id).unlink()
 
     def copy(self, sink: IO[bytes]) -> None:
         """Appends the notifications of all complete batches to a file, those of several replicas merged."""
         for batch_id in self.batches():
-            sink.write(self._merged(self.parts(batch_id, NOTIFICATIONS)))
+            sink.write(self.merged(batch_id))
 
     def copy_refused(self, sink: IO[bytes]) -> None:
         """Appends the refused records of all complete batches to a file, in order of their lines in the input."""
@@ -96,7 +110,9 @@ class PartsSink:
         """Files of a complete batch. kind: NOTIFICATIONS, ANSWERS, REFUSED or WARNINGS of `pipeline.live`."""
         return [self._folder / name for name in self._manifest(batch_id)[kind]]
 
-    def _merged(self, parts: list[Path]) -> bytes | memoryview:
+    def merged(self, batch_id: int) -> bytes | memoryview:
+        """The notifications of a complete batch, those of several replicas in order."""
+        parts = self.parts(batch_id, NOTIFICATIONS)
         if len(parts) < 2:
             return parts[0].read_bytes() if parts else b""
         from tidings.kernels.lines import index_lines, merge_lines
@@ -107,8 +123,11 @@ class PartsSink:
             texts.append(merge_lines(a, index_lines(a), b, index_lines(b)))
         return texts[0].data
 
+    def _path(self, batch_id: int) -> Path:
+        return self._folder / f"manifest-{batch_id:08d}.json"
+
     def _manifest(self, batch_id: int) -> dict[str, Any]:
-        manifest: dict[str, Any] = json.loads((self._folder / f"manifest-{batch_id:08d}.json").read_text())
+        manifest: dict[str, Any] = json.loads(self._path(batch_id).read_text())
         return manifest
 
     def _replace(self, name: str, pieces: Iterable[bytes | memoryview]) -> None:

@@ -28,7 +28,7 @@ from tidings.pipeline.stream_lines import TEXT
 from tidings.sources import Offset, Record
 from tidings.terminal import say
 
-_OPTIONS = ("path", "maxFilesPerTrigger", "maxBytesPerTrigger", "pathGlobFilter", "cleanSource", "spool")
+_OPTIONS = ("path", "maxFilesPerTrigger", "maxBytesPerTrigger", "pathGlobFilter", "cleanSource", "spool", "partitions")
 _BATCH_BYTES = 64 * 2**20
 _PASSED_OVER = re.compile(r"[._].*|.*(\.tmp|\.partial|\._COPYING_)", re.DOTALL)
 """Names of files that are being written, or are not meant to be read."""
@@ -61,7 +61,7 @@ class Settings:
     """files_max, bytes_max: of a micro-batch, which has one file at least. pattern: of names; empty: all.
 
     is_deleted: whether files are deleted when their micro-batch is done. spool: a folder for the log, to be kept with the
-    checkpoint.
+    checkpoint. has_partitions: whether names of files end with a tilde and the partition of their records.
     """
 
     folder: Path
@@ -70,6 +70,7 @@ class Settings:
     bytes_max: int
     is_deleted: bool
     spool: Path
+    has_partitions: bool
 
     @staticmethod
     def of(options: Mapping[str, str]) -> Settings:
@@ -82,6 +83,9 @@ class Settings:
         clean = given.get("cleansource", "off").lower()
         if clean not in ("off", "delete"):
             raise UsageError(f"the option cleanSource is off or delete, not {clean!r}")
+        partitions = given.get("partitions", "off").lower()
+        if partitions not in ("off", "name"):
+            raise UsageError(f"the option partitions is off or name, not {partitions!r}")
         if "://" in given["path"].removeprefix("file://"):
             raise UsageError(
                 f"the source files reads folders that this machine and all executors see, not {given['path']}: mount it"
@@ -99,6 +103,7 @@ class Settings:
             _number(given, "maxBytesPerTrigger", sys.maxsize if has_limit else _BATCH_BYTES),
             clean == "delete",
             Path(given["spool"]).absolute() if given.get("spool") else folder / _LOG,
+            partitions == "name",
         )
 
     def entries(self) -> list[os.DirEntry[str]]:
@@ -247,7 +252,7 @@ class FolderStream:
 
     def records(self, start: Offset, end: Offset) -> Iterator[Record]:
         """A record a file."""
-        return map(read_file, self.paths(start, end))
+        return (read_file(path, self._settings.has_partitions) for path in self.paths(start, end))
 
     def close(self) -> None:
         """There is nothing to be closed: files are read whole."""
@@ -306,15 +311,17 @@ class FolderStream:
         return taken
 
 
-def read_file(path: Path) -> Record:
-    """The contents of a file, with its name as the place."""
+def read_file(path: Path, has_partition: bool = False) -> Record:
+    """The contents of a file, with its name as the place. has_partition: as in `Settings`."""
     try:
         data, micros = path.read_bytes(), path.stat().st_mtime_ns // 1000
     except OSError as error:
         raise UsageError(
             f"cannot read {path}, which belongs to a micro-batch that has begun: {error.strerror}. Put it back, and start again"
         ) from None
-    return Record("", TEXT + text_of(path.name).encode(), micros, _unpacked(data, path.suffix))
+    name = text_of(path.name)
+    partition = name.partition("~")[2] if has_partition else ""
+    return Record(partition, TEXT + name.encode(), micros, _unpacked(data, path.suffix))
 
 
 def _unpacked(data: bytes, suffix: str) -> bytes:

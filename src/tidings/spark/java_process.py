@@ -3,6 +3,9 @@
 It is the leader of a session of its own, so that what a terminal or a supervisor sends to the whole process group (Ctrl-C,
 SIGTERM) does not reach it, nor the Python workers below it: they live until the driver has finished what it began. It ends when
 its stdin does, at the latest when this process is over, however that ended.
+
+A process that ignores these signals, as the job behind a service does, sets STAYS: Java, which ignores them too, stays in the
+process group then.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ from tidings.model.errors import RunError
 from tidings.signals import aside
 
 _PORT, _SECRET, _WHERE = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "_PYSPARK_DRIVER_CONN_INFO_PATH"
+STAYS = "TIDINGS_JAVA_STAYS"
+"""Variable of the environment: if it is set, Java stays in the session and the process group of this process."""
 _POLL_SECONDS = 0.05
 
 
@@ -44,7 +49,11 @@ class JavaProcess:
             # In another thread: a signal that comes while a process is made would leave it behind, known to nobody.
             making = aside(
                 lambda: subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stderr=said, env=environment, start_new_session=True
+                    command,
+                    stdin=subprocess.PIPE,
+                    stderr=said,
+                    env=environment,
+                    start_new_session=not os.environ.get(STAYS),
                 )
             )
             try:

@@ -21,8 +21,10 @@ from tidings.sources import Offset, Record
 from tidings.sources.files import FolderStream, Settings, read_file
 
 FORMAT = "tidings-files"
-_SCHEMA = "value binary, order string, time timestamp"
-_FIELDS = pa.schema([("value", pa.binary()), ("order", pa.string()), ("time", pa.timestamp("us", "UTC"))])
+_SCHEMA = "value binary, partition string, order string, time timestamp"
+_FIELDS = pa.schema(
+    [("value", pa.binary()), ("partition", pa.string()), ("order", pa.string()), ("time", pa.timestamp("us", "UTC"))]
+)
 _TASK_BYTES, _BATCH_BYTES = 8 * 2**20, 4 * 2**20
 
 
@@ -34,7 +36,8 @@ def files(spark: SparkSession, folder: str, options: Mapping[str, str] | None = 
     """Files that appear in a folder, as a stream of their lines in the order in which they are found, then of their names.
 
     folder: or a single file. options: spool, a folder for a log of what was read, to be kept with the checkpoint (by default
-    `.tidings` in the folder itself); maxFilesPerTrigger, maxBytesPerTrigger (64 MiB), pathGlobFilter, cleanSource=delete.
+    `.tidings` in the folder itself); maxFilesPerTrigger, maxBytesPerTrigger (64 MiB), pathGlobFilter, cleanSource=delete;
+    partitions=name, where names of files end with a tilde and the partition of their records.
     """
     known = {**(options or {}), "path": folder}
     Settings.of(known)
@@ -64,6 +67,7 @@ class _Files(InputPartition):  # type: ignore[misc]
 class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     def __init__(self, settings: Settings) -> None:
         self._stream = FolderStream(settings)
+        self._has_partitions = settings.has_partitions
 
     def initialOffset(self) -> Offset:
         return self._stream.first()
@@ -90,7 +94,7 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
         rows: list[Record] = []
         size = 0
         for path in partition.paths:
-            rows.append(read_file(path))
+            rows.append(read_file(path, self._has_partitions))
             size += len(rows[-1].value)
             if size >= _BATCH_BYTES:
                 yield _batch(rows)
@@ -103,6 +107,11 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
 
 
 def _batch(rows: list[Record]) -> pa.RecordBatch:
-    columns = ([row.value for row in rows], [row.place[1:].decode() for row in rows], [row.time for row in rows])
+    columns = (
+        [row.value for row in rows],
+        [row.partition for row in rows],
+        [row.place[1:].decode() for row in rows],
+        [row.time for row in rows],
+    )
     arrays = [pa.array(values, type) for values, type in zip(columns, _FIELDS.types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=_FIELDS)

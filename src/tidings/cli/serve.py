@@ -1,0 +1,137 @@
+"""`tidings serve`: the service, in front of an engine of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from tidings.cli.replay import EngineName
+
+_MASTER = "local[*]"
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(serve)
+
+
+def serve(
+    catalog: Path = typer.Option(..., help="Tables: CREATE TABLE statements (catalog.sql)."),
+    data: Path = typer.Option(..., help="Folder for everything that is kept. Made if it is not there."),
+    engine: EngineName = typer.Option(
+        EngineName.inline, help="inline: a process of the service, without Java; or Spark, on many cores or machines."
+    ),
+    master: str = typer.Option(_MASTER, help="Spark master."),
+    shards: int = typer.Option(0, min=0, help="Shares of the subscriptions on Spark (0: as many as cores)."),
+    source: list[str] = typer.Option(
+        [],
+        metavar="FORMAT:PATH",
+        help="Changes beside those by HTTP: postgres:DSN, nats:STREAM, files:FOLDER; repeatable. Spark: one, without HTTP.",
+    ),
+    listen: str = typer.Option("127.0.0.1:8090", metavar="HOST:PORT", help="Where to listen; port 0: any free one."),
+    registry: str | None = typer.Option(
+        None,
+        metavar="URL",
+        help="Tenants, keys and subscriptions, as postgresql://..; default: SQLite in the data folder.",
+    ),
+    retain: str = typer.Option("24h", help="How long a client may be away and still resume."),
+    retain_bytes: str = typer.Option("4GiB", help="How large the log of notifications may become."),
+    no_auth: bool = typer.Option(False, "--no-auth", help="Everybody may do everything. Only on this machine."),
+    quota: list[str] = typer.Option([], metavar="NAME=N", help="Quota of each tenant; repeatable."),
+    load: Path | None = typer.Option(None, help="Rows that are there before the first change: a file or a folder."),
+    ready_file: Path | None = typer.Option(
+        None, help="Written when the service is ready: url, pid, engine_pid, epoch."
+    ),
+    host: list[str] = typer.Option([], help="Name by which clients call the service; default: any; repeatable."),
+    jwt_key: Path | None = typer.Option(
+        None, help="Public key (PEM) of JWTs; or TIDINGS_JWT_SECRET in the environment."
+    ),
+    jwt_audience: str | None = typer.Option(None, help="Audience that JWTs must name."),
+    allow_private_webhooks: bool = typer.Option(False, help="Let webhooks go to private addresses, and by http."),
+) -> None:
+    """Serve subscriptions over HTTP: create them, stream their changes, post changes, until stopped (Ctrl-C or SIGTERM).
+
+    Everything that was acknowledged is on disk; the same command given again goes on where it stopped. Callers need a key
+    (tidings key create), unless --no-auth is given.
+
+    Example: tidings serve --catalog catalog.sql --data data --no-auth
+
+    Then: curl -N localhost:8090/v1/subscriptions/cheap/stream. See docs/service.md.
+    """
+    import os
+    from importlib.util import find_spec
+
+    from tidings.durations import bytes_of, seconds_of
+    from tidings.files import load_files, only_one
+    from tidings.model.errors import UsageError
+
+    address, port = _address(listen)
+    seconds, size = seconds_of(retain), bytes_of(retain_bytes)
+    if no_auth and address not in ("127.0.0.1", "::1", "localhost"):
+        raise UsageError(f"--no-auth serves this machine alone: listen at 127.0.0.1, not at {address}")
+    if missing := [
+        name for name in ("starlette", "uvicorn", "aiohttp", "jwt", "sqlalchemy") if find_spec(name) is None
+    ]:
+        raise UsageError(f"the service needs the package {missing[0]}: pip install '.[server]' in the clone")
+    is_spark = engine is EngineName.spark
+    if not is_spark:
+        for name, is_given in (("master", master != _MASTER), ("shards", shards)):
+            if is_given:
+                raise UsageError(f"--{name} is for Spark: say --engine spark")
+    elif find_spec("tidings.server.engine.spark_process") is None:
+        raise UsageError("--engine spark is not there yet")
+    elif find_spec("pyspark") is None:
+        raise UsageError("--engine spark needs the package pyspark: pip install '.[spark]' in the clone")
+    elif len(source) > 1:
+        raise UsageError("the job on Spark has one source: give --source once, or without it post changes by HTTP")
+    if (data / ("engine" if is_spark else "spark")).is_dir():
+        other = "inline" if is_spark else "spark"
+        raise UsageError(f"the data folder {data} is of a service with --engine {other}: say so, or name another one")
+    if load is not None:
+        load_files(load)
+    try:
+        catalog_sql = catalog.read_text(encoding="utf-8-sig")
+        data.mkdir(parents=True, exist_ok=True)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot use {catalog} and {data}: {error}") from None
+    with only_one(data / "serve"):
+        from tidings.server.engine.spawn import spawn
+
+        # Both processes load their libraries at the same time.
+        spawned = spawn(engine.value)
+        try:
+            from tidings.server.engine.frames import Settings
+            from tidings.server.front import ServiceOptions
+            from tidings.server.jwt_settings import JwtSettings
+            from tidings.server.limits import Quotas
+            from tidings.server.registry import registry_url
+            from tidings.server.serve import listen as bind
+            from tidings.server.serve import serve as run
+            from tidings.sql import parse_catalog
+
+            loaded = "" if load is None else str(load.absolute())
+            options = ServiceOptions(
+                Settings(
+                    str(data.absolute()), catalog_sql, source, loaded, seconds, size, engine.value, master, shards
+                ),
+                parse_catalog(catalog_sql),
+                registry_url(data, registry),
+                Quotas.parse(quota),
+                JwtSettings.of(os.environ, jwt_key, jwt_audience),
+                no_auth,
+                allow_private_webhooks,
+                (*host, "localhost") if host or no_auth else (),
+            )
+            run(options, bind(address, port), ready_file, spawned)
+        finally:
+            spawned.connection.close()
+            spawned.process.wait()
+
+
+def _address(text: str) -> tuple[str, int]:
+    from tidings.model.errors import UsageError
+
+    host, _, port = text.rpartition(":")
+    if not port.isdigit() or int(port) > 65_535:
+        raise UsageError(f"--listen takes HOST:PORT, not {text!r}")
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)

@@ -1,0 +1,1 @@
+"""The engine process of the service."""
