@@ -168,9 +168,15 @@ def _made(settings: Mapping[str, str]) -> SparkSession:
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
-    # Else it prints a trace when Java is gone.
-    session.sparkContext._accumulatorServer.handle_error = lambda *_: logging.exception("accumulators")
+    session.sparkContext._accumulatorServer.handle_error = _accumulators_failed
     return session
+
+
+def _accumulators_failed(*_: object) -> None:
+    """Says why a connection to PySpark's accumulators failed, without a trace. That Java hung up is no failure."""
+    error = sys.exc_info()[1]
+    if not isinstance(error, (EOFError, ConnectionError)):
+        logging.warning("Spark's accumulators: %r", error)
 
 
 def _start_workers(spark: SparkSession) -> None:

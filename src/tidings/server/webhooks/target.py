@@ -82,8 +82,11 @@ class Delivery:
 
     @property
     def has_work(self) -> bool:
-        is_on = not self.is_removed and self.target.state in ("active", "failing")
-        return is_on and bool(self.dirty or self.owed)
+        return self._is_on and bool(self.dirty or self.owed)
+
+    @property
+    def _is_on(self) -> bool:
+        return not self.is_removed and self.target.state in ("active", "failing")
 
     @property
     def _prefix(self) -> int:
@@ -148,6 +151,8 @@ class Delivery:
             await self.save()
         begin = 0
         while begin < len(items):
+            if not self._is_on:
+                return
             end = chunk(items, begin, self.target.batch)
             if not await self._say(found, items, begin, end, is_net=is_net):
                 return
@@ -209,7 +214,7 @@ class Delivery:
             except Expired:
                 self._owe(item.number, item.subscription)
                 continue
-            if one is not None and one.kind == "change" and item.number in self.owed - begun:
+            if one is not None and one.kind == "change" and item.number in self.owed and item.number not in begun:
                 continue
             if one is not None and item.number in self.numbers:
                 told.append(one)
@@ -283,7 +288,7 @@ class Delivery:
                 self._end(number, one.subscription)
             else:
                 self._owe(number, one.subscription)
-        return self.target.state == "failing"
+        return True
 
     # The registry
 
