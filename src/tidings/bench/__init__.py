@@ -34,6 +34,16 @@ class Live:
 
 
 @dataclass(frozen=True)
+class Serve:
+    """Of the bench `serve`. rate: changes a second; transport: sse, websocket or both."""
+
+    clients: int = 5_000
+    rate: int = 1_000
+    seconds: int = 60
+    transport: str = "sse"
+
+
+@dataclass(frozen=True)
 class Offers:
     """Of the bench `offers`."""
 
@@ -57,6 +67,7 @@ class Options:
     batches: tuple[int, ...] = ()
     """Batch sizes in changes, ascending, for a bench that has several; empty: all."""
     live: Live = Live()
+    serve: Serve = Serve()
     offers: Offers = Offers()
 
 
@@ -71,6 +82,8 @@ class Entry:
     """Whether `cases` and `batches` can be chosen."""
     is_live: bool = False
     """Whether the options of `Live` are for it."""
+    is_serve: bool = False
+    """Whether the options of `Serve` are for it."""
     agreement_sizes: tuple[int, ...] = ()
     """Numbers of subscriptions for `Offers.is_agreement`; empty: the options of `Offers` are not for it."""
 
@@ -118,6 +131,12 @@ BENCHES: Mapping[str, Entry] = {
         "tidings.bench.soak",
         sizes=(10_000,),
         is_live=True,
+    ),
+    "serve": Entry(
+        "`tidings serve` with thousands of clients: how late they hear of changes, what they cost, is anything missing",
+        "tidings.bench.serve",
+        sizes=(100_000,),
+        is_serve=True,
     ),
 }
 

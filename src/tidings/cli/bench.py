@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tidings.bench import BENCHES, Live, Offers, Options, find
+from tidings.bench import BENCHES, Live, Offers, Options, Serve, find
 
 
 def add_to(app: typer.Typer) -> None:
@@ -32,9 +33,15 @@ def bench(
     json: Annotated[Path | None, typer.Option(help="Write all figures, with commit and machine, as JSON.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same data.")] = 0,
     source: Annotated[str, typer.Option(help="live: where changes come from.")] = "postgres",
-    rate: Annotated[int, typer.Option(min=1, help="live: changes a second.")] = 2_000,
-    seconds: Annotated[int, typer.Option(min=1, help="live: how long changes are written at least.")] = 60,
-    subscriptions: Annotated[int, typer.Option(min=0, help="live: the same as --sizes with one number.")] = 0,
+    rate: Annotated[
+        int, typer.Option(min=0, help="live, soak, serve: changes a second (0: 2,000, with serve 1,000).")
+    ] = 0,
+    seconds: Annotated[int, typer.Option(min=1, help="live, soak, serve: how long changes are written at least.")] = 60,
+    subscriptions: Annotated[
+        int, typer.Option(min=0, help="live, soak, serve: the same as --sizes with one number.")
+    ] = 0,
+    clients: Annotated[int, typer.Option(min=1, help="serve: clients, each following a subscription.")] = Serve.clients,
+    transport: Annotated[str, typer.Option(help="serve: sse, websocket or both.")] = Serve.transport,
     kills: Annotated[int, typer.Option(min=0, help="live: how often the job is killed meanwhile.")] = 5,
     statements: Annotated[int, typer.Option(min=1, help="live: changes of a transaction, at most.")] = 10,
     peer_sizes: Annotated[
@@ -62,9 +69,14 @@ def bench(
     entry = find(name)
     if (cases or batches) and not entry.has_cases:
         raise UsageError(f"--cases and --batches are not for the bench {name!r}")
-    live = Live(source, rate, seconds, kills, statements)
-    if not entry.is_live and live != Live():
-        raise UsageError(f"--source, --rate, --seconds, --kills and --statements are not for the bench {name!r}")
+    live = Live(source, rate or Live.rate, seconds, kills, statements)
+    if not entry.is_live and replace(live, rate=Live.rate, seconds=Live.seconds) != Live():
+        raise UsageError(f"--source, --kills and --statements are not for the bench {name!r}")
+    if not (entry.is_live or entry.is_serve) and (rate, seconds) != (0, Live.seconds):
+        raise UsageError(f"--rate and --seconds are not for the bench {name!r}")
+    serve = Serve(clients, rate or Serve.rate, seconds, transport)
+    if not entry.is_serve and (clients, transport) != (Serve.clients, Serve.transport):
+        raise UsageError(f"--clients and --transport are not for the bench {name!r}")
     offers = Offers(_sizes(peer_sizes, "--peer-sizes") if peer_sizes else (), agreement)
     if not entry.agreement_sizes and offers != Offers():
         raise UsageError(f"--peer-sizes and --agreement are not for the bench {name!r}")
@@ -78,6 +90,7 @@ def bench(
         _names(cases),
         _sizes(batches, "--batches", "changes per batch") if batches else (),
         live,
+        serve,
         offers,
     )
     screen = console()

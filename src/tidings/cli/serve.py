@@ -28,6 +28,7 @@ def serve(
         metavar="FORMAT:PATH",
         help="Changes beside those by HTTP: postgres:DSN, nats:STREAM, files:FOLDER; repeatable. Spark: one, without HTTP.",
     ),
+    source_option: list[str] = typer.Option([], metavar="NAME=VALUE", help="Option of the one source; repeatable."),
     listen: str = typer.Option("127.0.0.1:8090", metavar="HOST:PORT", help="Where to listen; port 0: any free one."),
     registry: str | None = typer.Option(
         None,
@@ -78,8 +79,6 @@ def serve(
         for name, is_given in (("master", master != _MASTER), ("shards", shards)):
             if is_given:
                 raise UsageError(f"--{name} is for Spark: say --engine spark")
-    elif find_spec("tidings.server.engine.spark_process") is None:
-        raise UsageError("--engine spark is not there yet")
     elif find_spec("pyspark") is None:
         raise UsageError("--engine spark needs the package pyspark: pip install '.[spark]' in the clone")
     elif len(source) > 1:
@@ -87,6 +86,8 @@ def serve(
     if (data / ("engine" if is_spark else "spark")).is_dir():
         other = "inline" if is_spark else "spark"
         raise UsageError(f"the data folder {data} is of a service with --engine {other}: say so, or name another one")
+    if source_option and len(source) != 1:
+        raise UsageError("--source-option is for a service with one --source")
     if load is not None:
         load_files(load)
     try:
@@ -112,7 +113,16 @@ def serve(
             loaded = "" if load is None else str(load.absolute())
             options = ServiceOptions(
                 Settings(
-                    str(data.absolute()), catalog_sql, source, loaded, seconds, size, engine.value, master, shards
+                    str(data.absolute()),
+                    catalog_sql,
+                    source,
+                    loaded,
+                    seconds,
+                    size,
+                    engine.value,
+                    master,
+                    shards,
+                    source_option,
                 ),
                 parse_catalog(catalog_sql),
                 registry_url(data, registry),

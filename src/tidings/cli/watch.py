@@ -24,13 +24,13 @@ def watch(
 
     Example: tidings watch http://127.0.0.1:8090 --sql "SELECT * FROM stocks WHERE price < 500"
     """
-    from tidings.client import Client
+    from tidings.client import Client, NotFound
     from tidings.model.errors import UsageError
 
     if bool(id) == bool(sql):
         raise UsageError("write --id or --sql, one of them")
     with Client(url, key or None) as client:
-        made = client.create(sql)["id"] if sql else None
+        made = client.create(sql, idle_seconds=3600)["id"] if sql else None
         lines = client.lines(made or id)
         try:
             for number, line in enumerate(lines, 1):
@@ -40,6 +40,8 @@ def watch(
                     break
         except KeyboardInterrupt:
             pass
+        except NotFound:
+            raise UsageError(f"there is no subscription {made or id!r} that this key may read") from None
         finally:
             lines.close()
             if made is not None:

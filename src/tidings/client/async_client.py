@@ -12,7 +12,7 @@ from tidings.client import calls
 from tidings.client.calls import Call, CurrentAnswer, Feedback, Json, Params
 from tidings.client.client import Records, headers_of, is_sql, timeout_of
 from tidings.client.errors import error_of, unreachable
-from tidings.client.followers import AsyncFollower, AsyncLiveView
+from tidings.client.followers import AsyncFollower, AsyncLiveView, Begun
 from tidings.client.following import Following
 from tidings.client.records import line_of, row_record
 from tidings.client.streaming_async import AsyncStreaming
@@ -23,13 +23,14 @@ _PAGE = 100
 
 
 class AsyncClient:
-    """A Tidings service, for asyncio. Methods are those of `Client`, to be awaited; their docstrings say more.
+    """A Tidings service, for asyncio.
 
-    async with AsyncClient("http://127.0.0.1:8090", key="tk_...") as client:
-        await client.create("SELECT * FROM stocks WHERE price < 500", id="cheap")
-        async with await client.subscribe("cheap") as changes:
-            async for change in changes:
+        async with AsyncClient("http://127.0.0.1:8090", key="tk_...") as client:
+            await client.create("SELECT * FROM stocks WHERE price < 500", id="cheap")
+            async for change in client.subscribe("cheap"):
                 print(change.seq, change.changes)
+
+    Methods are those of `Client`, and are awaited; `subscribe`, `list` and `lines` are iterated over instead.
     """
 
     def __init__(self, url: str, key: str | None = None) -> None:
@@ -160,27 +161,32 @@ class AsyncClient:
         """
         return await self._do(calls.changes(id, after, wait_seconds, limit))
 
-    async def subscribe(
+    def subscribe(
         self, sql_or_id: str, *more_ids: str, id: str | None = None, params: Params = None, after: str | None = None
     ) -> AsyncFollower:
         """Follows a query, or subscriptions that exist: an iterator of `Change`, first the whole answer (`snapshot`).
 
-            async with await client.subscribe("SELECT symbol FROM stocks WHERE price < 500") as changes:
+            async with client.subscribe("SELECT symbol FROM stocks WHERE price < 500") as changes:
                 async for change in changes:
                     print(change.changes, changes.view.rows)
 
-        A query is created first; with an `id` it stays, without one it is dropped when the iterator is closed. Several ids
-        share a connection. after: a position (`changes.position`, or of `rows`) to go on from, without a snapshot.
+        Not awaited. `async for change in client.subscribe(..)` does without the block, which closes the stream at its end.
+        A query is created first; with an `id` it stays, without one it is dropped when the iterator is closed, or when nobody
+        has followed it for an hour. Several ids share a connection. after: a position (`changes.position`, or of `rows`) to go
+        on from, without a snapshot.
         """
-        if not is_sql(sql_or_id):
-            found = [await self.get(each) for each in (sql_or_id, *more_ids)]
-            made = None
-        else:
+        if is_sql(sql_or_id):
             calls.check_one_query(more_ids, after)
-            found = [await self.create(sql_or_id, id, params)]
-            made = found[0]["id"] if id is None else None
-        views = [FollowedView(each["id"], each["sql"], each.get("order")) for each in found]
-        return AsyncFollower(self._http, views, after, None if made is None else lambda: self.drop(made))
+
+        async def begin() -> Begun:
+            if not is_sql(sql_or_id):
+                found = [await self.get(each) for each in (sql_or_id, *more_ids)]
+                return Begun([FollowedView(each["id"], each["sql"], each.get("order")) for each in found])
+            made = await self.create(sql_or_id, id, params, idle_seconds=calls.idle_seconds(id))
+            view = FollowedView(made["id"], made["sql"], made.get("order"))
+            return Begun([view], None if id is not None else lambda: self.drop(view.id))
+
+        return AsyncFollower(self._http, begin, after)
 
     async def view(self, id: str) -> AsyncLiveView:
         """The answer of a subscription, kept up to date by a task: `.rows` is the answer now. Waits for the first one."""

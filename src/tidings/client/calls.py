@@ -18,6 +18,7 @@ Json = dict[str, Any]
 Answers = list[Json]
 Params = Mapping[str, object] | Sequence[object] | None
 _NDJSON = "application/x-ndjson"
+_IDLE_SECONDS = 3600.0
 _TARGET_ACTIONS = ("rotate", "test", "resume")
 
 
@@ -117,6 +118,11 @@ def check_one_query(more_ids: Sequence[str], after: str | None) -> None:
         raise UsageError("one query at a time: create several first, then subscribe to their ids")
     if after is not None:
         raise UsageError("a position belongs to a subscription that exists: subscribe to its id")
+
+
+def idle_seconds(id: str | None) -> float | None:
+    """When a followed query goes that nobody follows: one without an id has no other use, and its follower may have died."""
+    return _IDLE_SECONDS if id is None else None
 
 
 def rows(id: str) -> Call[CurrentAnswer]:

@@ -22,35 +22,25 @@ const PASSING = [408, 410, 429];
 /** A request was refused (status as in HTTP), or got no answer (status 0). */
 export class ServiceError extends Error {
   constructor(status, said, retryAfterSeconds = 0) {
-    const detail = said.detail ? ` (${said.detail})` : "";
-    super(said.what + detail + (said.hint ? `; ${said.hint}` : ""));
-    this.name = "ServiceError";
-    this.status = status;
-    this.error = said.error;
-    this.what = said.what;
-    this.detail = said.detail ?? "";
-    this.hint = said.hint ?? "";
-    this.at = said.at ?? null;
-    this.requestId = said.request_id ?? "";
-    this.retryAfterSeconds = retryAfterSeconds;
+    const { error, what, detail = "", hint = "", at = null, request_id: requestId = "" } = said;
+    super(what + (detail ? ` (${detail})` : "") + (hint ? `; ${hint}` : ""));
+    Object.assign(this, { name: "ServiceError", status, error, what, detail, hint, at, requestId, retryAfterSeconds });
   }
 }
 
 async function errorOf(response) {
   const text = await response.text();
-  let said = null;
+  let said = { error: "unknown", what: `HTTP ${response.status}`, detail: text.slice(0, 200) };
   try {
-    said = JSON.parse(text);
-  } catch {
-    // A proxy may answer with something else.
-  }
-  if (typeof said?.error !== "string") said = { error: "unknown", what: `HTTP ${response.status}`, detail: text.slice(0, 200) };
+    const found = JSON.parse(text);
+    if (typeof found?.error === "string") said = found;
+  } catch {} // A proxy may answer with something else.
   return new ServiceError(response.status, said, Number(response.headers.get("retry-after")) || 0);
 }
 
 function unreachable(url, cause) {
-  const said = { error: "unreachable", what: `no answer from ${url}`, detail: String(cause?.cause?.message ?? cause?.message ?? cause) };
-  return new ServiceError(0, said);
+  const detail = String(cause?.cause?.message ?? cause?.message ?? cause);
+  return new ServiceError(0, { error: "unreachable", what: `no answer from ${url}`, detail });
 }
 
 /** Server-sent events: text in, events out, wherever it was cut. Lines end with LF, CR or CRLF. */
@@ -66,20 +56,12 @@ export class EventParser {
 
   /** @param {string} text @returns {ServerEvent[]} */
   feed(text) {
-    if (this.#isBehindCr && text) {
-      if (text.startsWith("\n")) text = text.slice(1);
-      this.#isBehindCr = false;
-    }
     if (!text) return [];
+    if (this.#isBehindCr && text.startsWith("\n")) text = text.slice(1);
     this.#isBehindCr = text.endsWith("\r");
     const lines = (this.#rest + text).split(/\r\n|\n|\r/);
     this.#rest = lines.pop();
-    const found = [];
-    for (const line of lines) {
-      const event = this.#take(line);
-      if (event) found.push(event);
-    }
-    return found;
+    return lines.map((line) => this.#take(line)).filter(Boolean);
   }
 
   #take(line) {
@@ -87,14 +69,10 @@ export class EventParser {
     this.#isFirst = false;
     if (!line) {
       const event = this.#data.length ? { name: this.#name || "message", data: this.#data.join("\n"), id: this.#id } : null;
-      this.#name = "";
-      this.#data = [];
+      [this.#name, this.#data] = ["", []];
       return event;
     }
-    const colon = line.indexOf(":");
-    const field = colon < 0 ? line : line.slice(0, colon);
-    let value = colon < 0 ? "" : line.slice(colon + 1);
-    if (value.startsWith(" ")) value = value.slice(1);
+    const [, field, value = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line);
     if (field === "data") this.#data.push(value);
     else if (field === "event") this.#name = value;
     else if (field === "id" && !value.includes("\0")) this.#id = value;
@@ -119,9 +97,7 @@ export class Following {
     this.isTorn = false;
   }
 
-  get isOver() {
-    return this.ids.length === 0;
-  }
+  get isOver() { return this.ids.length === 0; }
 
   opened() {
     this.isTorn = false;
@@ -163,10 +139,8 @@ export class Following {
     if (!data.part) this.#parts.delete(id);
     const changes = this.#parts.get(id) ?? [];
     for (const change of data.changes) changes.push(change);
-    if (data.more) {
-      this.#parts.set(id, changes);
-      return null;
-    }
+    this.#parts.set(id, changes);
+    if (data.more) return null;
     this.#parts.delete(id);
     const had = this.#had.get(id);
     let isNew = had === undefined || data.seq > had;
@@ -195,17 +169,13 @@ export class View {
   #bag = new Map();
 
   constructor({ id, sql = "", order = null }) {
-    this.id = id;
-    this.sql = sql;
-    this.order = order;
-    this.seq = 0;
+    Object.assign(this, { id, sql, order, seq: 0, following: null });
     /** @type {string|null} Why the subscription has ended. */
     this.ended = null;
     /** @type {ServiceError|null} What ended the following. */
     this.error = null;
     /** @type {((view: View) => void)|null} */
     this.onchange = null;
-    this.following = null;
   }
 
   /** @returns {Object<string, any>[]} */
@@ -232,13 +202,10 @@ export class View {
   #add(row, count) {
     const text = textOf(row);
     const now = (this.#bag.get(text)?.count ?? 0) + count;
-    if (now) this.#bag.set(text, { row, count: now });
-    else this.#bag.delete(text);
+    now ? this.#bag.set(text, { row, count: now }) : this.#bag.delete(text);
   }
 
-  close() {
-    return this.following?.close();
-  }
+  close() { return this.following?.close(); }
 }
 
 /** Changes of subscriptions: async iteration, or a callback. `close()` ends it; `done` settles when it has ended. */
@@ -248,7 +215,7 @@ export class Follower {
   #failures = 0;
   #firstSeconds = 0.2;
   #hasBeenOpen = false;
-  #made = null;
+  #made = [];
 
   constructor(client, what, onChange) {
     this.#client = client;
@@ -263,19 +230,14 @@ export class Follower {
   }
 
   /** Where to go on later, with `after`. */
-  get position() {
-    return this.state?.position ?? null;
-  }
+  get position() { return this.state?.position ?? null; }
 
-  async #run(onChange) {
-    for await (const change of this) onChange(change);
-  }
+  async #run(onChange) { for await (const change of this) onChange(change); }
 
   async close() {
     this.#abort.abort();
-    const made = this.#made;
-    this.#made = null;
-    if (made !== null) await this.#client.drop(made);
+    const [made] = this.#made.splice(0);
+    if (made !== undefined) await this.#client.drop(made);
   }
 
   async *[Symbol.asyncIterator]() {
@@ -293,8 +255,9 @@ export class Follower {
   async #begin() {
     const { sql, id, ids, params, after } = this.what;
     if (sql !== undefined) {
-      const made = await this.#client.create(sql, { id, params });
-      if (id === undefined) this.#made = made.id;
+      // One without an id has no other use: it goes by itself if this page dies.
+      const made = await this.#client.create(sql, { id, params, ...(id === undefined && { idle_seconds: 3600 }) });
+      if (id === undefined) this.#made.push(made.id);
       this.state = new Following([made.id]);
     } else this.state = new Following(ids ?? [id], after ?? null);
   }
@@ -335,21 +298,15 @@ export class Follower {
   async #open(signal) {
     const { ids, position } = this.state;
     const query = new URLSearchParams(ids.map((id) => ["subscription", id]));
-    const headers = { accept: "text/event-stream", ...this.#client.headers };
-    if (position !== null) headers["last-event-id"] = position;
-    let error;
-    try {
-      const response = await fetch(`${this.#client.url}/v1/stream?${query}`, { headers, signal, cache: "no-store" });
-      if (response.ok) return response;
-      error = await errorOf(response);
-    } catch (cause) {
-      if (this.#abort.signal.aborted) return null;
-      error = unreachable(this.#client.url, cause);
-    }
-    if (error.status === 410 && position !== null) {
-      this.state.position = null;
-      return null;
-    }
+    const resumed = position === null ? {} : { "last-event-id": position };
+    const headers = { accept: "text/event-stream", ...this.#client.headers, ...resumed };
+    const answer = fetch(`${this.#client.url}/v1/stream?${query}`, { headers, signal, cache: "no-store" });
+    const error = await answer
+      .then((response) => (response.ok ? null : errorOf(response)))
+      .catch((cause) => unreachable(this.#client.url, cause));
+    if (error === null) return answer;
+    if (this.#abort.signal.aborted) return null;
+    if (error.status === 410 && position !== null) return (this.state.position = null); // Begin anew.
     const isRefusal = error.status >= 400 && error.status < 500 && !PASSING.includes(error.status);
     if (isRefusal || !this.#hasBeenOpen) throw error;
     await this.#wait(Math.min(error.retryAfterSeconds, 60));
@@ -382,53 +339,31 @@ export class Client {
     const isText = typeof body === "string";
     const type = body === undefined ? {} : { "content-type": isText ? "application/x-ndjson" : "application/json" };
     const content = body === undefined || isText ? body : JSON.stringify(body);
-    let response;
-    try {
-      response = await fetch(this.url + path, { method, headers: { ...this.headers, ...type, ...headers }, body: content });
-    } catch (cause) {
-      throw unreachable(this.url, cause);
-    }
+    const options = { method, headers: { ...this.headers, ...type, ...headers }, body: content };
+    const response = await fetch(this.url + path, options).catch((cause) => Promise.reject(unreachable(this.url, cause)));
     if (!response.ok) throw await errorOf(response);
     return response;
   }
 
-  async #json(method, path, body, headers) {
-    return (await this.#ask(method, path, body, headers)).json();
-  }
+  async #json(...request) { return (await this.#ask(...request)).json(); }
 
   /** settings: id, params, targets, every_seconds, idle_seconds, metadata. Without an id the service makes one. */
-  create(sql, settings = {}) {
-    return this.#json("POST", "/v1/subscriptions", { sql, ...settings });
-  }
+  create(sql, settings = {}) { return this.#json("POST", "/v1/subscriptions", { sql, ...settings }); }
   /** Replaces a subscription as a whole. version: refused (412) if it is no longer this one. */
   edit(id, sql, { version, ...settings } = {}) {
     const match = version === undefined ? {} : { "if-match": `"${version}"` };
-    return this.#json("PUT", pathOf("subscriptions", id), { sql, ...settings }, match);
+    return this.#json("PUT", pathOf(id), { sql, ...settings }, match);
   }
-  get(id) {
-    return this.#json("GET", pathOf("subscriptions", id));
-  }
+  get(id) { return this.#json("GET", pathOf(id)); }
   /** One page: `{subscriptions, next}`. query: limit, after, family, state. */
-  list(query = {}) {
-    return this.#json("GET", `/v1/subscriptions?${new URLSearchParams(query)}`);
-  }
-  drop(id) {
-    return this.#json("DELETE", pathOf("subscriptions", id));
-  }
-  explain(sql, params) {
-    return this.#json("POST", "/v1/explain", { sql, params });
-  }
+  list(query = {}) { return this.#json("GET", `/v1/subscriptions?${new URLSearchParams(query)}`); }
+  drop(id) { return this.#json("DELETE", pathOf(id)); }
+  explain(sql, params) { return this.#json("POST", "/v1/explain", { sql, params }); }
   /** @returns {Promise<{position: string, seq: number, rows: Object<string, any>[]}>} */
-  rows(id) {
-    return this.#json("GET", `${pathOf("subscriptions", id)}/rows`);
-  }
+  rows(id) { return this.#json("GET", `${pathOf(id)}/rows`); }
   /** query: after, limit, wait_seconds */
-  changes(id, query = {}) {
-    return this.#json("GET", `${pathOf("subscriptions", id)}/changes?${new URLSearchParams(query)}`);
-  }
-  token(ids, ttlSeconds = 300) {
-    return this.#json("POST", "/v1/tokens", { subscriptions: ids, ttl_seconds: ttlSeconds });
-  }
+  changes(id, query = {}) { return this.#json("GET", `${pathOf(id)}/changes?${new URLSearchParams(query)}`); }
+  token(ids, ttlSeconds = 300) { return this.#json("POST", "/v1/tokens", { subscriptions: ids, ttl_seconds: ttlSeconds }); }
   /** Records as lines of changes.jsonl have them, in one request. */
   feed(records, producer) {
     const query = producer === undefined ? "" : `?${new URLSearchParams({ producer })}`;
@@ -461,5 +396,5 @@ export class Client {
   }
 }
 
-const pathOf = (kind, id) => `/v1/${kind}/${encodeURIComponent(id)}`;
+const pathOf = (id) => `/v1/subscriptions/${encodeURIComponent(id)}`;
 const ndjson = (records) => records.map((record) => `${JSON.stringify(record)}\n`).join("");

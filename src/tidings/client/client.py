@@ -184,8 +184,9 @@ class Client:
                 for change in changes:
                     print(change.changes, changes.view.rows)
 
-        A query is created first; with an `id` it stays, without one it is dropped when the iterator is closed. Several ids
-        share a connection. after: a position (`changes.position`, or of `rows`) to go on from, without a snapshot.
+        A query is created first; with an `id` it stays, without one it is dropped when the iterator is closed, or when nobody
+        has followed it for an hour. Several ids share a connection. after: a position (`changes.position`, or of `rows`) to go
+        on from, without a snapshot.
         """
         from tidings.client.followers import Follower
         from tidings.client.views import FollowedView
@@ -195,7 +196,7 @@ class Client:
             made = None
         else:
             calls.check_one_query(more_ids, after)
-            found = [self.create(sql_or_id, id, params)]
+            found = [self.create(sql_or_id, id, params, idle_seconds=calls.idle_seconds(id))]
             made = found[0]["id"] if id is None else None
         views = [FollowedView(each["id"], each["sql"], each.get("order")) for each in found]
         return Follower(self._http, views, after, None if made is None else lambda: self.drop(made))

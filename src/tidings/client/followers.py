@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from types import TracebackType
+from typing import NamedTuple
 
 import httpx2
 
@@ -22,9 +23,12 @@ class _Followed:
     """What followers of both kinds know: their subscriptions, and the views of these."""
 
     def __init__(self, views: list[FollowedView], after: str | None) -> None:
+        self._is_partial = after is not None
+        self._follow(views, after)
+
+    def _follow(self, views: list[FollowedView], after: str | None) -> None:
         self.following = Following([view.id for view in views], after)
         self._views = {view.id: view for view in views}
-        self._is_partial = after is not None
 
     @property
     def ids(self) -> list[str]:
@@ -48,6 +52,8 @@ class _Followed:
     @property
     def view(self) -> FollowedView:
         """The answer as of the last change given out, if only one subscription is followed."""
+        if not self._views:
+            raise UsageError("nothing is followed yet: use `async with`, or take the first change")
         if len(self._views) != 1:
             raise UsageError("several subscriptions are followed: use views[id]")
         (found,) = self.views.values()
@@ -103,36 +109,59 @@ class Follower(_Followed, Iterator[Change]):
         self.close()
 
 
+class Begun(NamedTuple):
+    """Subscriptions that are there to be followed. drop: removes the one that was made for the follower alone."""
+
+    views: list[FollowedView]
+    drop: Callable[[], Awaitable[object]] | None = None
+
+
 class AsyncFollower(_Followed, AsyncIterator[Change]):
-    """As `Follower`, for asyncio: `async for` and `async with`."""
+    """As `Follower`, for asyncio. Nothing is asked of the service before `async with` is entered or the first change taken.
+
+    One task takes the changes. `async with` closes it at the end; a plain `async for` is enough for subscriptions that stay.
+    """
 
     def __init__(
-        self,
-        http: httpx2.AsyncClient,
-        views: list[FollowedView],
-        after: str | None,
-        on_close: Callable[[], Awaitable[object]] | None,
+        self, http: httpx2.AsyncClient, begin: Callable[[], Awaitable[Begun]], after: str | None = None
     ) -> None:
-        super().__init__(views, after)
-        self._stream = AsyncStreaming(http, self.following, self._pass_to)
-        self._on_close = on_close
+        """begin: finds the subscriptions, or makes one."""
+        super().__init__([], after)
+        self._http = http
+        self._begin = begin
+        self._after = after
+        self._stream: AsyncStreaming | None = None
+        self._drop: Callable[[], Awaitable[object]] | None = None
+        self._is_closed = False
 
     @property
     def position(self) -> str | None:
-        """Where to go on later: `subscribe(id, after=position)`."""
-        return self._stream.position
+        """Where to go on later: `subscribe(id, after=position)`. Store it with what you have made of the changes."""
+        return self._after if self._stream is None else self._stream.position
+
+    async def _opened(self) -> AsyncStreaming:
+        if self._stream is None:
+            views, self._drop = await self._begin()
+            self._follow(views, self._after)
+            self._stream = AsyncStreaming(self._http, self.following, self._pass_to)
+        return self._stream
 
     async def __anext__(self) -> Change:
-        return self._take(await anext(self._stream))
+        if self._is_closed:
+            raise StopAsyncIteration
+        return self._take(await anext(await self._opened()))
 
     async def close(self) -> None:
         """Ends the stream. A subscription that was made for it alone is dropped."""
-        await self._stream.close()
-        on_close, self._on_close = self._on_close, None
-        if on_close is not None:
-            await on_close()
+        self._is_closed = True
+        if self._stream is not None:
+            await self._stream.close()
+        drop, self._drop = self._drop, None
+        if drop is not None:
+            await drop()
 
     async def __aenter__(self) -> AsyncFollower:
+        await self._opened()
         return self
 
     async def __aexit__(
@@ -182,7 +211,7 @@ class AsyncLiveView(FollowedView):
 
     async def follow(self, http: httpx2.AsyncClient) -> AsyncLiveView:
         """Starts the task, and waits for the first answer."""
-        self._follower = AsyncFollower(http, [self], None, None)
+        self._follower = AsyncFollower(http, self._as_begun)
         self._heard = asyncio.Event()
         self._task = asyncio.create_task(self._run())
         try:
@@ -191,6 +220,9 @@ class AsyncLiveView(FollowedView):
             await self.close()
             raise
         return self
+
+    async def _as_begun(self) -> Begun:
+        return Begun([self])
 
     async def _run(self) -> None:
         try:

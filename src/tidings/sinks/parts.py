@@ -15,7 +15,9 @@ from typing import IO, Any
 import numpy as np
 
 from tidings.files import write_bytes, write_text
+from tidings.model.blob import unpack
 from tidings.model.errors import UsageError
+from tidings.model.notification import NotificationBatch
 from tidings.pipeline.live import ANSWERS, NOTIFICATIONS, REFUSED, WARNINGS
 
 _PARTS = (NOTIFICATIONS, ANSWERS, REFUSED, WARNINGS)
@@ -89,11 +91,22 @@ class PartsSink:
     def is_complete(self, batch_id: int) -> bool:
         return self._path(batch_id).exists()
 
+    def columns(self, batch_id: int) -> NotificationBatch:
+        """The notifications of a complete batch whose parts are packed columns, those of several replicas in order."""
+        return NotificationBatch.merge([unpack(part.read_bytes()) for part in self.parts(batch_id, NOTIFICATIONS)])
+
     def remove(self, batch_id: int) -> None:
-        """Deletes the files of a complete batch, which somebody else keeps."""
+        """Deletes the files of a complete batch, which somebody else keeps. The manifest goes last, as it names the others."""
         for name in (name for kind in _PARTS for name in self._manifest(batch_id)[kind]):
             (self._folder / name).unlink(missing_ok=True)
         self._path(batch_id).unlink()
+
+    def remove_unnamed(self) -> None:
+        """Deletes files that no manifest names: those of tasks and micro-batches that were begun and given up."""
+        named = {path.name for id in self.batches() for kind in _PARTS for path in self.parts(id, kind)}
+        for path in self._folder.iterdir():
+            if path.name not in named and path.name != _MARK and not path.name.startswith("manifest-"):
+                path.unlink()
 
     def copy(self, sink: IO[bytes]) -> None:
         """Appends the notifications of all complete batches to a file, those of several replicas merged."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,9 +32,9 @@ class Plan:
     """Configuration of a job for all its workers: tables, strategies, number of shards, zones. Pickled into the job.
 
     parts: a folder that all workers reach, where replicas write notifications; if empty, notifications are rows of the
-    result. index: the index file of recorded input (`sources.recorded.Recording`). is_stream: lines come from partitions of
-    a stream, and subscriptions by events (`stream`). by_commit: as in `RowStore`. load: file or folder of rows that replicas
-    load before their first micro-batch; empty: none.
+    result. has_columns: there they are packed columns, instead of lines. index: the index file of recorded input
+    (`sources.recorded.Recording`). is_stream: lines come from partitions of a stream, and subscriptions by events (`stream`).
+    by_commit: as in `RowStore`. load: file or folder of rows that replicas load before their first micro-batch; empty: none.
     """
 
     job: str
@@ -48,6 +48,7 @@ class Plan:
     is_stream: bool = False
     by_commit: bool = True
     load: str = ""
+    has_columns: bool = False
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -110,8 +111,8 @@ class Plan:
         return Ingest(self.catalog)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        fields = (self.job, self.catalog_sql, dict(self.strategies), self.shards, self.partitions)
-        return (_plan, (*fields, self.zone_state, self.parts, self.index, self.is_stream, self.by_commit, self.load))
+        known = {field.name: getattr(self, field.name) for field in fields(self)}
+        return (_plan, ({**known, "strategies": dict(self.strategies)},))
 
 
 def shards_of(text: str) -> int:
@@ -123,27 +124,13 @@ _PLANS_MAX = 16
 _plans: dict[tuple[str, bytes], Plan] = {}
 
 
-def _plan(
-    job: str,
-    catalog_sql: str,
-    strategies: dict[str, str],
-    shards: int,
-    partitions: int,
-    zones: bytes,
-    parts: str,
-    index: str,
-    is_stream: bool,
-    by_commit: bool,
-    load: str,
-) -> Plan:
+def _plan(known: dict[str, Any]) -> Plan:
     """Unpickles a plan. Returns the same object for the same job and zones, so that its parsed catalog is kept."""
-    key = (job, zones)
+    key = (known["job"], known["zone_state"])
     if key not in _plans:
         for stale in list(_plans)[: len(_plans) - _PLANS_MAX + 1]:
             del _plans[stale]
-        _plans[key] = Plan(
-            job, catalog_sql, strategies, shards, partitions, zones, parts, index, is_stream, by_commit, load
-        )
+        _plans[key] = Plan(**known)
     return _plans[key]
 
 

@@ -117,11 +117,14 @@ class ReplicaWorker:
         """Envelopes with the notifications or (if the plan has `parts`) the name of a file of them."""
         if not len(told):
             return
-        if self._plan.parts:
+        if self._plan.parts and not self._plan.has_columns:
             yield self._part(key, kinds.NOTIFICATIONS, told.text())
             return
         for piece in told.pieces(_PIECE_BYTES):
-            yield Envelope(key, kinds.NOTIFICATIONS, pack(piece))
+            if self._plan.parts:
+                yield self._part(key, kinds.NOTIFICATIONS, [pack(piece)])
+            else:
+                yield Envelope(key, kinds.NOTIFICATIONS, pack(piece))
 
     def _report(self, key: str, kind: str, data: bytes) -> Iterator[Envelope]:
         """Envelopes with lines, or (if the plan has `parts`) with the name of a file of them."""

@@ -186,7 +186,8 @@ def _start(spark: SparkSession, settings: Run, guard: Guard, stop: Stop) -> Stre
     sink = open_sink(settings.sink, guard, settings.identity)
     load = "" if settings.load is None else str(settings.load.resolve())
     shards = settings.shards or default_shards(spark)
-    plan = plan_of(spark, settings.catalog_sql, shards, sink.parts, by_commit=settings.by_commit, load=load)
+    parts = {"parts": sink.parts, "has_columns": sink.has_columns}
+    plan = plan_of(spark, settings.catalog_sql, shards, **parts, by_commit=settings.by_commit, load=load)
     spark.conf.set("spark.sql.shuffle.partitions", plan.shards)
     writer = sink.writer(envelopes(changes, wishes, plan))
     writer = writer.option("checkpointLocation", str(settings.checkpoint / _SPARK))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -142,16 +143,14 @@ def notifications_of(envelopes: DataFrame) -> DataFrame:
     return envelopes.where(col("kind") == kinds.NOTIFICATIONS).select("blob").mapInArrow(_notifications, _NOTIFICATIONS)
 
 
-def plan_of(
-    spark: SparkSession, catalog: str, shards: int = 0, parts: str = "", *, by_commit: bool = True, load: str = ""
-) -> Plan:
-    """The plan of a stream. parts, by_commit, load: as in `Plan`. Sets what the session's queries with state need."""
+def plan_of(spark: SparkSession, catalog: str, shards: int = 0, **more: Any) -> Plan:
+    """The plan of a stream. more: fields of `Plan`. Sets what the session's queries with state need."""
     parse_catalog(catalog)
     for name, value in LIVE_SETTINGS.items():
         spark.conf.set(name, value)
     count = shards or default_shards(spark)
     name = f"stream-{uuid.uuid4().hex}"
-    return Plan(name, catalog, {}, count, count, parts=parts, is_stream=True, by_commit=by_commit, load=load)
+    return Plan(name, catalog, {}, count, count, is_stream=True, **more)
 
 
 def envelopes(changes: DataFrame, subscriptions: DataFrame, plan: Plan) -> DataFrame:

@@ -52,12 +52,16 @@ def main(handle: int, serve: Callable[[Settings, Inbox, Sender], None]) -> int:
 
 
 class Sender:
+    """Reports to the front, from any thread."""
+
     def __init__(self, connection: socket) -> None:
         self._connection = connection
+        self._lock = threading.Lock()
 
     def __call__(self, report: Report) -> None:
         try:
-            self._connection.sendall(frame(report))
+            with self._lock:
+                self._connection.sendall(frame(report))
         except OSError:
             # The front is gone. What was being done is finished: the inbox says that it is closed.
             return

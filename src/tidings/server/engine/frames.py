@@ -15,7 +15,7 @@ FRAME_BYTES_MAX = 1 << 31
 
 
 class Settings(msgspec.Struct, tag="settings", array_like=True):
-    """The first frame: what the engine is. sources: texts as the command takes them. load: a path, or empty.
+    """The first frame: what the engine is. sources, source_options: as the command takes them. load: a path, or empty.
 
     engine: inline or spark. master, shards: as `tidings run` takes them, for Spark.
     """
@@ -29,6 +29,7 @@ class Settings(msgspec.Struct, tag="settings", array_like=True):
     engine: str = "inline"
     master: str = "local[*]"
     shards: int = 0
+    source_options: list[str] = []
 
 
 class Changes(msgspec.Struct, tag="changes", array_like=True):

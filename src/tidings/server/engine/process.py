@@ -20,10 +20,9 @@ from tidings.model.errors import RunError
 from tidings.pipeline.live import Output
 from tidings.pipeline.warm import STEPS, warm
 from tidings.server.engine.connection import Sender, main
-from tidings.server.engine.frames import Done, Events, Refused, Result, Settings, Stalled, Step
+from tidings.server.engine.frames import Events, Refused, Result, Settings, Stalled, Step
 from tidings.server.engine.inbox import NOTHING, Inbox, Taken, place_name
-from tidings.server.engine.quarantine import QUARANTINE, Quarantine, QuarantineFile
-from tidings.server.log.writer import LogWriter
+from tidings.server.engine.telling import RETAIN_SECONDS, STALLED_SECONDS, Teller, answers_by_place, expelled
 from tidings.sources import begun, open_source
 from tidings.sources import check as check_source
 from tidings.sources.feed import Feed
@@ -31,8 +30,6 @@ from tidings.terminal import compile_kernels
 
 _IDLE_SECONDS = 0.01
 """So often sources are looked at when they have nothing."""
-_RETAIN_SECONDS = 10.0
-_STALLED_SECONDS = 0.25
 
 
 def _serve(settings: Settings, inbox: Inbox, send: Sender) -> None:
@@ -40,7 +37,9 @@ def _serve(settings: Settings, inbox: Inbox, send: Sender) -> None:
     folder = data / "engine"
     send(Step("restoring the state" if engine.check(folder, settings.catalog_sql) else "making the state"))
     endpoints = {
-        text: changes_endpoint(Endpoint.parse(text, []), settings.catalog_sql, folder / f"source-{number}")
+        text: changes_endpoint(
+            Endpoint.parse(text, settings.source_options), settings.catalog_sql, folder / f"source-{number}"
+        )
         for number, text in enumerate(settings.sources)
     }
     for endpoint in endpoints.values():
@@ -60,7 +59,7 @@ def _serve(settings: Settings, inbox: Inbox, send: Sender) -> None:
         warm()
         host.run(inbox.take(), [], {})
         while not inbox.is_closed:
-            if inbox.wait(_IDLE_SECONDS if feeds else _RETAIN_SECONDS) or feeds:
+            if inbox.wait(_IDLE_SECONDS if feeds else RETAIN_SECONDS) or feeds:
                 if inbox.is_closed:
                     break
                 host.step(inbox, feeds)
@@ -72,14 +71,11 @@ class _Host:
 
     def __init__(self, settings: Settings, send: Sender) -> None:
         data = Path(settings.data)
-        self._settings = settings
         self._send = send
-        self._log = LogWriter(data / "log")
-        self._quarantine = QuarantineFile(data / QUARANTINE)
+        self._teller = Teller(settings, send)
         load = Path(settings.load) if settings.load else None
-        self._engine = DurableEngine(data / "engine", settings.catalog_sql, load=load, before_fold=self._log.sync)
-        self._engine.restore(self._tell, self._log.batch)
-        self._retained = 0.0
+        self._engine = DurableEngine(data / "engine", settings.catalog_sql, load=load, before_fold=self._teller.sync)
+        self._engine.restore(self._tell, self._teller.batch)
 
     @property
     def offsets(self) -> dict[str, Any]:
@@ -87,8 +83,7 @@ class _Host:
 
     def close(self) -> None:
         self._engine.close()
-        self._log.close()
-        self._quarantine.close()
+        self._teller.close()
 
     def step(self, inbox: Inbox, feeds: dict[str, Feed]) -> None:
         found = {text: blocks for text, feed in feeds.items() if (blocks := feed.next()) is not None}
@@ -102,10 +97,7 @@ class _Host:
 
     def rest(self) -> None:
         """When there is nothing else to do, or it is time."""
-        now = time.monotonic()
-        if now - self._retained >= _RETAIN_SECONDS:
-            self._retained = now
-            self._log.retain(self._settings.retain_seconds, self._settings.retain_bytes, time.time_ns() // 1000)
+        self._teller.retain()
         self._engine.rest()
 
     def run(self, taken: Taken, changes: list[bytes], offsets: dict[str, Any]) -> None:
@@ -122,12 +114,11 @@ class _Host:
                 if not offsets:
                     return
                 taken = NOTHING
-                time.sleep(_STALLED_SECONDS)
+                time.sleep(STALLED_SECONDS)
         self._tell(self._engine.batch, found)
         self._settle()
         _, counts = figures(self._engine.replica, self._engine.before, found, time.time())
-        expelled = [(answer.id, answer.refused or "") for answer in found.answers if _is_expelled(answer)]
-        self._report(_results(taken, found), counts, began, [(id, why) for id, why in expelled if id])
+        self._report(_results(taken, found), counts, began, expelled(found.answers))
 
     def _settle(self) -> None:
         try:
@@ -139,36 +130,10 @@ class _Host:
     def _report(
         self, results: list[Result], counts: dict[str, int], began: float, expelled: list[tuple[str, str]]
     ) -> None:
-        seconds = time.monotonic() - began
-        passed = self._engine.replica.passed
-        self._send(Done(self._log.end, self._log.batch, passed, results, counts, seconds, expelled))
+        self._send(self._teller.done(results, counts, time.monotonic() - began, expelled))
 
     def _tell(self, batch: int, found: Output) -> None:
-        """Into the log, when there is room: the journal has it already, so it will be told."""
-        now = time.time_ns() // 1000
-        passed = self._engine.replica.passed
-        ended = [
-            (answer.id, passed if answer.seq is None else answer.seq)
-            for answer in found.answers
-            if answer.id and (_is_expelled(answer) or (answer.event == "drop" and answer.refused is None))
-        ]
-        while True:
-            try:
-                self._quarantine.add(
-                    [
-                        Quarantine(batch, entry.seq, entry.reason, entry.raw, entry.partition or entry.source, now)
-                        for entry in found.refused
-                    ]
-                )
-                self._log.append(batch, passed, now, found.told, ended)
-                return
-            except RunError as error:
-                self._send(Stalled(str(error)))
-                time.sleep(_STALLED_SECONDS)
-
-
-def _is_expelled(answer: Any) -> bool:
-    return answer.partition == "" and answer.refused is not None
+        self._teller.tell(batch, self._engine.replica.passed, found.told, found.answers, found.refused)
 
 
 def _results(taken: Taken, found: Output) -> list[Result]:
@@ -177,10 +142,7 @@ def _results(taken: Taken, found: Output) -> list[Result]:
     for entry in found.refused:
         name = (entry.partition or "").rpartition(":")[2]
         refused.setdefault(name, []).append(Refused(entry.position + 1, entry.reason))
-    answers: dict[str, list[tuple[int | None, str]]] = {}
-    for answer in found.answers:
-        name = answer.partition.rpartition(":")[2]
-        answers.setdefault(name, []).append((answer.seq if answer.refused is None else None, answer.refused or ""))
+    answers = answers_by_place(found.answers)
     results = []
     for request, lines in zip(taken.requests, taken.lines, strict=True):
         name = place_name(request.token)

@@ -21,10 +21,14 @@ class Sink(Protocol):
     """Where the output of a run goes.
 
     parts: a folder where replicas write notifications themselves; if empty, notifications are rows of the envelopes.
+    has_columns: there they are packed columns, instead of lines.
     """
 
     @property
     def parts(self) -> str: ...
+
+    @property
+    def has_columns(self) -> bool: ...
 
     def prepare(self) -> None:
         """Makes what the sink needs where it writes to, and marks it as the run's where that is possible."""
@@ -53,7 +57,7 @@ class SparkSink:
     records are not kept.
     """
 
-    parts = ""
+    parts, has_columns = "", False
 
     def __init__(self, sink: Endpoint) -> None:
         self._path, self._format = sink.path, sink.format

@@ -18,7 +18,7 @@ def sink(sink: Endpoint, guard: Guard, run: str) -> CallsSink:
 
 
 class CallsSink:
-    parts = ""
+    parts, has_columns = "", False
 
     def __init__(self, sink: Endpoint, guard: Guard, run: str) -> None:
         found = sinks.open_sink(sink, run)

@@ -21,10 +21,14 @@ def sink(sink: Endpoint, guard: Guard, run: str) -> FilesSink:
 
 
 class FilesSink:
-    """run: identity of the run, which it keeps for as long as its checkpoint lives."""
+    """run: identity of the run, which it keeps for as long as its checkpoint lives.
+
+    With the option `format=columns`, parts are as `PartsSink.columns` reads them, for whoever has no need of lines.
+    """
 
     def __init__(self, sink: Endpoint, guard: Guard, run: str) -> None:
         self._folder = check_folder(sink.required_path("folder"), run)
+        self.has_columns = sink.options.get("format", "lines") == "columns"
         self._run = run
         self._guard = guard
         self.parts = str(self._folder.resolve())

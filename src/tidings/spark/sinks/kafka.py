@@ -28,7 +28,7 @@ def sink(sink: Endpoint, guard: object, run: str) -> KafkaSink:
 
 
 class KafkaSink:
-    parts = ""
+    parts, has_columns = "", False
 
     def __init__(self, sink: Endpoint) -> None:
         self._options = options_of(sink)

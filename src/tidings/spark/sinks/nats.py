@@ -26,7 +26,7 @@ def sink(sink: Endpoint, guard: object, run: str) -> NatsSink:
 
 
 class NatsSink:
-    parts = ""
+    parts, has_columns = "", False
 
     def __init__(self, sink: Endpoint) -> None:
         self._options = options_of(sink)
