@@ -117,11 +117,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     os.environ.pop("PYSPARK_PYTHON", None)
 
 
+# Files whose tests of a service hold on Spark too.
+_ON_BOTH_ENGINES = ("test_service_streams.py", "test_clients.py")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "service" in metafunc.fixturenames and metafunc.definition.path.name in _ON_BOTH_ENGINES:
+        on_spark = pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.extended])
+        metafunc.parametrize("service", ["inline", on_spark], indirect=True, scope="session")
+
+
 @pytest.fixture(scope="session")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """One `tidings serve` for all tests that do not kill it. `service.key` is an operator's, of the tenant `default`."""
     from service_process import Service
 
-    options = ["--quota", "creations_per_second=100000", "--allow-private-webhooks"]
+    engine = getattr(request, "param", "inline")
+    options = ["--engine", engine, "--quota", "creations_per_second=100000", "--allow-private-webhooks"]
     with Service(tmp_path_factory.mktemp("service"), *options, has_keys=True) as found:
         yield found
