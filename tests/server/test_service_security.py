@@ -101,7 +101,7 @@ def test_requests_that_are_too_large_or_unknown(service: Service) -> None:
     ("text", "status"),
     [
         ("NONSENSE\r\n\r\n", 400),
-        (f"GET /healthz HTTP/1.1\r\nhost: x\r\na: {'x' * 20_000}\r\n\r\n", 431),
+        (f"GET /healthz HTTP/1.1\r\nhost: x\r\na: {'x' * 20_000}\r\n\r\n", 413),
         (f"GET /nowhere HTTP/1.1\r\nhost: x\r\n{UPGRADE}\r\n", 404),
         (f"GET /v1/ws HTTP/1.1\r\nhost: x\r\norigin: http://evil.example\r\n{UPGRADE}\r\n", 403),
     ],

@@ -30,7 +30,7 @@ class Protocol(HttpToolsProtocol):
         self._is_in_body = False
         self._header_bytes = 0
         self._stop_timer()
-        self._timer = self.loop.call_later(HEADER_SECONDS_MAX, self._refuse, 408, _SLOW)
+        self._timer = self.loop.call_later(HEADER_SECONDS_MAX, self._refuse, _SLOW)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -39,20 +39,20 @@ class Protocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """For what the parser cannot read."""
-        self._answer(400, _BAD)
+        self._answer(_BAD)
         self.transport.close()
 
-    def _answer(self, status: int, error: ApiError) -> None:
+    def _answer(self, error: ApiError) -> None:
         id = new_request_id()
         body = encode(error.body(id))
-        head = f"HTTP/1.1 {status} Refused\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        head = f"HTTP/1.1 {error.status} Refused\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
         self.transport.write(f"{head}x-request-id: {id}\r\nconnection: close\r\n\r\n".encode() + body)
 
-    def _refuse(self, status: int, error: ApiError) -> None:
+    def _refuse(self, error: ApiError) -> None:
         self._stop_timer()
         if not self.transport.is_closing():
             if self._header_bytes:
-                self._answer(status, error)
+                self._answer(error)
             self.transport.close()
 
     def data_received(self, data: bytes) -> None:
@@ -61,7 +61,7 @@ class Protocol(HttpToolsProtocol):
                 self._await_headers()
             self._header_bytes += len(data)
             if self._header_bytes > HEADER_BYTES_MAX and b"\r\n\r\n" not in data[: HEADER_BYTES_MAX + 4]:
-                self._refuse(431, _LARGE)
+                self._refuse(_LARGE)
                 return
         super().data_received(data)
 

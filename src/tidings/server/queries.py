@@ -10,6 +10,7 @@ from tidings.families.join.result import shown_columns, shown_names
 from tidings.families.registry import family_of
 from tidings.model.catalog import Catalog
 from tidings.pipeline.door import Door
+from tidings.server.api.answers import Explained
 from tidings.sql import Compiler
 from tidings.sql.parameters import bind
 
@@ -65,7 +66,7 @@ class Queries:
             }
         return Described(text, family_of(placement.form)[0].name, list(names), key, order)
 
-    def explain(self, sql: str, params: Params) -> dict[str, Any]:
+    def explain(self, sql: str, params: Params) -> Explained:
         found = self.describe(sql, params)
         lines = explain_query(found.text, self.catalog, {})
         said = dict(lines)
@@ -75,7 +76,7 @@ class Queries:
             "points": [text for label, text in lines if label in ("point", "channel")],
             "columns": found.columns,
             "key": found.key,
-            "order": found.order,
+            "order": found.order,  # type: ignore[typeddict-item]
             "cost": said["a change costs"],
             "estimate": None,
         }

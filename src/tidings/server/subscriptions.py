@@ -153,9 +153,7 @@ class Subscriptions:
             return
         known = {target.id for target in await self._in_thread(lambda: self._registry.list_targets(tenant))}
         if missing := [target for target in targets if target not in known]:
-            raise ApiError(
-                "bad_request", f"there is no target {missing[0]!r}", hint="create it first: POST /v1/targets"
-            )
+            raise _no_target(missing[0])
 
     async def drop(self, tenant: str, id: str) -> int:
         """The last seq that the subscription is told of."""
@@ -280,7 +278,7 @@ class Subscriptions:
                 else:
                     each = self._described(tenant, id, body)
                     if missing := [target for target in body.targets if target not in targets]:
-                        raise ApiError("bad_request", f"there is no target {missing[0]!r}")
+                        raise _no_target(missing[0])
                     if former is not None and former.state in ("active", "pending"):
                         if _content(former) != _content(each):
                             raise ApiError("id_taken", f"the id {id} is taken by another subscription")
@@ -313,6 +311,10 @@ class Subscriptions:
             else:
                 answers[at] |= {"status": 200 if each.state == "dropped" else 201, "seq": each.seq}
         self._on_targets(tenant, sorted({target for each in done for target in each.targets}))
+
+
+def _no_target(id: str) -> ApiError:
+    return ApiError("not_found", f"there is no target {id!r}", hint="create it first: POST /v1/targets")
 
 
 def _failed(answer: dict[str, Any], error: ApiError) -> None:

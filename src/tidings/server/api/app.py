@@ -39,7 +39,7 @@ class App:
         self._front = front
         self._streams = StreamRoutes(front)
         subscriptions, operations, targets = SubscriptionRoutes(front), OperationRoutes(front), TargetRoutes(front)
-        one, target, tenant = "/v1/subscriptions/{id}", "/v1/targets/{id}", "/v1/tenants/{id}"
+        one, target, tenant = "/v1/subscriptions/{id}", "/v1/targets/{id}", "/v1/tenants/{t}"
         self._routes = [
             _route("/healthz", GET=operations.healthz),
             _route("/readyz", GET=operations.readyz),
@@ -65,10 +65,10 @@ class App:
             _route(f"{target}/attempts", GET=targets.attempts),
             _route(f"{target}/dead-letters", GET=targets.dead_letters),
             _route(f"{target}/dead-letters/replay", POST=targets.replay),
-            _route("/v1/tenants", GET=operations.tenants, POST=operations.put_tenant),
-            _route(tenant, GET=operations.tenant, PUT=operations.put_tenant, DELETE=operations.drop_tenant),
+            _route("/v1/tenants", GET=operations.tenants, POST=operations.create_tenant),
+            _route(tenant, GET=operations.tenant, PUT=operations.edit_tenant, DELETE=operations.drop_tenant),
             _route(f"{tenant}/keys", POST=operations.create_key),
-            _route(f"{tenant}/keys/{{key}}", DELETE=operations.drop_key),
+            _route(f"{tenant}/keys/{{id}}", DELETE=operations.drop_key),
         ]
         self._sse = [Route(path, _nothing) for path in (f"{one}/stream", "/v1/stream")]
 

@@ -9,10 +9,21 @@ from msgspec import Meta
 
 # `$` alone would let a line break pass at the end, and ids become headers.
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$(?!\n)"
-Id = Annotated[str, Meta(pattern=ID_PATTERN, description="Letters, digits and . _ ~ -; at most 128 characters.")]
+SHOWN_PATTERN = ID_PATTERN.removesuffix(r"(?!\n)")
+"""As the description has it: in JSON Schema `$` is the end alone."""
+Id = Annotated[
+    str,
+    Meta(
+        pattern=ID_PATTERN,
+        description="Letters, digits and . _ ~ -; at most 128 characters.",
+        extra_json_schema={"pattern": SHOWN_PATTERN},
+    ),
+]
 Sql = Annotated[str, Meta(min_length=1, max_length=65_536)]
 Seconds = Annotated[float, Meta(ge=0, le=86_400 * 366)]
 Name = Annotated[str, Meta(max_length=128)]
+# JSON knows numbers alone: 5.0 is as whole as 5.
+Whole = Annotated[float, Meta(ge=1, le=10**9, multiple_of=1)]
 
 
 class SubscriptionBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -47,27 +58,46 @@ class TargetBody(msgspec.Struct, forbid_unknown_fields=True):
 
     url: Annotated[str, Meta(min_length=1, max_length=2048)]
     id: Id | None = None
-    batch: Annotated[int, Meta(ge=1, le=1000)] = 1
+    batch: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] = 1
     every_seconds: Seconds = 0
     format: Literal["json", "cloudevents"] = "json"
+
+
+class QuotaBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A tenant's own numbers; null: those of all."""
+
+    subscriptions: Whole | None = None
+    connections: Whole | None = None
+    creations_per_second: Whole | None = None
+
+    def numbers(self) -> dict[str, int]:
+        return {name: int(number) for name, number in msgspec.structs.asdict(self).items() if number is not None}
 
 
 class TenantBody(msgspec.Struct, forbid_unknown_fields=True):
     """A customer of the service, apart from all others."""
 
     id: Id | None = None
-    quota: dict[str, Annotated[int, Meta(ge=0)]] = {}
+    filter: Annotated[dict[str, str], Meta(max_length=0)] = {}
+    """Conditions on rows are not there yet: one that is not kept to must be refused."""
+    quota: QuotaBody = msgspec.field(default_factory=QuotaBody)
+
+
+class NewTenantBody(TenantBody, forbid_unknown_fields=True, kw_only=True):
+    """A tenant to create."""
+
+    id: Id
 
 
 class KeyBody(msgspec.Struct, forbid_unknown_fields=True):
     """An API key."""
 
     role: Literal["read", "write", "admin", "operator"]
-    expires_at: str | None = None
+    expires_at: Annotated[str, Meta(max_length=64, extra_json_schema={"format": "date-time"})] | None = None
 
 
 class TokenBody(msgspec.Struct, forbid_unknown_fields=True):
     """A short-lived token that may read some subscriptions: for browsers."""
 
     subscriptions: Annotated[list[Id], Meta(min_length=1, max_length=100)]
-    ttl_seconds: Annotated[int, Meta(ge=1, le=300)] = 300
+    ttl_seconds: Annotated[float, Meta(ge=1, le=300)] = 300

@@ -20,6 +20,8 @@ T = TypeVar("T")
 _GRACE_SECONDS = 10.0
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 JSON, NDJSON = "application/json", "application/x-ndjson"
+NUMBER_MAX = 10**15
+"""Of records and letters: behind all there are."""
 
 
 def new_request_id() -> str:
@@ -52,10 +54,18 @@ async def chunks(request: Request, bytes_max: int) -> AsyncIterator[bytes]:
         yield chunk
 
 
-def check_media(request: Request, *allowed: str) -> None:
+def _compact(data: bytes) -> bytes:
+    try:
+        return msgspec.json.format(data, indent=-1)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ApiError("bad_request", f"the body cannot be used: {error}") from None
+
+
+def check_media(request: Request, *allowed: str) -> str:
     found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if found not in allowed:
         raise ApiError("media_type", f"the body must be {' or '.join(allowed)}, not {found or 'nothing'}")
+    return found
 
 
 async def body_of(request: Request, kind: type[T]) -> T:
@@ -73,16 +83,28 @@ async def body_of(request: Request, kind: type[T]) -> T:
 
 
 async def lines_of(request: Request, bytes_max: int) -> AsyncIterator[bytes]:
-    """The lines of a body, one after the other."""
-    rest = b""
+    """The lines of a body, one after the other. A body that is JSON is one line, however it is laid out."""
+    if check_media(request, NDJSON, JSON) == JSON:
+        yield _compact(b"".join([chunk async for chunk in chunks(request, JSON_BODY_BYTES_MAX)]))
+        return
+    parts: list[bytes] = []
+    size = 0
     async for chunk in chunks(request, bytes_max):
-        *whole, rest = (rest + chunk).split(b"\n")
-        if len(rest) > LINE_BYTES_MAX:
-            raise ApiError("too_large", f"a line has more than {LINE_BYTES_MAX:,} bytes")
-        for line in whole:
-            yield line
-    if rest:
-        yield rest
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            _check_line(size + len(end))
+            yield b"".join([*parts, end])
+            parts, size = [], 0
+        parts.append(rest)
+        size += len(rest)
+        _check_line(size)
+    if size:
+        yield b"".join(parts)
+
+
+def _check_line(size: int) -> None:
+    if size > LINE_BYTES_MAX:
+        raise ApiError("too_large", f"a line has more than {LINE_BYTES_MAX:,} bytes")
 
 
 def number_of(request: Request, name: str, default: float, least: float, most: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+import re
 
 import msgspec
 from starlette.requests import Request
@@ -11,11 +11,24 @@ from starlette.responses import Response
 
 from tidings import __version__
 from tidings.families.registry import families
-from tidings.model.errors import UsageError
 from tidings.server import limits
-from tidings.server.api.bodies import KeyBody, TenantBody
+from tidings.server.api.answers import (
+    About,
+    Applied,
+    Dropped,
+    Health,
+    NewKey,
+    QuarantinedRecord,
+    QuarantinePage,
+    Readiness,
+    ShownTenant,
+    StoredChanges,
+    Tables,
+    TenantPage,
+)
+from tidings.server.api.bodies import KeyBody, NewTenantBody, TenantBody
 from tidings.server.api.errors import ApiError, not_found
-from tidings.server.api.http import JSON, NDJSON, answer, body_of, check_media, chunks, whole_of
+from tidings.server.api.http import NUMBER_MAX, answer, body_of, lines_of, whole_of
 from tidings.server.api.subscriptions import moment
 from tidings.server.auth import Identity
 from tidings.server.engine.quarantine import QUARANTINE, Quarantine
@@ -24,6 +37,7 @@ from tidings.server.link import NotReady
 from tidings.server.registry import ROLES, Tenant
 
 _DEFAULT_PRODUCER = "http"
+PRODUCER_PATTERN = r"^[^\x00-\x1f\x7f]{1,200}$"
 _decode = msgspec.json.Decoder(Quarantine).decode
 
 
@@ -32,24 +46,22 @@ class OperationRoutes:
         self._front = front
 
     async def healthz(self, request: Request) -> Response:
-        return answer({"status": "ok"})
+        return answer(Health(status="ok"))
 
     async def readyz(self, request: Request) -> Response:
         front = self._front
         if not front.is_ready:
-            return answer(
-                {"ready": False, "engine": front.options.engine, "epoch": None, "seq": None, "lag_seconds": None}, 503
-            )
+            waiting = Readiness(ready=False, engine=front.options.engine, epoch=None, seq=None, lag_seconds=None)
+            return answer(waiting, 503)
         log = front.hub.log
-        return answer(
-            {
-                "ready": True,
-                "engine": front.options.engine,
-                "epoch": log.epoch,
-                "seq": log.passed,
-                "lag_seconds": round(front.lag_seconds, 6),
-            }
+        found = Readiness(
+            ready=True,
+            engine=front.options.engine,
+            epoch=log.epoch,
+            seq=log.passed,
+            lag_seconds=round(front.lag_seconds, 6),
         )
+        return answer(found)
 
     async def metrics(self, request: Request) -> Response:
         await self._front.callers.caller(request, "operator")
@@ -69,33 +81,33 @@ class OperationRoutes:
             "client_frame_bytes": limits.CLIENT_FRAME_BYTES_MAX,
             "server_frame_bytes": limits.SERVER_FRAME_BYTES_MAX,
         }
-        return answer(
-            {
-                "version": __version__,
-                "engine": front.options.engine,
-                "epoch": front.hub.log.epoch,
-                "families": [family.name for family in families()],
-                "limits": {**sizes, **quotas},
-                "retention": {"seconds": settings.retain_seconds, "bytes": settings.retain_bytes},
-            }
+        about = About(
+            version=__version__,
+            engine=front.options.engine,
+            epoch=front.hub.log.epoch,
+            families=[family.name for family in families()],
+            limits={**sizes, **quotas},
+            retention={"seconds": settings.retain_seconds, "bytes": settings.retain_bytes},
         )
+        return answer(about)
 
     async def catalog(self, request: Request) -> Response:
         await self._front.callers.caller(request, "read")
-        tables = [
-            {
-                "name": table.name,
-                "key": list(table.key),
-                "columns": [{"name": column.name, "type": column.type.name} for column in table.attributes],
-            }
-            for table in self._front.options.catalog.tables
-        ]
-        return answer({"tables": tables})
+        tables: Tables = {
+            "tables": [
+                {
+                    "name": table.name,
+                    "key": list(table.key),
+                    "columns": [{"name": column.name, "type": column.type.name} for column in table.attributes],
+                }
+                for table in self._front.options.catalog.tables
+            ]
+        }
+        return answer(tables)
 
     async def changes(self, request: Request) -> Response:
         front = self._front
         await front.callers.caller(request, "operator")
-        check_media(request, NDJSON, JSON)
         is_stored = front.options.engine == "spark"
         if is_stored and front.options.settings.sources:
             raise ApiError(
@@ -104,45 +116,46 @@ class OperationRoutes:
                 hint="the job on Spark has one source: changes by HTTP need a service without --source",
             )
         producer = request.query_params.get("producer", _DEFAULT_PRODUCER)
-        if not producer or len(producer) > 200 or not producer.isprintable():
-            raise ApiError("bad_request", "producer is a name of at most 200 characters")
-        text = b"".join([chunk async for chunk in chunks(request, limits.BULK_BODY_BYTES_MAX)])
-        if max(map(len, text.split(b"\n")), default=0) > limits.LINE_BYTES_MAX:
-            raise ApiError("too_large", f"a line has more than {limits.LINE_BYTES_MAX:,} bytes")
+        if not re.fullmatch(PRODUCER_PATTERN, producer):
+            raise ApiError("bad_request", "producer is a name of at most 200 characters, without control characters")
+        text = b"\n".join([line async for line in lines_of(request, limits.BULK_BODY_BYTES_MAX)])
         try:
             result = await front.link.changes(producer, text)
         except NotReady as error:
             raise ApiError("not_ready", str(error), headers={"retry-after": "1"}) from None
         if is_stored:
-            return answer({"stored": result.accepted}, 202)
+            return answer(StoredChanges(stored=result.accepted), 202)
         log = front.hub.log
-        return answer(
-            {
-                "accepted": result.accepted,
-                "refused": [{"line": each.line, "reason": each.reason} for each in result.refused],
-                "seq": log.passed,
-                "position": f"{log.epoch}-{log.passed}",
-            }
+        applied = Applied(
+            accepted=result.accepted,
+            refused=[{"line": each.line, "reason": each.reason} for each in result.refused],
+            seq=log.passed,
+            position=f"{log.epoch}-{log.passed}",
         )
+        return answer(applied)
 
     async def quarantine(self, request: Request) -> Response:
         """Records that were refused. Their numbers are where they end in the file, so a page is found at once."""
         front = self._front
         await front.callers.caller(request, "operator")
-        after = whole_of(request, "after", 0, 0, 2**60)
+        after = whole_of(request, "after", 0, 0, NUMBER_MAX)
         limit = whole_of(request, "limit", 100, 1, 1000)
         records = await front.in_thread(lambda: self._refused(after, limit + 1))
         following = records[limit - 1]["number"] if len(records) > limit else None
-        return answer({"records": records[:limit], "next": following})
+        return answer(QuarantinePage(records=records[:limit], next=following))
 
-    def _refused(self, after: int, limit: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+    def _refused(self, after: int, limit: int) -> list[QuarantinedRecord]:
+        found: list[QuarantinedRecord] = []
         with (self._front.data / QUARANTINE).open("rb") as source:
+            at = 0
+            if after > source.seek(0, 2):
+                return found
+            source.seek(0)
             if after:
+                # Within a record: the next one begins behind its end.
                 source.seek(after - 1)
-                if source.read(1) != b"\n":
-                    raise ApiError("bad_request", "after is the number of a record, or 0")
-            at = after
+                source.readline()
+                at = source.tell()
             for line in source:
                 if len(found) == limit or not line.endswith(b"\n"):
                     break
@@ -162,36 +175,42 @@ class OperationRoutes:
 
     # Tenants and keys
 
-    async def put_tenant(self, request: Request) -> Response:
-        """Creates a tenant, or sets its quota."""
+    async def create_tenant(self, request: Request) -> Response:
         front = self._front
         await front.callers.caller(request, "operator")
+        body = await body_of(request, NewTenantBody)
+        known = await front.in_thread(lambda: front.registry.get_tenant(body.id))
+        if known is not None and known.quota != body.quota.numbers():
+            raise ApiError("id_taken", f"the tenant {body.id} is there already", hint="use PUT to change it")
+        return answer(await self._put_tenant(body.id, body), 201 if known is None else 200)
+
+    async def edit_tenant(self, request: Request) -> Response:
+        """Sets the quota of a tenant."""
+        front, id = self._front, _tenant_id(request)
+        await front.callers.caller(request, "operator")
         body = await body_of(request, TenantBody)
-        id = request.path_params.get("id", body.id)
-        if id is None or body.id not in (None, id):
-            raise ApiError("bad_request", "a tenant needs an 'id', the same in path and body")
-        known = await front.in_thread(lambda: front.registry.get_tenant(id))
-        if known is None and request.method == "PUT":
+        if body.id not in (None, id):
+            raise ApiError("bad_request", "the id in the body is not that of the path")
+        if await front.in_thread(lambda: front.registry.get_tenant(id)) is None:
             raise not_found()
-        if known is not None and request.method == "POST" and known.quota != body.quota:
-            raise ApiError("id_taken", f"the tenant {id} is there already", hint="use PUT to change it")
-        try:
-            front.limiter.set_tenant(id, body.quota)
-        except UsageError as error:
-            raise ApiError("bad_request", str(error)) from None
+        return answer(await self._put_tenant(id, body))
+
+    async def _put_tenant(self, id: str, body: TenantBody) -> ShownTenant:
+        front, quota = self._front, body.quota.numbers()
         tenant = await front.in_thread(lambda: front.registry.ensure_tenant(id))
-        tenant = msgspec.structs.replace(tenant, quota=body.quota)
+        tenant = msgspec.structs.replace(tenant, quota=quota)
         await front.in_thread(lambda: front.registry.put_tenant(tenant))
-        return answer(_tenant(tenant), 201 if known is None else 200)
+        front.limiter.set_tenant(id, quota)
+        return _tenant(tenant)
 
     async def tenants(self, request: Request) -> Response:
         await self._front.callers.caller(request, "operator")
         found = await self._front.in_thread(self._front.registry.list_tenants)
-        return answer({"tenants": [_tenant(each) for each in found]})
+        return answer(TenantPage(tenants=[_tenant(each) for each in found]))
 
     async def tenant(self, request: Request) -> Response:
         await self._front.callers.caller(request, "operator")
-        id = request.path_params["id"]
+        id = _tenant_id(request)
         found = await self._front.in_thread(lambda: self._front.registry.get_tenant(id))
         if found is None:
             raise not_found()
@@ -199,54 +218,63 @@ class OperationRoutes:
 
     async def drop_tenant(self, request: Request) -> Response:
         front = self._front
-        await front.callers.caller(request, "operator")
-        id = request.path_params["id"]
+        caller = await front.callers.caller(request, "operator")
+        id = _tenant_id(request)
+        if id == caller.tenant:
+            raise ApiError("forbidden", "a key cannot drop its own tenant: nobody could call the service any more")
         if not await front.in_thread(lambda: front.registry.delete_tenant(id)):
             raise not_found()
         front.callers.authenticator.forget()
         front.limiter.set_tenant(id, {})
         await front.subscriptions.settle()
-        return answer({"id": id, "state": "dropped"})
+        return answer(Dropped(id=id, state="dropped"))
 
     async def create_key(self, request: Request) -> Response:
         front = self._front
         caller = await self._keeper(request)
         body = await body_of(request, KeyBody)
-        tenant = request.path_params["id"]
+        tenant = _tenant_id(request)
         if ROLES.index(body.role) > ROLES.index(caller.role):
             raise ApiError("forbidden", "a key cannot make a stronger one")
         expires = _seconds(body.expires_at)
         if await front.in_thread(lambda: front.registry.get_tenant(tenant)) is None:
             raise not_found()
         key, secret = await front.in_thread(lambda: front.registry.create_key(tenant, body.role, expires))
-        return answer({"id": key.id, "key": secret, "role": key.role, "expires_at": moment(key.expires_at)}, 201)
+        until = None if key.expires_at is None else moment(key.expires_at)
+        return answer(NewKey(id=key.id, key=secret, role=key.role, expires_at=until), 201)
 
     async def drop_key(self, request: Request) -> Response:
         front = self._front
         await self._keeper(request)
-        tenant, key = request.path_params["id"], request.path_params["key"]
+        tenant, key = _tenant_id(request), request.path_params["id"]
         if not await front.in_thread(lambda: front.registry.revoke(tenant, key)):
             raise not_found()
         front.callers.authenticator.forget()
-        return answer({"id": key, "state": "revoked"})
+        return answer(Dropped(id=key, state="revoked"))
 
     async def _keeper(self, request: Request) -> Identity:
         """Admins keep the keys of their own tenant, operators those of all."""
         caller = await self._front.callers.caller(request, "admin")
-        if caller.role != "operator" and caller.tenant != request.path_params["id"]:
+        if caller.role != "operator" and caller.tenant != _tenant_id(request):
             raise not_found()
         return caller
 
 
-def _tenant(each: Tenant) -> dict[str, Any]:
-    return {"id": each.id, "quota": each.quota, "created_at": moment(each.created_at)}
+def _tenant_id(request: Request) -> str:
+    id: str = request.path_params["t"]
+    return id
+
+
+def _tenant(each: Tenant) -> ShownTenant:
+    return {"id": each.id, "filter": each.filter, "quota": each.quota, "created_at": moment(each.created_at)}
 
 
 def _seconds(text: str | None) -> float | None:
+    """A time as RFC 3339 has it; without an offset it is in UTC."""
     if text is None:
         return None
     try:
-        found = dt.datetime.fromisoformat(text)
-        return found.replace(tzinfo=found.tzinfo or dt.UTC).timestamp()
+        found = dt.datetime.fromisoformat(text.upper())
+        return max(0.0, found.replace(tzinfo=found.tzinfo or dt.UTC).timestamp())
     except (ValueError, OverflowError):
         raise ApiError("bad_request", "expires_at is a time such as 2030-01-31T12:00:00Z") from None

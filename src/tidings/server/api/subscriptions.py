@@ -6,20 +6,19 @@ import asyncio
 import datetime as dt
 import re
 from collections.abc import AsyncIterator
-from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from tidings.model.errors import TidingsError
+from tidings.server.api.answers import DroppedSubscription, Shown, SubscriptionPage, Token
 from tidings.server.api.bodies import ID_PATTERN, QueryBody, SubscriptionBody, TokenBody
 from tidings.server.api.errors import ApiError, encode, not_found, refused_query
 from tidings.server.api.http import (
     NDJSON,
     answer,
     body_of,
-    check_media,
     lines_of,
     number_of,
     quota_error,
@@ -33,15 +32,15 @@ from tidings.server.limits import BULK_BODY_BYTES_MAX, QuotaError
 from tidings.server.link import EVENTS_MAX
 from tidings.server.registry import Subscription
 
+IF_MATCH_PATTERN = r'^("[0-9]{1,9}"|[0-9]{1,9}|\*)$'
 
-def moment(seconds: float | None) -> str | None:
+
+def moment(seconds: float) -> str:
     """RFC 3339, UTC."""
-    if seconds is None:
-        return None
     return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def shown(front: Front, each: Subscription) -> dict[str, Any]:
+def shown(front: Front, each: Subscription) -> Shown:
     """A subscription as clients see it."""
     position = None if each.seq is None else f"{front.hub.log.epoch}-{each.seq}"
     return {
@@ -55,7 +54,7 @@ def shown(front: Front, each: Subscription) -> dict[str, Any]:
         "position": position,
         "columns": each.columns,
         "key": each.key,
-        "order": each.order,
+        "order": each.order,  # type: ignore[typeddict-item]
         "targets": each.targets,
         "every_seconds": each.every_seconds,
         "idle_seconds": each.idle_seconds,
@@ -94,18 +93,17 @@ class SubscriptionRoutes:
     async def edit(self, request: Request) -> Response:
         front = self._front
         caller = await front.callers.caller(request, "write")
-        match = request.headers.get("if-match", "").strip()
-        version: int | None = None
-        if match and match != "*":
-            digits = match.removeprefix('"').removesuffix('"')
-            if not digits.isascii() or not digits.isdigit() or len(digits) > 9:
-                raise ApiError("version_mismatch", 'If-Match is a version in quotes, such as "1"')
-            version = int(digits)
+        match = request.headers.get("if-match")
+        if match is not None and not re.fullmatch(IF_MATCH_PATTERN, match):
+            raise ApiError("bad_request", 'If-Match is a version in quotes, such as "1", or *')
+        version = int(match.strip('"')) if match not in (None, "*") else None
         body = await body_of(request, SubscriptionBody)
         id = _id(request)
         if not re.search(ID_PATTERN, id):
             raise ApiError("bad_request", "an id has letters, digits and . _ ~ -; at most 128 characters")
         if await front.in_thread(lambda: front.registry.get(caller.tenant, id)) is None:
+            if match is not None:
+                raise ApiError("version_mismatch", "the subscription is not there")
             await self._check_quota(caller.tenant)
         found, status = await front.subscriptions.edit(caller.tenant, id, body, version)
         front.used(caller.tenant, found.id, found.idle_seconds)
@@ -120,7 +118,7 @@ class SubscriptionRoutes:
         caller = await self._front.callers.caller(request, "write")
         id = _id(request)
         seq = await self._front.subscriptions.drop(caller.tenant, id)
-        return answer({"id": id, "state": "dropped", "seq": seq})
+        return answer(DroppedSubscription(id=id, state="dropped", seq=seq))
 
     async def page(self, request: Request) -> Response:
         front = self._front
@@ -131,12 +129,11 @@ class SubscriptionRoutes:
             lambda: front.registry.page(caller.tenant, limit + 1, after, family or None, state or None)
         )
         following = found[limit - 1].id if len(found) > limit else None
-        return answer({"subscriptions": [shown(front, each) for each in found[:limit]], "next": following})
+        return answer(SubscriptionPage(subscriptions=[shown(front, each) for each in found[:limit]], next=following))
 
     async def bulk(self, request: Request) -> Response:
         front = self._front
         caller = await front.callers.caller(request, "write")
-        check_media(request, NDJSON)
         limit = front.limiter.quotas_of(caller.tenant).subscriptions
         # Read before the first answer: many clients read nothing until they have sent everything.
         lines = [line async for line in lines_of(request, BULK_BODY_BYTES_MAX) if line.strip()]
@@ -156,11 +153,12 @@ class SubscriptionRoutes:
         await self._front.callers.caller(request, "read")
         body = await body_of(request, QueryBody)
         try:
-            return answer(self._front.queries.explain(body.sql, body.params))
+            explained = self._front.queries.explain(body.sql, body.params)
         except TidingsError as error:
             raise refused_query(error) from None
         except RecursionError:
             raise ApiError("sql_refused", "the query is nested too deeply") from None
+        return answer(explained)
 
     async def token(self, request: Request) -> Response:
         front = self._front
@@ -170,7 +168,7 @@ class SubscriptionRoutes:
         if len(known) < len(set(body.subscriptions)):
             raise not_found()
         token, expires = front.callers.authenticator.issue(caller, body.subscriptions, body.ttl_seconds)
-        return answer({"token": token, "expires_at": moment(expires)}, 201)
+        return answer(Token(token=token, expires_at=moment(expires)), 201)
 
     async def rows(self, request: Request) -> Response:
         front = self._front

@@ -10,9 +10,21 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tidings.server.api.answers import (
+    AttemptPage,
+    Dropped,
+    LetterPage,
+    NewSecret,
+    NewTarget,
+    Replayed,
+    ShownAttempt,
+    ShownLetter,
+    ShownTarget,
+    TargetPage,
+)
 from tidings.server.api.bodies import TargetBody
 from tidings.server.api.errors import ApiError, not_found
-from tidings.server.api.http import answer, body_of, whole_of
+from tidings.server.api.http import NUMBER_MAX, answer, body_of, whole_of
 from tidings.server.api.subscriptions import moment
 from tidings.server.front import Front
 from tidings.server.registry import Attempt, Target
@@ -41,7 +53,7 @@ class TargetRoutes:
             id,
             body.url,
             _new_secret(),
-            body.batch,
+            int(body.batch),
             body.every_seconds,
             body.format,
             position=front.hub.log.passed,
@@ -50,7 +62,7 @@ class TargetRoutes:
         await front.in_thread(lambda: front.registry.put_target(target))
         front.webhooks.changed(caller.tenant, id)
         headers = {"location": f"/v1/targets/{id}"}
-        return answer({**await self._shown(target), "secret": target.secret}, 201, headers)
+        return answer(NewTarget(**await self._shown(target), secret=target.secret), 201, headers)
 
     async def edit(self, request: Request) -> Response:
         tenant, known = await self._known(request, "write")
@@ -60,7 +72,7 @@ class TargetRoutes:
         self._check(body.url)
         fields: dict[str, Any] = {
             "url": body.url,
-            "batch": body.batch,
+            "batch": int(body.batch),
             "every_seconds": body.every_seconds,
             "format": body.format,
         }
@@ -74,13 +86,13 @@ class TargetRoutes:
     async def page(self, request: Request) -> Response:
         caller = await self._front.callers.caller(request, "read")
         found = await self._front.in_thread(lambda: self._front.registry.list_targets(caller.tenant))
-        return answer({"targets": [await self._shown(each) for each in found]})
+        return answer(TargetPage(targets=[await self._shown(each) for each in found]))
 
     async def drop(self, request: Request) -> Response:
         tenant, known = await self._known(request, "write")
         await self._front.in_thread(lambda: self._front.registry.remove_target(tenant, known.id))
         self._front.webhooks.changed(tenant, known.id)
-        return answer({"id": known.id, "state": "dropped"})
+        return answer(Dropped(id=known.id, state="dropped"))
 
     async def rotate(self, request: Request) -> Response:
         """A new secret. The old one signs too, for a day."""
@@ -92,7 +104,7 @@ class TargetRoutes:
             "old_secret_until": time.time() + _OLD_SECRET_SECONDS,
         }
         await self._update(tenant, known.id, fields)
-        return answer({"id": known.id, "secret": secret})
+        return answer(NewSecret(id=known.id, secret=secret))
 
     async def test(self, request: Request) -> Response:
         tenant, known = await self._known(request, "write")
@@ -107,15 +119,15 @@ class TargetRoutes:
     async def attempts(self, request: Request) -> Response:
         tenant, known = await self._known(request, "read")
         found = await self._front.in_thread(lambda: self._front.registry.list_attempts(tenant, known.id))
-        return answer({"attempts": [_attempt(each) for each in found]})
+        return answer(AttemptPage(attempts=[_attempt(each) for each in found]))
 
     async def dead_letters(self, request: Request) -> Response:
         front = self._front
         tenant, known = await self._known(request, "read")
         limit = whole_of(request, "limit", 100, 1, 1000)
-        after = whole_of(request, "after", 0, 0, 2**60)
+        after = whole_of(request, "after", 0, 0, NUMBER_MAX)
         found = await front.in_thread(lambda: front.registry.page_dead_letters(tenant, known.id, limit + 1, after))
-        letters = [
+        letters: list[ShownLetter] = [
             {
                 "number": each.number,
                 "subscription": each.subscription,
@@ -127,11 +139,12 @@ class TargetRoutes:
             }
             for each in found[:limit]
         ]
-        return answer({"dead_letters": letters, "next": letters[-1]["number"] if len(found) > limit else None})
+        following = letters[-1]["number"] if len(found) > limit else None
+        return answer(LetterPage(dead_letters=letters, next=following))
 
     async def replay(self, request: Request) -> Response:
         tenant, known = await self._known(request, "write")
-        return answer({"replayed": await self._front.webhooks.replay(tenant, known.id)})
+        return answer(Replayed(replayed=await self._front.webhooks.replay(tenant, known.id)))
 
     def _check(self, url: str) -> None:
         try:
@@ -157,7 +170,7 @@ class TargetRoutes:
             raise not_found()
         return answer(await self._shown(found))
 
-    async def _shown(self, each: Target) -> dict[str, Any]:
+    async def _shown(self, each: Target) -> ShownTarget:
         front = self._front
         dead = await front.in_thread(lambda: front.registry.count_dead_letters(each.tenant, each.id))
         return {
@@ -182,7 +195,7 @@ def _of_body(body: TargetBody) -> tuple[Any, ...]:
     return body.url, body.batch, body.every_seconds, body.format
 
 
-def _attempt(each: Attempt) -> dict[str, Any]:
+def _attempt(each: Attempt) -> ShownAttempt:
     return {
         "at": moment(each.at),
         "status": each.status,
