@@ -67,7 +67,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "spark" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif "service" in item.fixturenames:
-            item.add_marker(pytest.mark.xdist_group("service"))
+            is_on_spark = item.get_closest_marker("spark") is not None
+            item.add_marker(pytest.mark.xdist_group("service on spark" if is_on_spark else "service"))
         elif item.get_closest_marker("spark") is None:
             file = item.nodeid.partition("::")[0]
             item.add_marker(pytest.mark.xdist_group(_TOGETHER.get(file, file)))
@@ -118,7 +119,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 # Files whose tests of a service hold on Spark too.
-_ON_BOTH_ENGINES = ("test_service_streams.py", "test_clients.py")
+_ON_BOTH_ENGINES = ("test_service_streams.py",)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -31,6 +31,7 @@ class Service:
         self.data = folder / "data"
         (folder / "catalog.sql").write_text(catalog)
         self._options = [*options, *([] if has_keys else ["--no-auth"])]
+        self.engine = "spark" if "spark" in options else "inline"
         self.key = self.create_key("default", "operator") if has_keys else None
         self._process: subprocess.Popen[bytes] | None = None
         self.url = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -168,6 +169,7 @@ def test_net_changes_now_and_then(service: Service) -> None:
         with events(client, "net", every_seconds=1) as stream:
             view: Counter[str] = Counter()
             fold(view, next(stream)["data"])
+            began = time.monotonic()
             for price in range(40):
                 post(client, [stock("NET", float(price))])
             wanted = rows_of(client, "net")
@@ -176,7 +178,7 @@ def test_net_changes_now_and_then(service: Service) -> None:
                 event = next(stream)
                 fold(view, event["data"])
                 told += 1
-            assert told < 20
+            assert told <= time.monotonic() - began + 2
             assert "net_from" in event["data"]
 
 
@@ -230,6 +232,9 @@ def test_websocket(service: Service) -> None:
 def test_races_of_create_edit_and_drop_against_changes(service: Service, races: int) -> None:
     """No gap and no double, whenever a stream begins: its snapshot and changes are what happened since."""
     stop = threading.Event()
+    if service.engine == "spark":
+        # A creation takes as long as a micro-batch.
+        races = 10
 
     def feed() -> int:
         number = 0

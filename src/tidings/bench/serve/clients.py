@@ -1,6 +1,6 @@
 """Thousands of clients in one process: bare sockets and epoll, so that they are not what is measured.
 
-Run as `python -m tidings.bench.serve.clients SETTINGS`. Reads words from stdin, one a line: a number connects so many more
+`main` runs in a process of its own. It reads words from stdin, one a line: a number connects so many more
 clients, and is answered by `connected` when each has its snapshot; `stop` writes what was received to a file, and ends. Of an
 event only its kind, its seq and the moment of its arrival are looked at.
 """
@@ -12,7 +12,6 @@ import re
 import select
 import socket
 import struct
-import sys
 import time
 from pathlib import Path
 
@@ -176,7 +175,3 @@ class Clients:
 def main(path: str) -> None:
     settings = msgspec.json.decode(Path(path).read_bytes(), type=Settings)
     Clients(settings).run()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

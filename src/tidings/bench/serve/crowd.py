@@ -89,7 +89,12 @@ def client_process(
     out, path = folder / "received.npz", folder / "clients.json"
     path.write_bytes(msgspec.json.encode(Settings(service.host, service.port, list(ids), list(transports), str(out))))
     process = subprocess.Popen(
-        [sys.executable, "-m", "tidings.bench.serve.clients", str(path)],
+        [
+            sys.executable,
+            "-c",
+            "import sys; from tidings.bench.serve.clients import main; main(sys.argv[1])",
+            str(path),
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
