@@ -21,7 +21,7 @@ $(PIP) -e .
 $(PIP) -e '.[$(EXTRAS)]'; status=$$?; wait $$! && exit $$status
 endef
 
-$(STAMP): EXTRAS := spark
+$(STAMP): EXTRAS := spark,server,client,postgres
 $(STAMP): KERNELS := compile_kernels(warm.STEPS)
 $(STAMP): pyproject.toml constraints.txt
 	$(INSTALL)

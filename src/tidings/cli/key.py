@@ -105,7 +105,7 @@ def _open(data: Path, url: str | None, *, is_new_allowed: bool = False) -> Regis
     try:
         from tidings.server.registry import Registry, registry_url
     except ModuleNotFoundError as error:
-        raise UsageError(f"keys need the package {error.name}: pip install 'tidings[server]'") from None
+        raise UsageError(f"keys need the package {error.name}: pip install '.[server]' in the clone") from None
     if url is None:
         if is_new_allowed:
             try:

@@ -16,7 +16,7 @@ def watch(
     id: str = typer.Option("", "--id", help="A subscription that exists."),
     sql: str = typer.Option("", "--sql", help="A query; its subscription is dropped at the end."),
     count: int = typer.Option(0, min=0, help="End after so many lines (default: never)."),
-    key: str = typer.Option("", envvar="TIDINGS_KEY", help="An API key or token."),
+    key: str = typer.Option("", envvar="TIDINGS_KEY", help="An API key or a JWT."),
 ) -> None:
     """Print the notifications of a subscription as they happen, as lines of out.jsonl: first the whole answer.
 

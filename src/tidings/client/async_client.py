@@ -34,7 +34,7 @@ class AsyncClient:
     """
 
     def __init__(self, url: str, key: str | None = None) -> None:
-        """url: as `tidings serve` prints it. key: an API key, a JWT or a token; None if the service has no keys."""
+        """url: as `tidings serve` prints it. key: an API key or a JWT; None if the service has no keys."""
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
         self._http = httpx2.AsyncClient(base_url=url.rstrip("/"), headers=headers_of(key), limits=limits)
 

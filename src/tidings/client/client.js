@@ -7,6 +7,9 @@
  *     for await (const change of client.subscribe({ id: "cheap" })) console.log(change.seq, change.changes);
  *     const view = await client.view("cheap");      // view.rows is the answer now
  *
+ * In a browser give it tokens instead of a key, and a function that gets a new one, as they last minutes:
+ *     const client = new Client(location.origin, { token: async () => (await fetch("/token")).text() });
+ *
  * Streams are read with fetch, because EventSource cannot send headers. A broken connection is made again, and goes on where it
  * was: each change is given out once, in order. Subscriptions that one call names share a connection.
  *
@@ -300,7 +303,8 @@ export class Follower {
     const query = new URLSearchParams(ids.map((id) => ["subscription", id]));
     const resumed = position === null ? {} : { "last-event-id": position };
     const headers = { accept: "text/event-stream", ...this.#client.headers, ...resumed };
-    const answer = fetch(`${this.#client.url}/v1/stream?${query}`, { headers, signal, cache: "no-store" });
+    const address = this.#client.address(`/v1/stream?${query}`);
+    const answer = address.then((url) => fetch(url, { headers, signal, cache: "no-store" }));
     const error = await answer
       .then((response) => (response.ok ? null : errorOf(response)))
       .catch((cause) => unreachable(this.#client.url, cause));
@@ -329,10 +333,20 @@ export class Follower {
 
 /** A Tidings service. Answers are objects with the fields of the HTTP contract; refusals are a `ServiceError`. */
 export class Client {
-  /** @param {string} url @param {{key?: string}} options key: an API key, a JWT or a token */
-  constructor(url, { key } = {}) {
+  #token;
+
+  /** @param {string} url @param {{key?: string, token?: string|(() => string|Promise<string>)}} options key: an API key or a JWT;
+   *  token: of POST /v1/tokens, or a function that gets one: asked before each request, so also when a stream is opened again */
+  constructor(url, { key, token } = {}) {
     this.url = url.replace(/\/+$/, "");
     this.headers = key ? { authorization: `Bearer ${key}` } : {};
+    this.#token = token;
+  }
+
+  /** The URL of a path, with a token if there is one. */
+  async address(path) {
+    const token = typeof this.#token === "function" ? await this.#token() : this.#token;
+    return this.url + path + (token ? `${path.includes("?") ? "&" : "?"}token=${encodeURIComponent(token)}` : "");
   }
 
   async #ask(method, path, body, headers = {}) {
@@ -340,7 +354,8 @@ export class Client {
     const type = body === undefined ? {} : { "content-type": isText ? "application/x-ndjson" : "application/json" };
     const content = body === undefined || isText ? body : JSON.stringify(body);
     const options = { method, headers: { ...this.headers, ...type, ...headers }, body: content };
-    const response = await fetch(this.url + path, options).catch((cause) => Promise.reject(unreachable(this.url, cause)));
+    const answer = this.address(path).then((url) => fetch(url, options));
+    const response = await answer.catch((cause) => Promise.reject(unreachable(this.url, cause)));
     if (!response.ok) throw await errorOf(response);
     return response;
   }
@@ -384,9 +399,10 @@ export class Client {
     return new Follower(this, what, onChange);
   }
 
-  /** The answer of a subscription, kept up to date until `view.close()`. Resolves with its first rows. */
+  /** The answer of a subscription, kept up to date until `view.close()`. Resolves with its first rows. With a token, which may
+   *  read nothing but rows, `sql` is empty, and rows of a query with ORDER BY come in no order. */
   async view(id) {
-    const view = new View(await this.get(id));
+    const view = new View(this.#token ? { id } : await this.get(id));
     await new Promise((resolve, reject) => {
       view.following = this.subscribe({ id }, (change) => (view.fold(change), resolve()));
       const ended = () => ((view.ended = view.following.state.ended.get(id) ?? null), view.onchange?.(view), resolve());

@@ -24,7 +24,7 @@ _PAGE = 100
 
 
 def headers_of(key: str | None) -> dict[str, str]:
-    """Headers of every request. key: an API key or a token; None for a service without them."""
+    """Headers of every request. key: an API key or a JWT; None for a service without them."""
     return {} if key is None else {"authorization": f"Bearer {key}"}
 
 
@@ -53,7 +53,7 @@ class Client:
     """
 
     def __init__(self, url: str, key: str | None = None) -> None:
-        """url: as `tidings serve` prints it. key: an API key, a JWT or a token; None if the service has no keys."""
+        """url: as `tidings serve` prints it. key: an API key or a JWT; None if the service has no keys."""
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
         self._http = httpx2.Client(base_url=url.rstrip("/"), headers=headers_of(key), limits=limits)
 
