@@ -1,25 +1,23 @@
 """Documentation is executed: files it shows are written, commands it shows are run, and what it says they print is compared.
 
 `<!-- file: NAME -->` before a block writes it; lines with `$` in a console block are run, the lines below are the expected
-output; `[exit N]` stands for an exit code other than 0. Python blocks are run too. Blocks behind `<!-- extended -->`, and all
-others of the page with them, are run by `make test-all`.
+output; `[exit N]` stands for an exit code other than 0. A command with a final `&` runs beside the others until the page ends:
+a real service, or a stream that is followed (`page_shell`). Python blocks are run too. Blocks behind `<!-- extended -->`, and
+all others of the page with them, are run by `make test-all`.
 """
 
 from __future__ import annotations
 
 import gc
-import os
 import re
-import shlex
-import subprocess
-import sys
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import typer.main
 
-from in_process import tidings
+from page_shell import PageShell
 from tidings.cli.main import app
 from tidings.model.catalog import Catalog
 from tidings.model.errors import SqlError
@@ -28,8 +26,6 @@ from tidings.sql import parse_catalog
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
-_IS_PLAIN = re.compile(r"[^|<>&;$*`]*")
-"""Commands that need no shell: they run in this process, which spares their start."""
 _BLOCK = re.compile(
     r"(?:<!-- (?:file: (?P<file>\S+)|(?P<extended>extended)) -->\n)?```(?P<language>\w*)\n(?P<body>.*?)```", re.DOTALL
 )
@@ -60,42 +56,22 @@ def test_examples_on_spark_run(page: Path, tmp_path: Path, monkeypatch: pytest.M
     _run_page(page, tmp_path)
 
 
-def _run_page(page: Path, folder: Path, *, is_extended: bool = False) -> None:
+def _run_page(
+    page: Path, folder: Path, *, is_extended: bool = False, environment: Mapping[str, str] | None = None
+) -> None:
     ran = 0
-    for block in _BLOCK.finditer(page.read_text()):
-        if block["extended"] and not is_extended:
-            continue
-        if block["file"]:
-            (folder / block["file"]).write_text(block["body"])
-        elif block["language"] == "console":
-            ran += _run_console(block["body"], folder)
-        elif block["language"] == "python":
-            exec(block["body"], {"__name__": "example"})
-            ran += 1
+    with PageShell(folder, environment) as shell:
+        for block in _BLOCK.finditer(page.read_text()):
+            if block["extended"] and not is_extended:
+                continue
+            if block["file"]:
+                (folder / block["file"]).write_text(shell.real(block["body"]))
+            elif block["language"] == "console":
+                ran += shell.run(block["body"])
+            elif block["language"] == "python":
+                exec(shell.real(block["body"]), {"__name__": "example"})
+                ran += 1
     assert ran > 0
-
-
-def _run_console(body: str, folder: Path) -> int:
-    commands = re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    for command in commands:
-        line, _, expected = command.partition("\n")
-        name, *words = shlex.split(line)
-        if name == "tidings" and _IS_PLAIN.fullmatch(line):
-            done = tidings(folder, *words)
-        else:
-            done = subprocess.run(
-                line,
-                shell=True,
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                env={**os.environ, "PATH": path},
-                check=False,
-            )
-        shown = done.stdout if done.returncode == 0 else f"{done.stderr}[exit {done.returncode}]\n"
-        assert shown == expected, line
-    return len(commands)
 
 
 def test_sql_examples_are_served_or_refused_as_said() -> None:
