@@ -34,7 +34,7 @@ ALLOWED = {
     "sinks": {"sinks", "sources.jetstream", "pipeline", "model", "kernels", "files", "endpoint", "terminal"},
     "live": {"live", "sources", "sinks", "pipeline", "model", "families", "sql", "files", "endpoint", "signals"},
     "server": {"server", "live", "sources", "sinks", "pipeline", "model", "families", "sql", "files", "endpoint"}
-    | {"explaining", "signals", "terminal"},
+    | {"explaining", "signals", "terminal", "spark.run"},
     "signals": set(),
     "terminal": {"kernels", "signals"},
     "standing": {"engine", "pipeline", "model", "families", "sql", "files", "terminal"},
@@ -145,6 +145,11 @@ def test_only_spark_imports_pyspark():
         if package != "spark" and used & {"pyspark", "py4j"}:
             wrong.append(name_of(path))
     assert wrong == []
+
+
+def test_one_kind_of_engine_process_needs_spark():
+    server = [path for path in MODULES if is_within(name_of(path), {"server"})]
+    assert {name_of(path) for path in server if "tidings.spark" in path.read_text()} == {"server.engine.spark_process"}
 
 
 def test_only_the_rim_of_the_exchange_knows_the_database():
