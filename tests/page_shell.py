@@ -40,11 +40,14 @@ _SHAPES = [
 class PageShell:
     """Runs commands in a folder; ends what they have started."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, environment: Mapping[str, str] | None = None, ports: Mapping[str, str] | None = None
+    ) -> None:
+        """ports: those that are known, by how pages call them."""
         self._folder = folder
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self._environment = {**os.environ, "PATH": path, "PYTHONUNBUFFERED": "1", **(environment or {})}
-        self._ports: dict[str, str] = {}
+        self._ports: dict[str, str] = dict(ports or {})
         self._started: list[_Started] = []
 
     def __enter__(self) -> PageShell:

@@ -18,10 +18,13 @@ import pytest
 import typer.main
 
 from page_shell import PageShell
+from service_process import Service
 from tidings.cli.main import app
 from tidings.model.catalog import Catalog
 from tidings.model.errors import SqlError
 from tidings.pipeline.door import Door
+from tidings.server.api.errors import STATUS
+from tidings.server.api.openapi import openapi
 from tidings.sql import parse_catalog
 
 ROOT = Path(__file__).parent.parent
@@ -33,9 +36,12 @@ _BLOCK = re.compile(
 
 _RUNNABLE = [page for page in PAGES if re.search("```(console|python)", page.read_text())]
 _ON_SPARK = [page for page in _RUNNABLE if "spark_session(" in page.read_text()]
+_ON_SERVICE = [page for page in _RUNNABLE if page.name in ("api.md", "browser.md", "python.md")]
+"""These talk to a service with keys, whose start they show but leave to the tests."""
+_ALONE = [page for page in _RUNNABLE if page not in _ON_SPARK and page not in _ON_SERVICE]
 
 
-@pytest.mark.parametrize("page", [page for page in _RUNNABLE if page not in _ON_SPARK], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", _ALONE, ids=lambda page: page.name)
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("is_extended", [False, pytest.param(True, marks=pytest.mark.extended)], ids=["", "extended"])
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_extended: bool) -> None:
@@ -56,11 +62,26 @@ def test_examples_on_spark_run(page: Path, tmp_path: Path, monkeypatch: pytest.M
     _run_page(page, tmp_path)
 
 
+@pytest.mark.parametrize("page", _ON_SERVICE, ids=lambda page: page.name)
+def test_examples_on_the_service_run(
+    page: Path, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the service of all tests, which spares a start."""
+    (tmp_path / "data").symlink_to(service.data)
+    monkeypatch.chdir(tmp_path)
+    _run_page(page, tmp_path, ports={"8090": str(service.port)})
+
+
 def _run_page(
-    page: Path, folder: Path, *, is_extended: bool = False, environment: Mapping[str, str] | None = None
+    page: Path,
+    folder: Path,
+    *,
+    is_extended: bool = False,
+    environment: Mapping[str, str] | None = None,
+    ports: Mapping[str, str] | None = None,
 ) -> None:
     ran = 0
-    with PageShell(folder, environment) as shell:
+    with PageShell(folder, environment, ports) as shell:
         for block in _BLOCK.finditer(page.read_text()):
             if block["extended"] and not is_extended:
                 continue
@@ -101,6 +122,13 @@ def test_every_command_is_documented() -> None:
     text = "".join(page.read_text() for page in PAGES)
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     assert [name for name in commands if f"tidings {name}" not in text and f"`{name}`" not in text] == []
+
+
+def test_every_route_is_documented() -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    served = {f"{method.upper()} {path}" for path, found in openapi()["paths"].items() for method in found}
+    assert served == set(re.findall(r"`((?:GET|POST|PUT|DELETE) /[^`?]*)`", page))
+    assert [error for error in STATUS if f"`{error}`" not in page] == []
 
 
 def test_links_lead_somewhere() -> None:
