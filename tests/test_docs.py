@@ -9,16 +9,21 @@ all others of the page with them, are run by `make test-all`.
 from __future__ import annotations
 
 import gc
+import os
 import re
+import sys
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
+import psycopg
 import pytest
 import typer.main
 
 from page_shell import PageShell
+from postgres_server import server  # noqa: F401
 from service_process import Service
+from tidings.bench.postgres import find_server
 from tidings.cli.main import app
 from tidings.model.catalog import Catalog
 from tidings.model.errors import SqlError
@@ -38,7 +43,8 @@ _RUNNABLE = [page for page in PAGES if re.search("```(console|python)", page.rea
 _ON_SPARK = [page for page in _RUNNABLE if "spark_session(" in page.read_text()]
 _ON_SERVICE = [page for page in _RUNNABLE if page.name in ("api.md", "browser.md", "python.md")]
 """These talk to a service with keys, whose start they show but leave to the tests."""
-_ALONE = [page for page in _RUNNABLE if page not in _ON_SPARK and page not in _ON_SERVICE]
+_ON_POSTGRES = [page for page in _RUNNABLE if re.search(r"^\$ createdb ", page.read_text(), re.MULTILINE)]
+_ALONE = [page for page in _RUNNABLE if page not in (*_ON_SPARK, *_ON_SERVICE, *_ON_POSTGRES)]
 
 
 @pytest.mark.parametrize("page", _ALONE, ids=lambda page: page.name)
@@ -70,6 +76,23 @@ def test_examples_on_the_service_run(
     (tmp_path / "data").symlink_to(service.data)
     monkeypatch.chdir(tmp_path)
     _run_page(page, tmp_path, ports={"8090": str(service.port)})
+
+
+@pytest.mark.parametrize("page", _ON_POSTGRES, ids=lambda page: page.name)
+def test_examples_on_postgres_run(
+    page: Path,
+    server: str,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a user who need not say where the database server is."""
+    programs = find_server()
+    assert programs is not None
+    monkeypatch.chdir(tmp_path)
+    where = psycopg.conninfo.conninfo_to_dict(server)
+    path = os.pathsep.join([str(Path(sys.executable).parent), str(programs), os.environ["PATH"]])
+    environment = {"PGHOST": str(where["host"]), "PGUSER": str(where["user"]), "PATH": path}
+    _run_page(page, tmp_path, environment=environment)
 
 
 def _run_page(
