@@ -69,13 +69,16 @@ def test_examples_on_spark_run(page: Path, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("page", _ON_SERVICE, ids=lambda page: page.name)
+@pytest.mark.parametrize("is_extended", [False, pytest.param(True, marks=pytest.mark.extended)], ids=["", "extended"])
 def test_examples_on_the_service_run(
-    page: Path, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_extended: bool
 ) -> None:
     """With the service of all tests, which spares a start."""
+    if is_extended and "<!-- extended -->" not in page.read_text():
+        pytest.skip("nothing on this page is extended")
     (tmp_path / "data").symlink_to(service.data)
     monkeypatch.chdir(tmp_path)
-    _run_page(page, tmp_path, ports={"8090": str(service.port)})
+    _run_page(page, tmp_path, is_extended=is_extended, ports={"8090": str(service.port)})
 
 
 @pytest.mark.parametrize("page", _ON_POSTGRES, ids=lambda page: page.name)
