@@ -119,7 +119,7 @@ def test_one_record_of_the_right_kind_is_enough(folder: Path) -> None:
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/replay.md"])
 def test_commands_work_for_whoever_typed_what_stands_above_them(page: str) -> None:
     """`tidings` is found only after it was installed by make, and the environment was entered."""
     blocks = re.findall(r"^```\w*\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
