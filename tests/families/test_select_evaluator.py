@@ -35,7 +35,8 @@ class Watched(Replica):
 
     def _evaluate(self, events: Any, *, is_told: bool) -> list[tuple[str, Told]]:
         told = super()._evaluate(events, is_told=is_told)
-        self.told += [(events, part) for _, part in told]
+        # An evaluator may use their arrays again.
+        self.told += [(events, Told(*(array.copy() for array in part))) for _, part in told]
         return told
 
     @property

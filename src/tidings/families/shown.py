@@ -13,10 +13,13 @@ from tidings.kernels.events import Events, Projections, Told
 from tidings.kernels.lines import render_tails
 from tidings.kernels.net import net_tails
 from tidings.kernels.rows import I64, U8
+from tidings.model.text_column import TextColumn
 
 Shown = tuple[tuple[int, int, int, str], ...]
 """A projection: (side, number of table, number of column, name in the output) of each shown column."""
 _IDLE_MIN = 64
+_ROOM = 1 << 16
+"""Bytes for tails to begin with."""
 _NOTHING = np.empty(0, np.int64)
 
 
@@ -120,7 +123,7 @@ class Tails:
     """Texts of tails, one after the other, each with a newline."""
 
     def __init__(self) -> None:
-        self.text: U8 = np.empty(1 << 16, np.uint8)
+        self.text: U8 = np.empty(_ROOM, np.uint8)
         self._parts: list[I64] = []
         self._count = self._end = 0
 
@@ -152,6 +155,17 @@ def render(
 ) -> None:
     """Renders all tails of `told`. handles: of the rows."""
     tails.add(len(told.tails), render_tails, *_rows_of(handles, shown, told), events.kind, events.seq, *tx)
+
+
+def rendered(handles: I64, shown: Projections, events: Events, told: Told) -> TextColumn:
+    """All tails of `told`, where there are no others."""
+    text, ends = np.empty(_ROOM, np.uint8), np.empty(len(told.tails), np.int64)
+    rows = _rows_of(handles, shown, told)
+    if render_tails(*rows, events.kind, events.seq, *NO_TRANSACTIONS, 0, text, 0, ends) == len(ends):
+        return TextColumn(text, ends)
+    tails = Tails()
+    render(tails, handles, shown, events, told)
+    return TextColumn(tails.text, tails.ends)
 
 
 def render_net(

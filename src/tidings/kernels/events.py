@@ -55,7 +55,10 @@ class Projections(NamedTuple):
 
 
 class Told(NamedTuple):
-    """Who is told what. A creation has exactly one entry, its snapshot; a change at most one per subscription."""
+    """Who is told what. A creation has exactly one entry, its snapshot; a change at most one per subscription.
+
+    Tails and changes are good until the evaluator is asked again.
+    """
 
     event: I64
     slot: I64

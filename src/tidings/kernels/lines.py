@@ -403,6 +403,38 @@ def write_lines(id_text: U8, id_ends: I64, tail: I64, tail_text: U8, tail_ends: 
 
 
 @kernel
+def write_told(
+    event: I64,
+    slot: I64,
+    tail: I64,
+    event_kind: I64,
+    event_seq: I64,
+    lives: Lives,
+    id_text: U8,
+    tail_text: U8,
+    tail_ends: I64,
+) -> U8:
+    """As `order_told` and `write_lines`, at once."""
+    order = _put_in_order(event, slot, event_kind, event_seq, lives)
+    size = len(tail) * len(_HEAD)
+    for i in range(len(tail)):
+        size += tail_ends[tail[i]] - (tail_ends[tail[i] - 1] if tail[i] else 0)
+        size += lives[slot[i], ID_STOP] - lives[slot[i], ID_START]
+    out = np.empty(size, np.uint8)
+    at = 0
+    ids = pointer(id_text)
+    for i in range(len(order)):
+        if i + _AHEAD < len(order):
+            prefetch(ids, lives[slot[order[i + _AHEAD]], ID_START])
+        own = order[i]
+        told = tail[own]
+        at = _put(out, at, _HEAD)
+        at = _put_span(out, at, id_text, lives[slot[own], ID_START], lives[slot[own], ID_STOP])
+        at = _put_span(out, at, tail_text, tail_ends[told - 1] if told else 0, tail_ends[told])
+    return out
+
+
+@kernel
 def index_lines(data: U8) -> I64:
     """[lines, 5]: start and stop of each line, start and stop of its id (quotes included), and its seq."""
     count = 0

@@ -165,7 +165,8 @@ class SelectEvaluator(Evaluator):
             m = self._make_room()
         told, tails, changes = counts[TOLD : CHANGES + 1].tolist()
         event, slot, tail = m.told[:, :told].copy()
-        return Told(event, slot, tail, m.tails[:tails].copy(), m.changes[:changes].copy(), _NO_SOURCES)
+        # Tails are rendered before the next micro-batch; who is told may be asked for later.
+        return Told(event, slot, tail, m.tails[:tails], m.changes[:changes], _NO_SOURCES)
 
     def _handles(self) -> I64:
         """Handles of the arrays of index, members and matching; kept until one of these is another."""

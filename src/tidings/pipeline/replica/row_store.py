@@ -182,7 +182,7 @@ class RowStore(RowVersions):
                 out,
                 partition,
                 latest,
-                batch.unit,
+                _NO_PARTITIONS if is_file else batch.unit,
                 self._by_commit and not is_load,
             )
             if found != NO_ROOM:
