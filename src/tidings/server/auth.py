@@ -52,6 +52,8 @@ class Identity(msgspec.Struct, frozen=True):
     role: Role
     subscriptions: frozenset[str] | None = None
     expires_at: float | None = None
+    key: str | None = None
+    """Id of the API key, if it was one."""
 
     def may(self, action: Action, subscription: str | None = None) -> bool:
         """Whether the role allows it. Whoever has a stream token may only `stream`, and must say which subscription."""
@@ -60,7 +62,8 @@ class Identity(msgspec.Struct, frozen=True):
         return _RANK[self.role] >= _NEEDED[action]
 
     def is_valid(self, now: float) -> bool:
-        """Whether it has not expired. Streams that stay open ask again."""
+        """Whether it has not expired. Streams that stay open ask again, except those of stream tokens: a token, which is for
+        minutes, opens a stream, which is for as long as somebody looks."""
         return self.expires_at is None or now < self.expires_at
 
 
@@ -160,7 +163,7 @@ class Authenticator:
             raise Unauthenticated("the key is unknown, expired or revoked")
         if len(self._known) >= _KEY_CACHE_SIZE:
             self._known.clear()
-        identity = Identity(key.tenant, key.role, None, key.expires_at)
+        identity = Identity(key.tenant, key.role, None, key.expires_at, key.id)
         self._known[bearer] = (identity, now + _KEY_CACHE_SECONDS)
         return identity
 

@@ -68,6 +68,7 @@ class Front:
         self._webhooks: Webhooks | None = None
         self.subscriptions = Subscriptions(self.link, self.registry, self.queries, self.in_thread, self._on_targets)
         self.subscriptions.on_drop.append(self._on_drop)
+        self.subscriptions.on_active.append(self.used)
         self._tasks: list[asyncio.Task[None]] = []
         self._used: dict[tuple[str, str], tuple[float, float]] = {}
         """(idle seconds, when it was last read) of subscriptions that end when nobody reads them."""
@@ -152,8 +153,10 @@ class Front:
         self._used.pop((tenant, id), None)
 
     def used(self, tenant: str, id: str, idle_seconds: float | None) -> None:
-        """Notes that somebody reads a subscription."""
-        if idle_seconds is not None:
+        """Notes that somebody reads a subscription, which ends if nobody does for so long; None: it stays."""
+        if idle_seconds is None:
+            self._used.pop((tenant, id), None)
+        else:
             self._used[tenant, id] = (idle_seconds, time.monotonic())
 
     async def _drop_unread(self) -> None:

@@ -9,8 +9,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tidings.server.api.errors import ApiError, encode
 from tidings.server.api.http import new_request_id
-from tidings.server.limits import HEADER_BYTES_MAX, HEADER_SECONDS_MAX
+from tidings.server.limits import BULK_BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADER_SECONDS_MAX
 
+_IGNORED_SECONDS_MAX = 30.0
 _SLOW = ApiError("too_slow", "the headers come too slowly")
 _LARGE = ApiError("too_large", "the headers are too large")
 _BAD = ApiError("bad_request", "this is not HTTP")
@@ -22,6 +23,7 @@ class Protocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._header_bytes = 0
+        self._ignored_bytes = 0
         self._is_in_body = False
         self._timer: asyncio.TimerHandle | None = None
         self._await_headers()
@@ -63,10 +65,19 @@ class Protocol(HttpToolsProtocol):
             if self._header_bytes > HEADER_BYTES_MAX and b"\r\n\r\n" not in data[: HEADER_BYTES_MAX + 4]:
                 self._refuse(_LARGE)
                 return
+        elif self.cycle is not None and self.cycle.response_complete:
+            # The rest of a body that was refused. Most clients look for an answer when they have sent everything.
+            self._ignored_bytes += len(data)
+            if self._timer is None:
+                self._timer = self.loop.call_later(_IGNORED_SECONDS_MAX, self.transport.close)
+            if self._ignored_bytes > BULK_BODY_BYTES_MAX:
+                self.transport.close()
+                return
         super().data_received(data)
 
     def on_headers_complete(self) -> None:
         self._is_in_body = True
+        self._ignored_bytes = 0
         self._stop_timer()
         super().on_headers_complete()
 
@@ -74,6 +85,7 @@ class Protocol(HttpToolsProtocol):
         super().on_message_complete()
         self._is_in_body = False
         self._header_bytes = 0
+        self._stop_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
@@ -92,7 +104,8 @@ def config(**options: Any) -> dict[str, Any]:
         "server_header": False,
         "date_header": False,
         "timeout_keep_alive": 30,
-        "ws_max_size": 1 << 16,
+        # Twice what is allowed, so that there is a frame to refuse by its own code.
+        "ws_max_size": 1 << 17,
         "ws_per_message_deflate": False,
         "backlog": 4096,
         **options,

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from tidings.server.link import EVENTS_MAX, EngineLink, NotReady
 from tidings.server.queries import Queries
 from tidings.server.registry import Registry, State, Subscription
 
+T = TypeVar("T")
 ANSWER_SECONDS = 10.0
 """So long a client waits for the engine's answer; then it is told that it is pending."""
 _decode_line = msgspec.json.Decoder(BulkLine).decode
@@ -47,6 +48,8 @@ class Subscriptions:
         self._on_targets = on_targets
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
         self.on_drop: list[Callable[[str, str], object]] = []
+        self.on_active: list[Callable[[str, str, float | None], object]] = []
+        """Called with tenant, id and idle seconds of those that the engine has answered."""
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @asynccontextmanager
@@ -77,16 +80,21 @@ class Subscriptions:
             raise ApiError("bad_request", "the id in the body is not that of the path")
         return await self._finished(self._create(tenant, id, body, version, is_edit=True), tenant, id)
 
-    async def _finished(self, work: Any, tenant: str, id: str) -> tuple[Subscription, int]:
+    def _begun(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
         """What has begun is finished, also if the client leaves."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return asyncio.shield(task)
+
+    async def _finished(
+        self, work: Coroutine[Any, Any, tuple[Subscription, int]], tenant: str, id: str
+    ) -> tuple[Subscription, int]:
+        task = self._begun(work)
         done, _ = await asyncio.wait([task], timeout=ANSWER_SECONDS)
         if not done:
             return await self.get(tenant, id), 202
-        found: tuple[Subscription, int] = task.result()
-        return found
+        return task.result()
 
     async def _create(
         self, tenant: str, id: str, body: SubscriptionBody, version: int | None, *, is_edit: bool
@@ -196,6 +204,10 @@ class Subscriptions:
         for tenant, id in removed:
             for call in self.on_drop:
                 call(tenant, id)
+        for each in found:
+            if each.state == "active":
+                for told in self.on_active:
+                    told(each.tenant, each.id, each.idle_seconds)
         if len(found) == 1 and found[0].state == "refused":
             raise ApiError("sql_refused", str(found[0].metadata["refused"]))
         return found
@@ -240,27 +252,33 @@ class Subscriptions:
                 if body.id is None or (body.drop == (body.sql is not None)):
                     raise ApiError("bad_request", "a line has an 'id' with 'sql', or with \"drop\": true")
                 if body.id in wanted:
-                    raise ApiError("bad_request", "the id stands in several lines close to each other")
+                    # In order: what stands before it happens before it.
+                    room = await self._begun(self._bulk_alone(tenant, wanted, answers, room))
+                    wanted = {}
                 wanted[body.id] = (at, body)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 _failed(answers[at], ApiError("bad_request", f"not a usable line: {error}"))
             except ApiError as error:
                 _failed(answers[at], error)
-        if not wanted:
-            return answers
+        await self._begun(self._bulk_alone(tenant, wanted, answers, room))
+        return answers
+
+    async def _bulk_alone(
+        self, tenant: str, wanted: dict[str, tuple[int, BulkLine]], answers: list[dict[str, Any]], room: int | None
+    ) -> int | None:
+        """As `_bulk`, while nobody else changes these subscriptions. Gives the room that is left."""
         locks = [self._alone(tenant, id) for id in sorted(wanted)]
         for lock in locks:
             await lock.__aenter__()
         try:
-            await self._bulk(tenant, wanted, answers, room)
+            return await self._bulk(tenant, wanted, answers, room)
         finally:
             for lock in locks:
                 await lock.__aexit__(None, None, None)
-        return answers
 
     async def _bulk(
         self, tenant: str, wanted: dict[str, tuple[int, BulkLine]], answers: list[dict[str, Any]], room: int | None
-    ) -> None:
+    ) -> int | None:
         ids = list(wanted)
         known: dict[str, Subscription] = await self._in_thread(lambda: self._registry.get_many(tenant, ids))
         targets = {target.id for target in await self._in_thread(lambda: self._registry.list_targets(tenant))}
@@ -294,23 +312,24 @@ class Subscriptions:
             except ApiError as error:
                 _failed(answers[at], error)
         if not sent:
-            return
+            return room
         await self._in_thread(lambda: self._registry.put(new))
         try:
             done = await self._send([each for _, each in sent])
         except ApiError as error:
             if error.error == "sql_refused":
                 _failed(answers[sent[0][0]], error)
-                return
+                return room
             for at, _ in sent:
                 answers[at] |= {"status": 202, "seq": None}
-            return
+            return room
         for (at, _), each in zip(sent, done, strict=True):
             if each.state == "refused":
                 _failed(answers[at], ApiError("sql_refused", str(each.metadata["refused"])))
             else:
                 answers[at] |= {"status": 200 if each.state == "dropped" else 201, "seq": each.seq}
         self._on_targets(tenant, sorted({target for each in done for target in each.targets}))
+        return None if room is None else room + sum(each.state == "dropped" for each in done)
 
 
 def _no_target(id: str) -> ApiError:

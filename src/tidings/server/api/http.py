@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -47,7 +47,8 @@ async def chunks(request: Request, bytes_max: int) -> AsyncIterator[bytes]:
         except StopAsyncIteration:
             return
         except TimeoutError:
-            raise ApiError("too_slow", "the body comes too slowly: at least 1 kB a second") from None
+            close = {"connection": "close"}
+            raise ApiError("too_slow", "the body comes too slowly: at least 1 kB a second", headers=close) from None
         size += len(chunk)
         if size > bytes_max:
             raise ApiError("too_large", f"the body has more than {bytes_max:,} bytes")
@@ -82,24 +83,37 @@ async def body_of(request: Request, kind: type[T]) -> T:
         raise ApiError("bad_request", f"the body cannot be used: {error}") from None
 
 
-async def lines_of(request: Request, bytes_max: int) -> AsyncIterator[bytes]:
-    """The lines of a body, one after the other. A body that is JSON is one line, however it is laid out."""
+async def text_of(request: Request, bytes_max: int) -> bytes:
+    """A body of lines. One that is JSON is one line, however it is laid out."""
     if check_media(request, NDJSON, JSON) == JSON:
-        yield _compact(b"".join([chunk async for chunk in chunks(request, JSON_BODY_BYTES_MAX)]))
-        return
-    parts: list[bytes] = []
+        return _compact(b"".join([chunk async for chunk in chunks(request, JSON_BODY_BYTES_MAX)]))
+    found: list[bytes] = []
     size = 0
     async for chunk in chunks(request, bytes_max):
-        *ends, rest = chunk.split(b"\n")
-        for end in ends:
-            _check_line(size + len(end))
-            yield b"".join([*parts, end])
-            parts, size = [], 0
-        parts.append(rest)
-        size += len(rest)
+        found.append(chunk)
+        first = chunk.find(b"\n")
+        if first >= 0:
+            _check_line(size + first)
+            size = -1 - chunk.rfind(b"\n")
+        size += len(chunk)
         _check_line(size)
-    if size:
-        yield b"".join(parts)
+    return b"".join(found)
+
+
+def parts_of(text: bytes, lines_max: int) -> Iterator[list[bytes]]:
+    """Lines of a text, so many at a time; blank ones are left out, so there may be fewer, or none."""
+    at = 0
+    while at < len(text):
+        found = []
+        for _ in range(lines_max):
+            end = text.find(b"\n", at)
+            line = text[at:] if end < 0 else text[at:end]
+            if line and not line.isspace():
+                found.append(line)
+            at = len(text) if end < 0 else end + 1
+            if at == len(text):
+                break
+        yield found
 
 
 def _check_line(size: int) -> None:

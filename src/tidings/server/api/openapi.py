@@ -138,7 +138,7 @@ _OPERATIONS = [
             _parameter("wait_seconds", {"type": "number", "minimum": 0, "maximum": 60}),
             _TOKEN,
         ],
-        errors=(410,),
+        errors=(410, 429),
     ),
     _Operation(
         f"{_ONE}/stream",

@@ -28,7 +28,7 @@ from tidings.server.api.answers import (
 )
 from tidings.server.api.bodies import KeyBody, NewTenantBody, TenantBody
 from tidings.server.api.errors import ApiError, not_found
-from tidings.server.api.http import NUMBER_MAX, answer, body_of, lines_of, whole_of
+from tidings.server.api.http import NUMBER_MAX, answer, body_of, text_of, whole_of
 from tidings.server.api.subscriptions import moment
 from tidings.server.auth import Identity
 from tidings.server.engine.quarantine import QUARANTINE, Quarantine
@@ -118,7 +118,7 @@ class OperationRoutes:
         producer = request.query_params.get("producer", _DEFAULT_PRODUCER)
         if not re.fullmatch(PRODUCER_PATTERN, producer):
             raise ApiError("bad_request", "producer is a name of at most 200 characters, without control characters")
-        text = b"\n".join([line async for line in lines_of(request, limits.BULK_BODY_BYTES_MAX)])
+        text = await text_of(request, limits.BULK_BODY_BYTES_MAX)
         try:
             result = await front.link.changes(producer, text)
         except NotReady as error:
@@ -225,6 +225,7 @@ class OperationRoutes:
         if not await front.in_thread(lambda: front.registry.delete_tenant(id)):
             raise not_found()
         front.callers.authenticator.forget()
+        front.hub.revoke(id, None)
         front.limiter.set_tenant(id, {})
         await front.subscriptions.settle()
         return answer(Dropped(id=id, state="dropped"))
@@ -250,6 +251,7 @@ class OperationRoutes:
         if not await front.in_thread(lambda: front.registry.revoke(tenant, key)):
             raise not_found()
         front.callers.authenticator.forget()
+        front.hub.revoke(tenant, key)
         return answer(Dropped(id=key, state="revoked"))
 
     async def _keeper(self, request: Request) -> Identity:

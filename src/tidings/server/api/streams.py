@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
@@ -69,7 +70,7 @@ class StreamRoutes:
             for subscription, number in found:
                 every = number_of(request, "every_seconds", subscription.every_seconds, 0.0, _SECONDS_MAX)
                 cursor.follow(number, subscription.id, subscription.key or [], after, every)
-            connection = Connection(front.hub, cursor, caller.tenant)
+            connection = Connection(front.hub, cursor, caller)
             await sse.stream(front.hub, connection, receive, send, headers, behind)
         finally:
             front.limiter.close_connection(caller.tenant)
@@ -90,7 +91,7 @@ class StreamRoutes:
             except QuotaError as error:
                 raise Closed(QUOTA, str(error)) from None
             try:
-                connection = Connection(front.hub, Cursor(front.hub.log), caller.tenant)
+                connection = Connection(front.hub, Cursor(front.hub.log), caller)
 
                 async def subscribe(to: Connection, frame: ClientFrame) -> bytes | None:
                     return await self._subscribe(caller, to, frame)
@@ -124,6 +125,8 @@ class StreamRoutes:
     async def _subscribe(self, caller: Identity, connection: Connection, frame: ClientFrame) -> bytes | None:
         id = frame.subscription or ""
         try:
+            if not caller.is_valid(time.time()):
+                raise Closed(UNAUTHENTICATED, "the key or token has expired")
             if not caller.may("stream", id):
                 raise not_found()
             found, number = await followed(self._front, caller.tenant, id)

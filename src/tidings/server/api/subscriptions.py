@@ -19,9 +19,10 @@ from tidings.server.api.http import (
     NDJSON,
     answer,
     body_of,
-    lines_of,
     number_of,
+    parts_of,
     quota_error,
+    text_of,
     whole_of,
 )
 from tidings.server.front import Front
@@ -136,15 +137,19 @@ class SubscriptionRoutes:
         caller = await front.callers.caller(request, "write")
         limit = front.limiter.quotas_of(caller.tenant).subscriptions
         # Read before the first answer: many clients read nothing until they have sent everything.
-        lines = [line async for line in lines_of(request, BULK_BODY_BYTES_MAX) if line.strip()]
+        text = await text_of(request, BULK_BODY_BYTES_MAX)
 
         async def answers() -> AsyncIterator[bytes]:
-            for start in range(0, len(lines), EVENTS_MAX):
+            first = 1
+            for part in parts_of(text, EVENTS_MAX):
+                await asyncio.sleep(0)
+                if not part:
+                    continue
                 room = None
                 if limit is not None:
                     room = max(0, limit - await front.in_thread(lambda: front.registry.count(caller.tenant)))
-                part = lines[start : start + EVENTS_MAX]
-                found = await front.subscriptions.bulk(caller.tenant, part, start + 1, room)
+                found = await front.subscriptions.bulk(caller.tenant, part, first, room)
+                first += len(part)
                 yield b"".join(encode(each) + b"\n" for each in found)
 
         return StreamingResponse(answers(), 200, media_type=NDJSON)
@@ -200,15 +205,9 @@ class SubscriptionRoutes:
         if records is None:
             raise ApiError("position_expired", "what came after this position is gone", hint="begin without after")
         if not records and wait:
-            connection = Connection(front.hub, Cursor(log), caller.tenant)
+            connection = Connection(front.hub, Cursor(log), caller)
             connection.cursor.follow(number, found.id, found.key or [], after)
-            front.hub.watch(connection)
-            try:
-                await asyncio.wait_for(connection.news(), wait)
-            except TimeoutError:
-                pass
-            finally:
-                front.hub.leave(connection)
+            await self._wait(connection, wait)
             records = log.since(number, after.seq) or []
         quoted = msgspec.json.encode(found.id)
         events = [
@@ -219,6 +218,22 @@ class SubscriptionRoutes:
         ]
         is_whole = len(records) <= limit
         return _changes(front, events, log.passed if is_whole else records[limit - 1].seq, is_up_to_date=is_whole)
+
+    async def _wait(self, connection: Connection, seconds: float) -> None:
+        """Until there is something new. Whoever waits has a connection as good as a stream."""
+        front, tenant = self._front, connection.caller.tenant
+        try:
+            front.limiter.open_connection(tenant)
+        except QuotaError as error:
+            raise quota_error(error) from None
+        front.hub.watch(connection)
+        try:
+            await asyncio.wait_for(connection.news(), seconds)
+        except TimeoutError:
+            pass
+        finally:
+            front.hub.leave(connection)
+            front.limiter.close_connection(tenant)
 
 
 def _changes(front: Front, events: list[Event], seq: int, *, is_up_to_date: bool) -> Response:

@@ -204,13 +204,19 @@ class Cursor:
             for data in pieces(entry.quoted, tail.encode()):
                 yield last.seq, entry.quoted, Event("change", data)
 
+    def revoked(self) -> list[Event]:
+        """The last words to a caller that may read no longer."""
+        found = [_end(entry.quoted, self._log.passed, "revoked") for entry in self._followed.values()]
+        self._followed.clear()
+        return found
+
     def _end(self, entry: _Followed, seq: int) -> tuple[int, bytes, Event]:
         del self._followed[entry.number]
-        return (
-            seq,
-            entry.quoted,
-            Event("end", b'{"subscription": %b, "seq": %d, "why": "dropped"}' % (entry.quoted, seq)),
-        )
+        return seq, entry.quoted, _end(entry.quoted, seq, "dropped")
+
+
+def _end(quoted: bytes, seq: int, why: str) -> Event:
+    return Event("end", b'{"subscription": %b, "seq": %d, "why": "%b"}' % (quoted, seq, why.encode()))
 
 
 def _reset(quoted: bytes, why: str) -> Event:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tidings.model.codes import Int64Array
+from tidings.server.auth import Identity
 from tidings.server.gateway.cursor import Cursor, Event
 from tidings.server.log.reader import LogReader
 
@@ -21,16 +22,16 @@ _TICK_SECONDS = 1.0
 class Connection:
     """A client that listens: a cursor, and what wakes it."""
 
-    def __init__(self, hub: Hub, cursor: Cursor, tenant: str) -> None:
+    def __init__(self, hub: Hub, cursor: Cursor, caller: Identity) -> None:
         self._hub = hub
         self.cursor = cursor
-        self.tenant = tenant
+        self.caller = caller
         self._wake = asyncio.Event()
         self._is_touched = False
         self.said_at = time.monotonic()
         """When it was last told anything."""
         self.ending = ""
-        """Why the connection must be closed; empty: it need not."""
+        """Why the connection must be closed: gone, restart or revoked; empty: it need not."""
 
     def wake(self) -> None:
         self._wake.set()
@@ -117,6 +118,13 @@ class Hub:
             self._sorted = None
         self._watched[connection] = wanted
 
+    def revoke(self, tenant: str, key: str | None) -> None:
+        """Ends what was opened with a key of a tenant; None: with any, or a token."""
+        for connection in self._watched:
+            caller = connection.caller
+            if caller.tenant == tenant and (key is None or caller.key == key):
+                connection.end("revoked")
+
     def leave(self, connection: Connection) -> None:
         for number in self._watched.pop(connection, ()):
             self._forget(number, connection)
@@ -128,8 +136,11 @@ class Hub:
             self._sorted = None
 
     def tick(self, now: float) -> None:
-        """Wakes those that need a sign of life, or whose net change is due."""
+        """Wakes those that need a sign of life, or whose net change is due; ends those whose caller has expired."""
+        clock = time.time()
         for connection in self._watched:
+            if connection.caller.subscriptions is None and not connection.caller.is_valid(clock):
+                connection.end("revoked")
             is_silent = now - connection.said_at >= KEEP_ALIVE_SECONDS - 2 * _TICK_SECONDS
             due = connection.cursor.due()
             if is_silent or (due is not None and due <= now):

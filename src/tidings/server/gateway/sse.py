@@ -58,7 +58,8 @@ async def stream(
             if not len(connection.cursor):
                 break
         if connection.ending != "gone":
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            last = connection.cursor.revoked() if connection.ending == "revoked" else []
+            await send({"type": "http.response.body", "body": encode(last, epoch), "more_body": False})
     finally:
         gone.cancel()
         hub.leave(connection)

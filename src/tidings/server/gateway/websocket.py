@@ -83,6 +83,10 @@ class Session:
             was_blocked = time.monotonic() - before > _BLOCKED_SECONDS
         if connection.ending == "restart":
             raise Closed(RESTART, "the service is stopping")
+        if connection.ending == "revoked":
+            for event in connection.cursor.revoked():
+                await self._text(_framed(event, epoch))
+            raise Closed(UNAUTHENTICATED, "the key was revoked, or has expired")
 
     async def _hear(self) -> None:
         try:
@@ -115,7 +119,7 @@ class Session:
 def frame_of(message: Any) -> ClientFrame:
     """The frame of a message. Closed if it is none."""
     data = message.get("text")
-    if data is None or len(data) > FRAME_BYTES_MAX:
+    if data is None or len(data.encode()) > FRAME_BYTES_MAX:
         raise Closed(BAD_FRAME, "a frame is text, of 64 KiB at most")
     try:
         return decode(data)

@@ -40,12 +40,15 @@ class Outcome(NamedTuple):
 class Sender:
     """Sends requests to addresses on the public internet, or, with allow_private, to any. To be used within one event loop."""
 
-    def __init__(self, *, allow_private: bool, resolver: AbstractResolver | None = None) -> None:
+    def __init__(
+        self, *, allow_private: bool, resolver: AbstractResolver | None = None, seconds_max: float = SECONDS_MAX
+    ) -> None:
         self._allow_private = allow_private
+        self._seconds_max = seconds_max
         self._session = ClientSession(
             connector=connector(allow_private, resolver),
             cookie_jar=DummyCookieJar(),
-            timeout=ClientTimeout(total=SECONDS_MAX),
+            timeout=ClientTimeout(total=seconds_max),
             headers={"user-agent": "tidings-webhooks"},
             trust_env=False,
             auto_decompress=False,
@@ -75,7 +78,7 @@ class Sender:
         except UrlRefused as error:
             problem = error.reason
         except TimeoutError:
-            problem = f"no answer in {SECONDS_MAX:.0f} s"
+            problem = f"no answer in {self._seconds_max:g} s"
         except (ClientError, InvalidURL, OSError, ValueError) as error:
             problem = _reason(error)
         return Outcome(status, problem, time.monotonic() - begun, after)
