@@ -68,7 +68,9 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != "httpx2":
             raise
-        raise ModuleNotFoundError("the client needs httpx2: pip install '.[client]' in the clone", name="httpx2") from None
+        raise ModuleNotFoundError(
+            "the client needs httpx2: pip install '.[client]' in the clone", name="httpx2"
+        ) from None
 
 
 def __dir__() -> list[str]:
