@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import httpx2
+import jwt
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
-from service_process import Service, create
+from service_process import NDJSON, Service, create, events, post, stock
 
 SQL = "SELECT symbol FROM stocks WHERE price < 5"
 UPGRADE = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
@@ -112,8 +119,11 @@ def test_refusals_below_the_routes_have_the_same_shape(service: Service, text: s
     assert f"x-request-id: {json.loads(body)['request_id']}" in head.lower()
 
 
-def test_put_counts_as_a_creation(tmp_path: Path) -> None:
-    with Service(tmp_path, "--quota", "subscriptions=1", has_keys=True) as small, small.client() as client:
+def test_put_counts_as_a_creation(service: Service) -> None:
+    with service.client() as operator:
+        assert operator.post("/v1/tenants", json={"id": "one", "quota": {"subscriptions": 1}}).status_code == 201
+        key = operator.post("/v1/tenants/one/keys", json={"role": "write"}).json()["key"]
+    with service.client(key) as client:
         assert client.put("/v1/subscriptions/a", json={"sql": SQL}).status_code == 201
         assert client.put("/v1/subscriptions/a", json={"sql": SQL, "metadata": {"a": 1}}).status_code == 200
         for done in (
@@ -122,3 +132,133 @@ def test_put_counts_as_a_creation(tmp_path: Path) -> None:
         ):
             check_refused(done, 429, "quota")
             assert int(done.headers["retry-after"]) > 0
+
+
+def test_a_key_is_shown_once_and_streams_end_with_it(service: Service) -> None:
+    """Also those of tokens, when the tenant is dropped."""
+    with service.client() as operator:
+        assert operator.post("/v1/tenants", json={"id": "ending"}).status_code == 201
+        made = [operator.post("/v1/tenants/ending/keys", json={"role": "write"}).json() for _ in range(2)]
+        assert all(key["key"] not in operator.get("/v1/tenants/ending").text for key in made)
+        assert made[0]["key"] not in (service.data / "registry.db").read_bytes().decode("latin-1")
+        with service.client(made[0]["key"]) as first, service.client(made[1]["key"]) as second:
+            create(first, "ended", SQL)
+            token = second.post("/v1/tokens", json={"subscriptions": ["ended"]}).json()["token"]
+            headers = {"authorization": f"Bearer {made[0]['key']}"}
+            with (
+                events(first, "ended") as stream,
+                events(second, "ended") as other,
+                httpx2.Client(base_url=service.url, trust_env=False) as bearer,
+                events(bearer, "ended", token=token) as by_token,
+                connect(service.url.replace("http", "ws") + "/v1/ws", additional_headers=headers) as open_,
+            ):
+                assert json.loads(open_.recv(20))["type"] == "ready"
+                open_.send('{"type": "subscribe", "subscription": "ended"}')
+                assert json.loads(open_.recv(20))["type"] == "snapshot"
+                assert {next(each)["event"] for each in (stream, other, by_token)} == {"snapshot"}
+                assert operator.delete(f"/v1/tenants/ending/keys/{made[0]['id']}").status_code == 200
+                end = next(stream)
+                assert (end["event"], end["data"]["why"]) == ("end", "revoked")
+                assert next(stream, None) is None
+                assert json.loads(open_.recv(20))["why"] == "revoked"
+                with pytest.raises(ConnectionClosed) as closed:
+                    open_.recv(20)
+                assert closed.value.rcvd is not None and closed.value.rcvd.code == 4401
+                check_refused(first.get("/v1/about"), 401, "unauthenticated")
+                # Another key's go on.
+                post(operator, [stock("ENDED", 1.0)])
+                assert next(other)["event"] == "change"
+                assert operator.delete("/v1/tenants/ending").status_code == 200
+                assert next(by_token)["event"] == "change"
+                assert {next(each)["data"]["why"] for each in (other, by_token)} == {"revoked"}
+        check_refused(operator.delete("/v1/tenants/default"), 403, "forbidden")
+
+
+def test_lines_of_one_id_happen_in_order(service: Service) -> None:
+    other = "SELECT price FROM stocks WHERE price < 5"
+    lines = [{"id": "o", "sql": SQL}, {"id": "o", "sql": other}, {"id": "o", "drop": True}, {"id": "o", "sql": other}]
+    with service.client() as client:
+        done = client.post("/v1/bulk", content="\n".join(map(json.dumps, lines)), headers=NDJSON)
+        answers = [json.loads(line) for line in done.text.splitlines()]
+        assert [each["status"] for each in answers] == [201, 409, 200, 201]
+        assert answers[0]["seq"] < answers[2]["seq"] <= answers[3]["seq"]
+        assert client.get("/v1/subscriptions/o").json()["sql"] == other
+
+
+@pytest.mark.parametrize("path", ["/v1/subscriptions/a/why", "/v1/backtest", "/", "/v1/subscriptions/a/nothing"])
+def test_what_is_not_there_yet_is_unknown(service: Service, path: str) -> None:
+    with service.client() as client:
+        for method in ("GET", "POST"):
+            check_refused(client.request(method, path), 404, "not_found")
+
+
+def test_no_page_of_another_site_is_let_in(service: Service) -> None:
+    with service.client() as client:
+        asked = {"origin": "http://evil.example", "access-control-request-method": "POST"}
+        done = client.options("/v1/subscriptions", headers=asked)
+        assert done.status_code == 403
+        assert not [name for name in done.headers if name.startswith("access-control-")]
+        own = client.get("/v1/about", headers={"origin": service.url})
+        assert own.status_code == 200 and "access-control-allow-origin" not in own.headers
+        for origin in ("null", "http://127.0.0.1", "", "nonsense://["):
+            check_refused(client.get("/v1/about", headers={"origin": origin}), 403, "forbidden")
+    # A page of the service itself may open a socket, one of another site may not.
+    key = {"authorization": f"Bearer {service.key}"}
+    url = service.url.replace("http", "ws") + "/v1/ws"
+    with connect(url, origin=service.url, additional_headers=key) as open_:  # type: ignore[arg-type]
+        assert json.loads(open_.recv(20))["type"] == "ready"
+
+
+def test_without_authentication_it_serves_this_machine_alone(tmp_path: Path) -> None:
+    """By its own names, so that no name of others leads here (DNS rebinding)."""
+    with Service(tmp_path) as service, service.client() as client:
+        for host in ("evil.example", f"evil.example:{service.port}", "127.0.0.1.evil.example", ""):
+            check_refused(client.get("/v1/about", headers={"host": host}), 403, "forbidden")
+        for host in (f"localhost:{service.port}", "127.0.0.1", "[::1]:80"):
+            assert client.get("/v1/about", headers={"host": host}).status_code == 200
+    for address in ("0.0.0.0:0", "192.0.2.1:0", "[::]:0"):
+        words = ["serve", "--catalog", "catalog.sql", "--data", "other", "--no-auth", "--listen", address]
+        command = [sys.executable, "-m", "tidings.cli.main", *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 2 and "--no-auth" in done.stderr
+
+
+def test_nothing_that_is_secret_is_logged_and_metrics_have_no_ids(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys, JWTs, tokens, queries and rows go in, by every door there is, also where they are refused."""
+    monkeypatch.setenv("TIDINGS_JWT_SECRET", "j" * 32)
+    secrets = ["SECRETROW", "SECRETSQL", "SECRETID", "SECRETPARAM", "SECRETREPORT", "SECRETHOST"]
+    with Service(tmp_path, "--allow-private-webhooks", has_keys=True) as service, service.client() as client:
+        claims = {"exp": time.time() + 60, "tenant": "default", "scope": "operator"}
+        tokens = [jwt.encode(claims, "j" * 32), jwt.encode(claims, "k" * 32)]
+        with service.client(tokens[0]) as by_jwt, service.client(tokens[1]) as stranger:
+            create(by_jwt, "SECRETID", "SELECT symbol, sector FROM stocks WHERE sector = 'SECRETSQL'")
+            check_refused(stranger.get("/v1/about"), 401, "unauthenticated")
+        create(client, "bound", "SELECT symbol FROM stocks WHERE sector = ?", params=["SECRETPARAM"])
+        tokens.append(client.post("/v1/tokens", json={"subscriptions": ["SECRETID"]}).json()["token"])
+        assert client.get("/v1/subscriptions/SECRETID/rows", params={"token": tokens[2]}).status_code == 200
+        client.post("/v1/subscriptions", json={"sql": "SELECT SECRETSQL FROM stocks WHERE"})
+        client.post("/v1/explain", content=b'{"sql": "SECRETSQL', headers={"content-type": "application/json"})
+        target = client.post("/v1/targets", json={"id": "SECRETID", "url": "http://127.0.0.1:9/SECRETHOST"}).json()
+        tokens.append(target["secret"])
+        client.put("/v1/subscriptions/bound", json={"sql": "SELECT * FROM stocks", "targets": ["SECRETID"]})
+        rows = [stock("SECRETROW", 1.0, sector="SECRETSQL"), {"table": "stocks", "op": "SECRETROW"}]
+        assert len(post(client, rows, producer="SECRETID")["refused"]) == 1
+        client.post("/v1/changes", content=b'{"SECRETROW\n', headers=NDJSON)
+        assert client.post("/v1/targets/SECRETID/test").json()["error"]
+        with pytest.raises(ConnectionClosed), connect(service.url.replace("http", "ws") + "/v1/ws") as open_:
+            open_.send('{"type": "auth", "token": "SECRETROW"}')
+            open_.recv(20)
+        raw(service, "GET /SECRETROW\x01 HTTP/1.1\r\nSECRETSQL\r\n\r\n")
+        figures = client.get("/metrics").text
+        labels = {name for line in figures.splitlines() for name in re.findall(r"(\w+)=\"", line)}
+        assert labels == {"family", "reason", "le"}
+        families = set(re.findall(r'family="(\w+)"', figures))
+        assert families and families <= set(client.get("/v1/about").json()["families"])
+        service.kill_engine()
+        assert client.get("/v1/subscriptions/SECRETID/rows").json()["rows"]
+    said = service.log()
+    assert "starting it again" in said
+    for secret in (*secrets, *tokens, service.key):
+        assert secret not in said and secret not in figures
