@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
+SPARK_STAMP := $(VENV)/.stamp-spark
 DEV_STAMP := $(VENV)/.stamp-dev
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --no-loadscope-reorder
@@ -17,27 +18,30 @@ define INSTALL
 $(PYTHON) -m venv $(VENV)
 $(PIP) -e .
 @echo "compiling kernels (once), and installing [$(EXTRAS)]"
-@$(BIN)/python -c 'from tidings.pipeline import warm; from tidings.terminal import compile_kernels; $(KERNELS)' & \
+@$(BIN)/python -c 'from tidings.pipeline import warm; from tidings.terminal import compile_kernels; compile_kernels(warm.STEPS)' & \
 $(PIP) -e '.[$(EXTRAS)]'; status=$$?; wait $$! && exit $$status
 endef
 
-$(STAMP): EXTRAS := spark,server,client,postgres
-$(STAMP): KERNELS := compile_kernels(warm.STEPS)
+$(STAMP): EXTRAS := server,client,postgres
 $(STAMP): pyproject.toml constraints.txt
 	$(INSTALL)
 	touch $(STAMP)
 
+$(SPARK_STAMP): EXTRAS := server,client,postgres,spark
+$(SPARK_STAMP): pyproject.toml constraints.txt
+	$(INSTALL)
+	touch $(STAMP) $(SPARK_STAMP)
+
 $(DEV_STAMP): EXTRAS := spark,bench,dev
-$(DEV_STAMP): KERNELS := compile_kernels(warm.STEPS)
 $(DEV_STAMP): pyproject.toml constraints.txt
 	$(INSTALL)
-	touch $(STAMP) $(DEV_STAMP)
+	touch $(STAMP) $(SPARK_STAMP) $(DEV_STAMP)
 
-demo: $(STAMP)
+demo: $(SPARK_STAMP)
 	$(BIN)/tidings demo $(if $(SECONDS),--seconds $(SECONDS))
 
 # The picture in README.md: half a minute of the demo, its last screen.
-picture: $(STAMP)
+picture: $(SPARK_STAMP)
 	$(BIN)/tidings demo --seconds 30 --picture docs/img/demo.svg > /dev/null
 
 lint: $(DEV_STAMP)

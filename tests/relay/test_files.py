@@ -181,5 +181,5 @@ def test_json_needs_no_lxml():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
         "2",
-        "UsageError XML documents need the package lxml: pip install 'tidings[relay]'",
+        "UsageError XML documents need the package lxml: pip install '.[relay]' in the clone",
     ]

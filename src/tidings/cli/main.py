@@ -58,6 +58,10 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("TIDINGS_DEBUG"):
             raise
+        if isinstance(error, ModuleNotFoundError) and error.name == "pyspark":
+            hint = "; `run`, `serve` and `replay` take --engine inline, which does without"
+            sys.stderr.write(f"error: this needs Spark: pip install '.[spark]' in the clone{hint}\n")
+            sys.exit(2)
         # Of errors of Spark the first line says what is wrong; the others are Java's trace.
         said = str(error).strip().partition("\n")[0]
         sys.stderr.write(f"failed: {type(error).__name__}: {said}\n(set TIDINGS_DEBUG=1 for the full trace)\n")

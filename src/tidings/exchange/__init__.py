@@ -9,7 +9,7 @@ from tidings.model.errors import UsageError
 try:
     import sqlalchemy as _  # noqa: F401 - all below need it
 except ModuleNotFoundError:
-    raise UsageError("auctions need the package SQLAlchemy: pip install 'tidings[exchange]'") from None
+    raise UsageError("auctions need the package SQLAlchemy: pip install '.[exchange]' in the clone") from None
 
 from tidings.exchange.amounts import Amount
 from tidings.exchange.auctions import Auctions

@@ -136,7 +136,9 @@ def _engine(url: str, patience_s: float) -> Engine:
         # The text is not shown: it may have a password.
         raise UsageError(f"this is no address of a database; {_URL_HINT}") from None
     except ModuleNotFoundError as error:
-        raise UsageError(f"the database needs the package {error.name}: pip install 'tidings[postgres]'") from None
+        raise UsageError(
+            f"the database needs the package {error.name}: pip install '.[postgres]' in the clone"
+        ) from None
     if engine.dialect.name == "sqlite":
         _prepare_sqlite(engine, patience_s)
     elif engine.dialect.name == "postgresql":

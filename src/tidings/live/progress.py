@@ -65,7 +65,9 @@ class Exporter:
         try:
             from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
         except ImportError:
-            raise UsageError("metrics need the package prometheus-client: pip install 'tidings[metrics]'") from None
+            raise UsageError(
+                "metrics need the package prometheus-client: pip install '.[metrics]' in the clone"
+            ) from None
         self._registry = registry = CollectorRegistry()
 
         def counter(name: str, text: str, *labels: str) -> Any:

@@ -19,7 +19,7 @@ from tidings.relay.errors import DocumentError
 try:
     from lxml import etree
 except ModuleNotFoundError:
-    raise UsageError("XML documents need the package lxml: pip install 'tidings[relay]'") from None
+    raise UsageError("XML documents need the package lxml: pip install '.[relay]' in the clone") from None
 
 _XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
 

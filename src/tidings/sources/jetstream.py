@@ -36,7 +36,7 @@ try:
     )
     from nats.js.errors import NotFoundError, ServiceUnavailableError
 except ImportError:
-    raise UsageError("NATS needs the package nats-py: pip install 'tidings[nats]'") from None
+    raise UsageError("NATS needs the package nats-py: pip install '.[nats]' in the clone") from None
 
 # Others take names of nats-py from here, so that one place says what to do where it is missing.
 __all__ = [

@@ -90,7 +90,7 @@ WORKLOADS: Mapping[str, Entry] = {
         "drift.all:drift_all",
     ),
     "drift-stocks": Entry(
-        "daily prices of five real stocks, replayed, with subscriptions as in drift-all; needs tidings[workloads]",
+        "daily prices of five real stocks, replayed, with subscriptions as in drift-all; needs the extra workloads",
         "drift.stocks:drift_stocks",
     ),
     "drift-mix": Entry(
@@ -118,7 +118,7 @@ WORKLOADS: Mapping[str, Entry] = {
         "topk.cases:topk_steps",
     ),
     "topk-stocks": Entry(
-        "the ten cheapest of 2,031 made-up companies, whose prices move as five real stocks did; needs tidings[workloads]",
+        "the ten cheapest of 2,031 made-up companies, whose prices move as five real stocks did; needs the extra workloads",
         "topk.stocks:topk_stocks",
     ),
     "join-binary": Entry(
@@ -138,7 +138,7 @@ WORKLOADS: Mapping[str, Entry] = {
         "join.workloads:join_star",
     ),
     "join-stocks": Entry(
-        "stocks and their reviews, price-earnings ratios that move as five real stocks did; needs tidings[workloads]",
+        "stocks and their reviews, price-earnings ratios that move as five real stocks did; needs the extra workloads",
         "join.stocks:join_stocks",
     ),
     "offers-fixed": Entry(

@@ -31,7 +31,7 @@ def history(symbol: str) -> History:
     try:
         from bokeh_sampledata import stocks
     except ImportError:
-        raise UsageError("workloads of stocks need their prices: pip install 'tidings[workloads]'") from None
+        raise UsageError("workloads of stocks need their prices: pip install '.[workloads]' in the clone") from None
     opened, closed, adjusted = (
         np.array(getattr(stocks, symbol)[name], np.float64) for name in ("open", "close", "adj_close")
     )

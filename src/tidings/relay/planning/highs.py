@@ -99,5 +99,5 @@ def _highspy() -> Any:
     try:
         import highspy
     except ImportError:
-        raise UsageError("plans need HiGHS: pip install 'tidings[relay]'") from None
+        raise UsageError("plans need HiGHS: pip install '.[relay]' in the clone") from None
     return highspy

@@ -41,7 +41,7 @@ def driver() -> ModuleType:
     try:
         import psycopg
     except ImportError:
-        raise UsageError("the source postgres needs psycopg: pip install 'tidings[postgres]'") from None
+        raise UsageError("the source postgres needs psycopg: pip install '.[postgres]' in the clone") from None
     return psycopg
 
 

@@ -19,7 +19,7 @@ try:
     from nats.errors import Error
     from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, StreamConfig
 except ImportError:
-    raise UsageError("NATS needs the package nats-py: pip install 'tidings[nats]'") from None
+    raise UsageError("NATS needs the package nats-py: pip install '.[nats]' in the clone") from None
 
 _ANSWER_SECONDS = 5
 _RECONNECT_SECONDS = 0.5
