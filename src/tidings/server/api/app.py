@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
@@ -108,6 +109,13 @@ class App:
                 await found(scope, receive, told)
         except ClientDisconnect:
             return
+        except asyncio.CancelledError:
+            if not self._front.is_ending:
+                raise
+            # The service stops, and has waited for the rest of the request for as long as it could.
+            if not is_begun:
+                ended = ApiError("not_ready", "the service is stopping", headers={"retry-after": "1"})
+                await answer(ended.body(id), ended.status, ended.headers)(scope, receive, told)
         except Exception as error:
             say(f"request {id} failed: {_place_of(error)}")
             if not is_begun:

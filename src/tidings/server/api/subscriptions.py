@@ -29,6 +29,7 @@ from tidings.server.front import Front
 from tidings.server.gateway.cursor import Cursor, Event
 from tidings.server.gateway.hub import Connection
 from tidings.server.gateway.position import Position
+from tidings.server.gateway.sse import until_gone
 from tidings.server.limits import BULK_BODY_BYTES_MAX, QuotaError
 from tidings.server.link import EVENTS_MAX
 from tidings.server.registry import Subscription
@@ -207,7 +208,7 @@ class SubscriptionRoutes:
         if not records and wait:
             connection = Connection(front.hub, Cursor(log), caller)
             connection.cursor.follow(number, found.id, found.key or [], after)
-            await self._wait(connection, wait)
+            await self._wait(request, connection, wait)
             records = log.since(number, after.seq) or []
         quoted = msgspec.json.encode(found.id)
         events = [
@@ -219,7 +220,7 @@ class SubscriptionRoutes:
         is_whole = len(records) <= limit
         return _changes(front, events, log.passed if is_whole else records[limit - 1].seq, is_up_to_date=is_whole)
 
-    async def _wait(self, connection: Connection, seconds: float) -> None:
+    async def _wait(self, request: Request, connection: Connection, seconds: float) -> None:
         """Until there is something new. Whoever waits has a connection as good as a stream."""
         front, tenant = self._front, connection.caller.tenant
         try:
@@ -227,11 +228,13 @@ class SubscriptionRoutes:
         except QuotaError as error:
             raise quota_error(error) from None
         front.hub.watch(connection)
+        gone = asyncio.create_task(until_gone(request.receive, connection))
         try:
             await asyncio.wait_for(connection.news(), seconds)
         except TimeoutError:
             pass
         finally:
+            gone.cancel()
             front.hub.leave(connection)
             front.limiter.close_connection(tenant)
 

@@ -16,6 +16,7 @@ from tidings.server.engine.quarantine import QUARANTINE, Quarantine, QuarantineF
 from tidings.server.log.writer import LogWriter
 
 RETAIN_SECONDS = 10.0
+_SEGMENT_BYTES, _SEGMENT_BYTES_MIN = 64 * 2**20, 2**16
 STALLED_SECONDS = 0.25
 """So long a full disk is left alone before it is tried again."""
 
@@ -27,7 +28,9 @@ class Teller:
         data = Path(settings.data)
         self._settings = settings
         self._send = send
-        self._log = LogWriter(data / "log")
+        # Whole segments are removed, so a small log needs small ones.
+        segment_bytes = max(_SEGMENT_BYTES_MIN, min(_SEGMENT_BYTES, settings.retain_bytes // 8))
+        self._log = LogWriter(data / "log", segment_bytes=segment_bytes)
         self._quarantine = QuarantineFile(data / QUARANTINE)
         self._retained = 0.0
 

@@ -35,7 +35,7 @@ async def stream(
     """Sends a connection's events until the client leaves, all its subscriptions have ended, or the server ends."""
     await send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *headers]})
     await send({"type": "http.response.body", "body": b"retry: 1000\n\n", "more_body": True})
-    gone = asyncio.create_task(_gone(receive, connection))
+    gone = asyncio.create_task(until_gone(receive, connection))
     epoch = hub.log.epoch.encode()
     hub.watch(connection)
     was_blocked = False
@@ -65,8 +65,8 @@ async def stream(
         hub.leave(connection)
 
 
-async def _gone(receive: Receive, connection: Connection) -> None:
-    """The server does not end a handler whose client has left."""
+async def until_gone(receive: Receive, connection: Connection) -> None:
+    """Ends a connection whose client has left: the server does not end its handler."""
     while (await receive())["type"] != "http.disconnect":
         pass
     connection.end("gone")
