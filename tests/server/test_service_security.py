@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from in_process import tidings
 from service_process import NDJSON, Service, create, events, post, stock
 
 SQL = "SELECT symbol FROM stocks WHERE price < 5"
@@ -57,12 +56,46 @@ def test_roles_and_foreign_tenants(service: Service) -> None:
         assert admin.post("/v1/tenants/acme/keys", json={"role": "read"}).status_code == 201
         check_refused(admin.post("/v1/tenants/acme/keys", json={"role": "operator"}), 403, "forbidden")
         check_refused(admin.post("/v1/tenants/default/keys", json={"role": "read"}), 404, "not_found")
-        for path in ("/metrics", "/v1/quarantine", "/v1/tenants"):
+        for path in ("/metrics", "/v1/quarantine", "/v1/tenants", "/v1/tenants/acme"):
             check_refused(admin.get(path), 403, "forbidden")
+        check_refused(admin.post("/v1/changes", content="{}", headers=NDJSON), 403, "forbidden")
+        for method, path in (
+            ("PUT", "/v1/subscriptions/own"),
+            ("DELETE", "/v1/subscriptions/own"),
+            ("POST", "/v1/bulk"),
+            ("POST", "/v1/targets"),
+            ("DELETE", "/v1/targets/own"),
+            ("POST", "/v1/targets/own/test"),
+            ("DELETE", "/v1/tenants/acme/keys/x"),
+        ):
+            check_refused(read.request(method, path), 403, "forbidden")
+        assert read.post("/v1/tokens", json={"subscriptions": ["own"]}).status_code == 201
         for path in ("", "/rows", "/changes", "/stream"):
             bodies = [write.get(f"/v1/subscriptions/{id}{path}").json() for id in ("foreign", "nobody")]
             assert all(body.pop("request_id") for body in bodies)
             assert bodies[0] == bodies[1] and bodies[0]["error"] == "not_found"
+        with service.client() as operator:
+            target = {"id": "foreign", "url": "http://127.0.0.1:9/"}
+            assert operator.post("/v1/targets", json=target).status_code in (200, 201)
+        calls = [("DELETE", "/v1/subscriptions/{}"), ("GET", "/v1/stream?subscription={}"), ("GET", "/v1/targets/{}")]
+        calls += [("DELETE", "/v1/targets/{}"), ("PUT", "/v1/targets/{}"), ("GET", "/v1/targets/{}/attempts")]
+        calls += [("POST", f"/v1/targets/{{}}/{each}") for each in ("rotate", "test", "resume", "dead-letters/replay")]
+        for method, path in calls:
+            body = {"json": {"url": "http://127.0.0.1:9/"}} if method == "PUT" else {}
+            answers = [write.request(method, path.format(id), **body) for id in ("foreign", "nobody")]
+            assert {each.status_code for each in answers} == {404}, path
+            bodies = [each.json() for each in answers]
+            assert all(body.pop("request_id") for body in bodies) and bodies[0] == bodies[1]
+        tokens = [write.post("/v1/tokens", json={"subscriptions": [id]}).json() for id in ("foreign", "nobody")]
+        assert tokens[0]["error"] == "not_found" and tokens[0]["what"] == tokens[1]["what"]
+        headers = {"authorization": f"Bearer {keys['read']['key']}"}
+        with connect(service.url.replace("http", "ws") + "/v1/ws", additional_headers=headers) as open_:
+            assert json.loads(open_.recv(20))["type"] == "ready"
+            for id in ("foreign", "nobody"):
+                open_.send(json.dumps({"type": "subscribe", "subscription": id}))
+            frames = [json.loads(open_.recv(20)) for _ in range(2)]
+            assert [frame.pop("subscription") for frame in frames] == ["foreign", "nobody"]
+            assert frames[0] == frames[1] and frames[0]["error"] == "not_found"
         assert admin.delete(f"/v1/tenants/acme/keys/{keys['read']['id']}").status_code == 200
         check_refused(read.get("/v1/about"), 401, "unauthenticated")
 
@@ -218,8 +251,7 @@ def test_without_authentication_it_serves_this_machine_alone(tmp_path: Path) -> 
             assert client.get("/v1/about", headers={"host": host}).status_code == 200
     for address in ("0.0.0.0:0", "192.0.2.1:0", "[::]:0"):
         words = ["serve", "--catalog", "catalog.sql", "--data", "other", "--no-auth", "--listen", address]
-        command = [sys.executable, "-m", "tidings.cli.main", *words]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        done = tidings(tmp_path, *words)
         assert done.returncode == 2 and "--no-auth" in done.stderr
 
 

@@ -37,6 +37,8 @@ from tidings.server.link import NotReady
 from tidings.server.registry import ROLES, Tenant
 
 _DEFAULT_PRODUCER = "http"
+_PLACE = re.compile(r":[0-9]{19}$")
+"""What the engine calls a request, behind its producer."""
 PRODUCER_PATTERN = r"^[^\x00-\x1f\x7f]{1,200}$"
 _decode = msgspec.json.Decoder(Quarantine).decode
 
@@ -167,7 +169,7 @@ class OperationRoutes:
                         "seq": each.seq,
                         "reason": each.reason,
                         "raw": each.raw,
-                        "source": each.source,
+                        "source": _PLACE.sub("", each.source),
                         "time": moment(each.time / 1e6),
                     }
                 )
