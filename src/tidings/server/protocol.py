@@ -12,6 +12,7 @@ from tidings.server.api.http import new_request_id
 from tidings.server.limits import BULK_BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADER_SECONDS_MAX
 
 _IGNORED_SECONDS_MAX = 30.0
+_WAITING_BYTES = 1 << 14
 _SLOW = ApiError("too_slow", "the headers come too slowly")
 _LARGE = ApiError("too_large", "the headers are too large")
 _BAD = ApiError("bad_request", "this is not HTTP")
@@ -22,6 +23,8 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # Many small writes that wait take three times the memory of their bytes; the system's own buffer is beside it.
+        transport.set_write_buffer_limits(high=_WAITING_BYTES)
         self._header_bytes = 0
         self._ignored_bytes = 0
         self._is_in_body = False

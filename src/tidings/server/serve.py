@@ -22,6 +22,7 @@ from tidings.server.protocol import config
 from tidings.terminal import say
 
 _DRAIN_SECONDS = 3
+_SEND_BYTES = 1 << 16
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -29,6 +30,8 @@ def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Connections inherit it. By itself the system keeps megabytes for each client that does not read, and lets us write them.
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
     try:
         found.bind((host, port))
     except OSError as error:
