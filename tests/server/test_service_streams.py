@@ -232,6 +232,7 @@ def test_websocket(service: Service) -> None:
 def test_races_of_create_edit_and_drop_against_changes(service: Service, races: int) -> None:
     """No gap and no double, whenever a stream begins: its snapshot and changes are what happened since."""
     stop = threading.Event()
+    symbol = f"RACE{races}"
     if service.engine == "spark":
         # A creation takes as long as a micro-batch.
         races = 10
@@ -241,20 +242,20 @@ def test_races_of_create_edit_and_drop_against_changes(service: Service, races: 
         with service.client() as client:
             while not stop.is_set():
                 number += 1
-                post(client, [stock(f"RACE{races}", float(number))])
+                post(client, [stock(symbol, float(number))])
         return number
 
     def race(worker: int) -> int:
         with service.client() as client:
             for number in range(races):
                 id = f"race-{worker}-{number}"
-                create(client, id, f"SELECT symbol, price FROM stocks WHERE symbol = 'RACE{races}'")
+                create(client, id, f"SELECT symbol, price FROM stocks WHERE symbol = '{symbol}'")
                 with events(client, id) as stream:
                     view: Counter[str] = Counter()
                     last = None
                     for step in range(6):
                         if step == 3 and number % 2:
-                            sql = f"SELECT price, symbol FROM stocks WHERE symbol = 'RACE{races}'"
+                            sql = f"SELECT price, symbol FROM stocks WHERE symbol = '{symbol}'"
                             assert client.put(f"/v1/subscriptions/{id}", json={"sql": sql}).status_code == 200
                         event = next(stream)
                         if event["event"] == "reset":

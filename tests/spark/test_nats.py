@@ -283,7 +283,9 @@ def test_what_is_wrong_is_said(server: NatsServer, tmp_path: Path) -> None:
 def test_a_missing_package_is_named(module: str) -> None:
     code = f"import sys; sys.modules['nats'] = None; import tidings.spark.{module}.nats"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stderr.rstrip().endswith("UsageError: NATS needs the package nats-py: pip install '.[nats]' in the clone")
+    assert done.stderr.rstrip().endswith(
+        "UsageError: NATS needs the package nats-py: pip install '.[nats]' in the clone"
+    )
 
 
 CATALOG = "CREATE TABLE t (id BIGINT PRIMARY KEY, kind TEXT, x DOUBLE);"
