@@ -296,3 +296,28 @@ def test_idle_subscriptions_end_however_they_were_made(service: Service) -> None
             assert next(stream)["event"] == "change"
         assert client.get("/v1/subscriptions/idle-kept").status_code == 200
         post(client, [change("delete", symbol="IDLE")])
+
+
+def test_a_slow_client_is_disconnected_if_it_wants_to_be(service: Service) -> None:
+    url = service.url.replace("http", "ws") + "/v1/ws?behind=disconnect"
+    with service.client() as client:
+        create(client, "slow", "SELECT * FROM reviews WHERE id = 777")
+        headers = {"authorization": f"Bearer {service.key}"}
+        with connect(url, additional_headers=headers, max_size=None, max_queue=1) as socket:
+            assert hear(socket)["type"] == "ready"
+            socket.send(json.dumps({"type": "subscribe", "subscription": "slow"}))
+            assert hear(socket)["type"] == "snapshot"
+            # Nobody reads meanwhile: buffers of both sides become full, and stay so for longer than is allowed.
+            for number in range(40):
+                row = {"id": 777, "symbol": "SLOW", "rating": float(number), "report": "x" * 400_000}
+                post(client, [change("upsert", "reviews", **row)])
+            until = time.monotonic() + 1.0
+            while time.monotonic() < until:
+                client.get("/healthz")
+            with pytest.raises(ConnectionClosed) as closed:
+                while True:
+                    heard = hear(socket)
+                    assert heard["type"] == "change"
+                    post(client, [change("upsert", "reviews", **{**row, "rating": -float(heard["seq"])})])
+        assert closed.value.rcvd is not None and closed.value.rcvd.code == 4408
+        assert client.get("/v1/stream", params={"subscription": "slow", "behind": "wait"}).status_code == 400

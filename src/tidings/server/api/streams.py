@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
@@ -31,6 +32,7 @@ from tidings.server.gateway.websocket import (
 from tidings.server.limits import CONNECTION_SUBSCRIPTIONS_MAX, QuotaError
 
 _BEHIND = ("coalesce", "every", "disconnect")
+_BEHIND_HINT = f"behind is {', '.join(_BEHIND)}"
 _SECONDS_MAX = 86_400.0
 
 
@@ -50,7 +52,7 @@ class StreamRoutes:
             raise ApiError("bad_request", f"a stream has at most {CONNECTION_SUBSCRIPTIONS_MAX} subscriptions")
         behind = request.query_params.get("behind", _BEHIND[0])
         if behind not in _BEHIND:
-            raise ApiError("bad_request", f"behind is {', '.join(_BEHIND)}")
+            raise ApiError("bad_request", _BEHIND_HINT)
         after = position_of(request.headers.get("last-event-id") or request.query_params.get("after"))
         caller: Identity | None = None
         cursor = Cursor(front.hub.log, behind=behind)
@@ -71,7 +73,7 @@ class StreamRoutes:
                 every = number_of(request, "every_seconds", subscription.every_seconds, 0.0, _SECONDS_MAX)
                 cursor.follow(number, subscription.id, subscription.key or [], after, every)
             connection = Connection(front.hub, cursor, caller)
-            await sse.stream(front.hub, connection, receive, send, headers, behind)
+            await sse.stream(front.hub, connection, receive, send, headers)
         finally:
             front.limiter.close_connection(caller.tenant)
 
@@ -91,7 +93,10 @@ class StreamRoutes:
             except QuotaError as error:
                 raise Closed(QUOTA, str(error)) from None
             try:
-                connection = Connection(front.hub, Cursor(front.hub.log), caller)
+                behind = QueryParams(scope["query_string"]).get("behind", _BEHIND[0])
+                if behind not in _BEHIND:
+                    raise Closed(BAD_FRAME, _BEHIND_HINT)
+                connection = Connection(front.hub, Cursor(front.hub.log, behind=behind), caller)
 
                 async def subscribe(to: Connection, frame: ClientFrame) -> bytes | None:
                     return await self._subscribe(caller, to, frame)

@@ -73,6 +73,11 @@ class Cursor:
         self._followed: dict[int, _Followed] = {}
 
     @property
+    def gives_up(self) -> bool:
+        """Whether a client that cannot keep up is disconnected."""
+        return self._behind == "disconnect"
+
+    @property
     def numbers(self) -> list[int]:
         return list(self._followed)
 

@@ -30,7 +30,7 @@ def encode(events: list[Event], epoch: bytes) -> bytes:
 
 
 async def stream(
-    hub: Hub, connection: Connection, receive: Receive, send: Send, headers: list[tuple[bytes, bytes]], behind: str
+    hub: Hub, connection: Connection, receive: Receive, send: Send, headers: list[tuple[bytes, bytes]]
 ) -> None:
     """Sends a connection's events until the client leaves, all its subscriptions have ended, or the server ends."""
     await send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *headers]})
@@ -44,7 +44,7 @@ async def stream(
             events = await connection.events(was_blocked=was_blocked)
             if connection.ending:
                 break
-            if was_blocked and behind == "disconnect":
+            if was_blocked and connection.cursor.gives_up:
                 break
             before = time.monotonic()
             await send(

@@ -75,6 +75,8 @@ class Session:
             events = await connection.events(was_blocked=was_blocked)
             if connection.ending:
                 break
+            if was_blocked and connection.cursor.gives_up:
+                raise Closed(TOO_SLOW, "the client does not keep up")
             before = time.monotonic()
             if not events:
                 events = [progress(self._hub.log.passed, is_whole=connection.cursor.is_whole)]
