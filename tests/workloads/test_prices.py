@@ -15,5 +15,7 @@ from tidings.workloads.topk.stocks import _moves
 def test_stocks_missing_says_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _moves.cache_clear()
     monkeypatch.setitem(sys.modules, "bokeh_sampledata", None)
-    with pytest.raises(UsageError, match=r"^workloads of stocks need [^\n]*pip install 'tidings\[workloads\]'$"):
+    with pytest.raises(
+        UsageError, match=r"^workloads of stocks need [^\n]*pip install '\.\[workloads\]' in the clone$"
+    ):
         list(find(name).load()(seed=0, rows=0, subscriptions=1, changes=50).changes)
