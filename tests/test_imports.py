@@ -18,7 +18,8 @@ ALLOWED = {
     "families": {"families", "model", "kernels", "sql.shape", "sql.constants", "sql.compiler", "sql.conditions"},
     "network": {"network", "model", "kernels"},
     "pipeline": {"pipeline", "model", "families", "network", "sql", "kernels"},
-    "exchange": {"exchange", "model", "families", "sql"},
+    "exchange": {"exchange", "database", "model", "families", "sql"},
+    "database": {"model"},
     "relay": {"relay", "model", "sql", "kernels"},
     "engine": {"pipeline", "model", "families", "network", "sql", "kernels"},
     "embedded": {"pipeline", "model", "sql", "files"},
@@ -34,7 +35,7 @@ ALLOWED = {
     "sinks": {"sinks", "sources.jetstream", "pipeline", "model", "kernels", "files", "endpoint", "terminal"},
     "live": {"live", "sources", "sinks", "pipeline", "model", "families", "sql", "files", "endpoint", "signals"},
     "server": {"server", "live", "sources", "sinks", "pipeline", "model", "families", "sql", "files", "endpoint"}
-    | {"explaining", "signals", "terminal", "spark.run"},
+    | {"explaining", "signals", "terminal", "database", "spark.run"},
     "signals": set(),
     "terminal": {"kernels", "signals"},
     "standing": {"engine", "pipeline", "model", "families", "sql", "files", "terminal"},
@@ -155,7 +156,7 @@ def test_one_kind_of_engine_process_needs_spark():
 def test_only_the_rim_of_the_exchange_knows_the_database():
     rim = {"exchange", *(f"exchange.{name}" for name in ("auctions", "inbox", "outbox", "schema", "store"))}
     using = {name_of(path) for path in MODULES if imports_any_of(path, {"sqlalchemy"})}
-    assert {name for name in using if not is_within(name, {"server.registry"})} == rim
+    assert {name for name in using if not is_within(name, {"server.registry", "database"})} == rim
 
 
 def test_only_xml_documents_need_lxml():

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 from sqlalchemy import Connection, bindparam, delete, func, select, text, update
 
 from tidings.server.registry import schema
-from tidings.server.registry.database import Database, chunks
+from tidings.server.registry.database import RegistryDatabase, chunks
 from tidings.server.registry.rows import State, Subscription
 
 _ALL = [schema.subscriptions.c[name] for name in Subscription.__struct_fields__]
@@ -19,12 +19,12 @@ _LINK = schema.subscription_targets.c
 _UNSETTLED = text("state IN ('pending', 'dropping')")
 
 
-class Subscriptions(Database):
+class Subscriptions(RegistryDatabase):
     """The part of the registry that says what is asked."""
 
     def get(self, tenant: str, subscription: str) -> Subscription | None:
         query = select(*_ALL).where(_OWN.tenant == tenant, _OWN.id == subscription)
-        row = self._read(lambda connection: connection.execute(query).one_or_none())
+        row = self.read(lambda connection: connection.execute(query).one_or_none())
         return None if row is None else Subscription(*row)
 
     def get_many(self, tenant: str, subscriptions: Sequence[str]) -> dict[str, Subscription]:
@@ -37,7 +37,7 @@ class Subscriptions(Database):
                 found.update({row.id: Subscription(*row) for row in connection.execute(query)})
             return found
 
-        return self._read(work)
+        return self.read(work)
 
     def put(self, subscriptions: Sequence[Subscription]) -> None:
         """Adds subscriptions, or replaces those that are there, all or none. Of two with the same id the later one stays."""
@@ -58,7 +58,7 @@ class Subscriptions(Database):
             if links:
                 connection.execute(schema.subscription_targets.insert(), links)
 
-        self._write(work)
+        self.write(work)
 
     def set_states(self, states: Iterable[tuple[str, str, State, int | None]]) -> None:
         """Stores answers of the engine: tenant, id, state and seq (None: as it was). Those not there are passed over."""
@@ -71,7 +71,7 @@ class Subscriptions(Database):
             .where(_OWN.tenant == bindparam("of"), _OWN.id == bindparam("called"))
             .values(state=bindparam("to"), seq=func.coalesce(bindparam("at", type_=_OWN.seq.type), _OWN.seq))
         )
-        self._write(lambda connection: connection.execute(change, rows))
+        self.write(lambda connection: connection.execute(change, rows))
 
     def remove(self, subscriptions: Iterable[tuple[str, str]]) -> None:
         """Deletes subscriptions, given as (tenant, id); those not there are passed over."""
@@ -84,7 +84,7 @@ class Subscriptions(Database):
             _unlink(connection, names)
 
         if names:
-            self._write(work)
+            self.write(work)
 
     def page(
         self,
@@ -101,28 +101,28 @@ class Subscriptions(Database):
                 query = query.where(column == comparison)
         if after is not None:
             query = query.where(_OWN.id > after)
-        return [Subscription(*row) for row in self._read(lambda connection: connection.execute(query).all())]
+        return [Subscription(*row) for row in self.read(lambda connection: connection.execute(query).all())]
 
     def unsettled(self) -> list[Subscription]:
         """Those of all tenants that wait for the engine: pending and dropping."""
         query = select(*_ALL).where(_UNSETTLED).order_by(_OWN.tenant, _OWN.id)
-        return [Subscription(*row) for row in self._read(lambda connection: connection.execute(query).all())]
+        return [Subscription(*row) for row in self.read(lambda connection: connection.execute(query).all())]
 
     def count(self, tenant: str) -> int:
         """How many subscriptions count for the tenant's quota: pending and active ones."""
         query = select(func.count()).where(_OWN.tenant == tenant, _OWN.state.in_(["pending", "active"]))
-        return self._read(lambda connection: connection.execute(query).scalar_one())
+        return self.read(lambda connection: connection.execute(query).scalar_one())
 
     def with_idle(self) -> list[tuple[str, str, float]]:
         """(tenant, id, idle_seconds) of the subscriptions that end when nobody reads them for so long."""
         query = select(_OWN.tenant, _OWN.id, _OWN.idle_seconds).where(_OWN.idle_seconds.is_not(None))
-        return [(row[0], row[1], row[2]) for row in self._read(lambda connection: connection.execute(query).all())]
+        return [(row[0], row[1], row[2]) for row in self.read(lambda connection: connection.execute(query).all())]
 
     def by_target(self, tenant: str, target: str) -> list[str]:
         """Ids of the subscriptions that name the target, in order."""
         query = select(_LINK.subscription).where(_LINK.tenant == tenant, _LINK.target == target)
         query = query.order_by(_LINK.subscription)
-        return list(self._read(lambda connection: connection.execute(query).scalars().all()))
+        return list(self.read(lambda connection: connection.execute(query).scalars().all()))
 
 
 def _unlink(connection: Connection, subscriptions: Iterable[tuple[str, str]]) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 from sqlalchemy import Connection, delete, func, select, update
 
 from tidings.server.registry import schema
-from tidings.server.registry.database import Database, chunks
+from tidings.server.registry.database import RegistryDatabase, chunks
 from tidings.server.registry.rows import Attempt, DeadLetter, Target
 
 ATTEMPTS_KEPT = 100
@@ -21,17 +21,17 @@ _LETTER = [schema.dead_letters.c[name] for name in DeadLetter.__struct_fields__]
 _CHANGEABLE = frozenset(Target.__struct_fields__) - {"tenant", "id"}
 
 
-class Targets(Database):
+class Targets(RegistryDatabase):
     """The part of the registry that says where notices are sent to."""
 
     def put_target(self, target: Target) -> None:
         """Adds a target, or replaces it."""
-        self._write(lambda connection: connection.execute(self._upsert(schema.targets), asdict(target)))
+        self.write(lambda connection: connection.execute(self._upsert(schema.targets), asdict(target)))
 
     def get_target(self, tenant: str, target: str) -> Target | None:
         own = schema.targets.c
         query = select(*_TARGET).where(own.tenant == tenant, own.id == target)
-        row = self._read(lambda connection: connection.execute(query).one_or_none())
+        row = self.read(lambda connection: connection.execute(query).one_or_none())
         return None if row is None else Target(*row)
 
     def list_targets(self, tenant: str | None = None) -> list[Target]:
@@ -39,7 +39,7 @@ class Targets(Database):
         query = select(*_TARGET).order_by(schema.targets.c.tenant, schema.targets.c.id)
         if tenant is not None:
             query = query.where(schema.targets.c.tenant == tenant)
-        return [Target(*row) for row in self._read(lambda connection: connection.execute(query).all())]
+        return [Target(*row) for row in self.read(lambda connection: connection.execute(query).all())]
 
     def update_target(self, tenant: str, target: str, **fields: Any) -> bool:
         """Sets fields of a target; False if there is none."""
@@ -60,7 +60,7 @@ class Targets(Database):
             return found
 
         changes = [change for change in changes if change[2]]
-        return self._write(work) if changes else 0
+        return self.write(work) if changes else 0
 
     def remove_target(self, tenant: str, target: str) -> bool:
         """Deletes a target, its attempts, dead letters and held views; False if there is none. Subscriptions still name it."""
@@ -72,7 +72,7 @@ class Targets(Database):
                 connection.execute(delete(table).where(table.c.tenant == tenant, table.c.target == target))
             return gone.rowcount > 0
 
-        return self._write(work)
+        return self.write(work)
 
     def add_attempts(self, attempts: Sequence[Attempt]) -> None:
         """Stores attempts in their order; of every target the last hundred stay."""
@@ -87,27 +87,27 @@ class Targets(Database):
                 connection.execute(delete(schema.attempts).where(ours, own.number <= too_old))
 
         if attempts:
-            self._write(work)
+            self.write(work)
 
     def list_attempts(self, tenant: str, target: str, limit: int = ATTEMPTS_KEPT) -> list[Attempt]:
         """The last attempts, the newest first."""
         own = schema.attempts.c
         query = select(*_ATTEMPT).where(own.tenant == tenant, own.target == target)
         query = query.order_by(own.number.desc()).limit(limit)
-        return [Attempt(*row) for row in self._read(lambda connection: connection.execute(query).all())]
+        return [Attempt(*row) for row in self.read(lambda connection: connection.execute(query).all())]
 
     def add_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
         """Stores messages that were given up, numbered in their order."""
         rows = [{name: value for name, value in asdict(letter).items() if name != "number"} for letter in letters]
         if rows:
-            self._write(lambda connection: connection.execute(schema.dead_letters.insert(), rows))
+            self.write(lambda connection: connection.execute(schema.dead_letters.insert(), rows))
 
     def page_dead_letters(self, tenant: str, target: str, limit: int, after: int = 0) -> list[DeadLetter]:
         """The first `limit` dead letters behind the number `after`."""
         own = schema.dead_letters.c
         query = select(*_LETTER).where(own.tenant == tenant, own.target == target, own.number > after)
         query = query.order_by(own.number).limit(limit)
-        return [DeadLetter(*row) for row in self._read(lambda connection: connection.execute(query).all())]
+        return [DeadLetter(*row) for row in self.read(lambda connection: connection.execute(query).all())]
 
     def remove_dead_letters(self, tenant: str, target: str, numbers: Iterable[int]) -> int:
         """Deletes dead letters by number; gives how many there were."""
@@ -121,12 +121,12 @@ class Targets(Database):
                 found += connection.execute(gone.where(own.number.in_(part))).rowcount
             return found
 
-        return self._write(work) if wanted else 0
+        return self.write(work) if wanted else 0
 
     def count_dead_letters(self, tenant: str, target: str) -> int:
         own = schema.dead_letters.c
         query = select(func.count()).where(own.tenant == tenant, own.target == target)
-        return self._read(lambda connection: connection.execute(query).scalar_one())
+        return self.read(lambda connection: connection.execute(query).scalar_one())
 
     # Held views
 
@@ -134,7 +134,7 @@ class Targets(Database):
         """Ids of the subscriptions of which the target has the rows, as of its position."""
         own = schema.held_views.c
         query = select(own.subscription).where(own.tenant == tenant, own.target == target)
-        return set(self._read(lambda connection: connection.execute(query).scalars().all()))
+        return set(self.read(lambda connection: connection.execute(query).scalars().all()))
 
     def settle_target(
         self,
@@ -174,7 +174,7 @@ class Targets(Database):
                 connection.execute(schema.dead_letters.insert(), rows)
             return True
 
-        return self._write(work)
+        return self.write(work)
 
     def begin_epoch(self, position: int) -> None:
         """Brings all targets to the start of a new log: each subscription is owed a snapshot as of then."""
@@ -183,4 +183,4 @@ class Targets(Database):
             connection.execute(delete(schema.held_views))
             connection.execute(update(schema.targets).values(position=position, flight_from=None, flight_to=None))
 
-        self._write(work)
+        self.write(work)
