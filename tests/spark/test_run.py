@@ -96,7 +96,8 @@ def _fails_without_java(live: Live) -> None:
     assert kill_below(run.pid, is_worker) > 0
     live.wait_for(run, live.put_changes())
     live.put_changes()
-    assert kill_below(run.pid, lambda command: b"org.apache.spark.deploy.SparkSubmit" in command) == 1
+    # Java may be starting a worker in place of one that died, which is a second Java for a moment.
+    assert kill_below(run.pid, lambda command: b"org.apache.spark.deploy.SparkSubmit" in command) > 0
     assert run.wait(60) == 1, live.errors
     last = live.errors.splitlines()[-1]
     assert last.startswith(
