@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tidings.engine import Engine
     from tidings.model.catalog import Catalog
     from tidings.pipeline.door import Door
+    from tidings.pipeline.edge.placed import PlacedEngine
     from tidings.plain import PlainEngine
 
 _SMALL_MAX = 300_000_000
@@ -30,6 +31,11 @@ DEFAULT_BATCH = {"inline": 10_000, "spark": 50_000}
 class EngineName(StrEnum):
     inline = "inline"
     spark = "spark"
+
+
+class SenderName(StrEnum):
+    entered = "entered"
+    regions = "regions"
 
 
 class Notify(StrEnum):
@@ -58,6 +64,13 @@ def replay(
     notify: Notify = typer.Option(
         Notify.commit, help="Notify once per transaction (records with the same 'tx'), or of every record."
     ),
+    places: int = typer.Option(
+        0,
+        min=0,
+        max=4096,
+        help="Evaluate subscriptions at so many gateways, each over the rows it is sent (0: at none).",
+    ),
+    sender: SenderName = typer.Option(SenderName.entered, help="How rows find the gateways that need them."),
     master: str = typer.Option("local[*]", help="Spark master, with --engine spark."),
     shards: int = typer.Option(0, min=0, help="Shares of the subscriptions on Spark (0: as many as cores)."),
 ) -> None:
@@ -83,6 +96,10 @@ def replay(
     strategies = parse_strategies(strategy)
     if loaded and message_strategies(strategies):
         raise UsageError("--load is for the strategy 'shared': strategies that send messages begin without rows")
+    if places and engine is EngineName.spark:
+        raise UsageError("--places is for --engine inline: there the places are objects of one process")
+    if places and sender is SenderName.entered and message_strategies(strategies):
+        raise UsageError("strategies that send messages to regions need --sender regions")
     size = batch or DEFAULT_BATCH[engine.value]
     by_commit = notify is Notify.commit
     is_relational = strategies.get("offers") == "relational"
@@ -107,6 +124,8 @@ def replay(
                 quarantine_path,
                 size,
                 strategies,
+                places,
+                sender.value,
                 counts_bytes=stats is not None,
                 by_commit=by_commit,
             )
@@ -141,26 +160,36 @@ def _replay_inline(
     quarantine: Path,
     batch: int,
     strategies: dict[str, str],
+    places: int,
+    sender: str,
     *,
     counts_bytes: bool,
     by_commit: bool,
 ) -> dict[str, Any]:
     from itertools import islice, repeat
 
+    from tidings.families.registry import message_strategies
     from tidings.files import only_one, open_input, peak_rss_mb, read_lines, replacing, write_lines
     from tidings.pipeline.commits import micro_batches
     from tidings.pipeline.door import Door
     from tidings.terminal import progress
 
     _hide_pandas_from_pyarrow()
-    door = Door(catalog, keeps_queries=not strategies and _is_small(subscriptions, [changes, *loaded]))
+    is_plain = not strategies and not places and _is_small(subscriptions, [changes, *loaded])
+    door = Door(catalog, keeps_queries=is_plain)
     with only_one(out), replacing(out) as sink, replacing(quarantine) as refused, progress() as display:
         task = display.add_task("subscriptions", total=None)
         with open_input(subscriptions) as source:
             entries = door.read(read_lines(source), lambda n: display.update(task, completed=n))
         write_lines(refused, (entry.line() for entry in entries))
         count = sum(path.stat().st_size for path in (changes, *loaded)) // _CHANGE_BYTES
-        engine = _engine(catalog, strategies, door, count, counts_bytes=counts_bytes, by_commit=by_commit)
+        placed: PlacedEngine | None = None
+        if places:
+            from tidings.pipeline.edge.placed import PlacedEngine
+
+            chosen = None if sender == "entered" else message_strategies(strategies)
+            placed = PlacedEngine(catalog, places, door, chosen, by_commit=by_commit)
+        engine = placed or _engine(catalog, strategies, door, count, counts_bytes=counts_bytes, by_commit=by_commit)
         engine.refuse(entries)
         if loaded:
             task = display.add_task("bytes of rows", total=sum(path.stat().st_size for path in loaded))
@@ -180,7 +209,8 @@ def _replay_inline(
                 write_lines(refused, (entry.line() for entry in result.refused))
                 display.update(task, completed=source.tell() if source.seekable() else None)
         sink.writelines(engine.finish().notifications.text())
-    return engine.stats.summary(time.monotonic() - engine.started, peak_rss_mb())
+    run = engine.stats.summary(time.monotonic() - engine.started, peak_rss_mb())
+    return run if placed is None else run | placed.places()
 
 
 def _is_small(subscriptions: Path, changes: list[Path]) -> bool:

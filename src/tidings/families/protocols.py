@@ -185,6 +185,8 @@ class Family(ABC):
     name: ClassVar[str]
     strategies: ClassVar[tuple[str, ...]]
     """Names of its message strategies; the first is the default."""
+    placed_tag: ClassVar[int] = 1
+    """Tag of the boxes of a region in which subscriptions need the message's row; in others they lose it."""
     reference: ClassVar[Reference]
     explanation: ClassVar[Explanation]
 

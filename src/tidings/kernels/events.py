@@ -13,6 +13,8 @@ from tidings.kernels.rows.read import I64, U8, Int
 _NONE = np.empty(0, np.int64)
 CHANGE, CREATE, DROP = 0, 1, 2
 """Kinds of events."""
+PART, SILENT = 1, 2
+"""Kinds of changes. SILENT: a row that a partial replica had not been sent before, and which alters none of its answers."""
 
 
 class Events(NamedTuple):
@@ -29,7 +31,7 @@ class Events(NamedTuple):
     slot: I64
     """Of a creation or drop: the subscription, of whatever family."""
     is_part: I64 = _NONE
-    """1 for changes of a commit that has several; empty if no commit has."""
+    """PART for changes of a commit that has several, SILENT for rows that are there without a change; empty if all are 0."""
 
 
 @kernel

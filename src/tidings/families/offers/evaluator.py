@@ -259,8 +259,11 @@ class OffersEvaluator(Evaluator):
         counts = self._counts.tolist()
         event, slot, tail = told[:, : counts[TOLD]]
         plain = Told(event, slot, tail, tails[: counts[TAILS]], made[: counts[CHANGES]], _NO_SOURCES)
+        if len(events.is_part):
+            # Changes of a commit are netted by others, and rows that have not changed tell nothing.
+            changes = changes[events.is_part[changes] == 0]
         seqs = events.seq[changes]
-        shared = seqs[1:][(seqs[1:] == seqs[:-1]) & (events.is_part[changes[1:]] == 0 if len(events.is_part) else True)]
+        shared = seqs[1:][seqs[1:] == seqs[:-1]]
         if len(shared):
             yield from self._together(plain, steps[: counts[STEPS]], shared, events, lives, projections)
             return

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 class OffersFamily(Family, Disjunctive, Evaluating, Gathering, Objecting, Publishing):
     name = "offers"
+    placed_tag = 2
     evaluations = (SHARED, "boxes", "relational")
     brought = ("relational",)
     strategies = ("region",)

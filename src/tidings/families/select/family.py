@@ -9,6 +9,7 @@ from tidings.families.protocols import Family, Server, Views
 from tidings.families.select import subscription, table_form
 from tidings.families.select.explain import SelectExplanation
 from tidings.families.select.reference import SelectReference
+from tidings.families.select.reformulate import NEW
 from tidings.families.select.strategies import RegionServer, ScanServer, UnicastServer
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog
@@ -30,6 +31,7 @@ _SERVERS: dict[str, type[RegionServer]] = {
 class SelectFamily(Family, Disjunctive, Evaluating, Gathering):
     name = "select"
     strategies = tuple(_SERVERS)
+    placed_tag = NEW
     reference = SelectReference()
     explanation = SelectExplanation()
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidings.families.optional import Remembering
 from tidings.families.protocols import ColumnarRows, Created, Memory, Server
@@ -22,7 +21,6 @@ from tidings.families.select.reformulate import reformulate
 from tidings.families.select.table_form import Predicates, TableSpace, predicates_of
 from tidings.families.targets import IndexedTargets, Targets
 from tidings.model.change import TableChanges
-from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
@@ -56,7 +54,7 @@ class RegionServer(Server, Remembering):
         owner, position = find_rows(self.space, points, predicates, tables[self.space.table.name])
         if len(owner) == 0:
             return Created(points)
-        payload = self._shown_rows(predicates, owner, tables[self.space.table.name].take(position))
+        payload = tables[self.space.table.name].take(position)
         snapshots = SnapshotBatch(self.space.key, points.after[owner], points.id.take(pa.array(owner)), payload)
         return Created(points, [snapshots])
 
@@ -74,15 +72,6 @@ class RegionServer(Server, Remembering):
         for each, count in zip(predicates.distinct, counts.tolist(), strict=True):
             self._shown[list(set(each.shown))] += sign * count
             self._constrained[list({*each.equalities, *each.ranges})] += sign * count
-
-    def _shown_rows(self, predicates: Predicates, owner: Int64Array, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of snapshots, null in the columns that their subscription does not show. owner: [rows], the point of each."""
-        columns = []
-        for i, column in enumerate(rows.columns):
-            shows = np.array([i in each.shown for each in predicates.distinct], np.bool_)[predicates.number[owner]]
-            hidden = pa.scalar(None, column.type)
-            columns.append(column if shows.all() else pc.if_else(pa.array(shows), column, hidden))
-        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
 class ScanServer(RegionServer):

@@ -301,7 +301,7 @@ def text_code(data: U8, start: Int, stop: Int) -> Int:
 
 
 @uncounted
-def _value(data: U8, at: Int, end: Int, type: Int) -> tuple[Int, Int]:
+def read_value(data: U8, at: Int, end: Int, type: Int) -> tuple[Int, Int]:
     """(place behind a value of the type, its code), or (NONE, 0)."""
     none = np.int64(NONE), np.int64(0)
     if type == DOUBLE:
@@ -401,7 +401,7 @@ def _scan_row(data: U8, at: Int, end: Int, names: Names, table: Int, columns: In
             if names.is_key[table, column] != 0:
                 return np.int64(NONE)
         else:
-            stop, cells[column, 2] = _value(data, at, end, names.types[table, column])
+            stop, cells[column, 2] = read_value(data, at, end, names.types[table, column])
             cells[column, 3] = 1
         if stop == NONE:
             return np.int64(NONE)

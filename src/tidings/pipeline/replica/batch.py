@@ -101,6 +101,8 @@ class Batch:
         """The accepted changes and subscription events in order; None until they have been applied."""
         self.shared: list[tuple[int, str]] = []
         """(line, name of another partition) of accepted records whose row came by that other partition before."""
+        self.is_part: I64 | None = None
+        """[records]: of a pack: as in `Events`; else None."""
         self.given: I64 | None = None
         """[lines]: index of the line of the input that each stands for (`expansion`); None: they are those of the input."""
 

@@ -67,6 +67,11 @@ class FormTable:
         entry.users += users
         return entry
 
+    def keys_of(self, numbers: I64) -> list[str]:
+        """Keys of forms that have subscriptions, by number."""
+        entries = [self._places[number] for number in numbers.tolist()]
+        return [entry.key for entry in entries if entry is not None]
+
     def give(self, numbers: I64) -> None:
         """Ends a subscription of each of these forms, given by number, [subscriptions]."""
         for number in numbers.tolist():

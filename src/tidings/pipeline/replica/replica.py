@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from weakref import ref
 
 import numpy as np
@@ -67,6 +67,19 @@ class Applied(NamedTuple):
 _NOTHING_DUE = _Due(_NOTHING, _NOTHING, _NOTHING, _NOTHING, [])
 
 
+class Observer(Protocol):
+    """Is shown what happens in each micro-batch, in place of notifications: see `Replica.observe`."""
+
+    def evaluates(self, form_key: str) -> bool:
+        """Whether subscriptions of a form are evaluated; else they are only there."""
+
+    def moved(self, points: PointBatch, slots: I64) -> None:
+        """Takes creations and drops that happen in the micro-batch, of one form. slots: [points]."""
+
+    def told(self, batch: Batch, told: Sequence[tuple[str, Told]]) -> None:
+        """Takes (family, who is told what) before versions of rows are freed. Called after all calls of `moved`."""
+
+
 class Replica:
     """Rows of all tables, and a share of the subscriptions.
 
@@ -101,6 +114,7 @@ class Replica:
         self.notifications: Counter[str] = Counter()
         self._written: ref[ReplicaNotifications] | None = None
         """What the last micro-batch told, if somebody still has it."""
+        self._observer: Observer | None = None
 
     @property
     def passed(self) -> int:
@@ -122,6 +136,13 @@ class Replica:
     def advance(self) -> None:
         """Takes a seq for subscription events, which no change has."""
         self.store.advance()
+
+    def observe(self, observer: Observer) -> None:
+        """From now on no notifications are made: the observer is shown what they would be made from.
+
+        It sees every row that enters or leaves an answer, also where equal looks would cancel out.
+        """
+        self._observer = observer
 
     def apply(
         self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch] = (), *, is_end: bool = False
@@ -155,14 +176,25 @@ class Replica:
         up_to = SEQ_MAX if is_end else NONE if store.is_loading else store.passed
         if batch.loaded:
             self._postpone(batch.loaded)
+        return self._carry(batch, up_to, origin, is_told=is_told)
+
+    def _carry(self, batch: Batch, up_to: int, origin: Origin, *, is_told: bool) -> Applied:
+        """Lets a micro-batch that has been read happen, with the subscription events up to a seq."""
+        store = self.store
         due = self._due(up_to, batch)
         if batch.events is None:
             store.apply(batch, due.after, due.kind, due.slot, self.subscriptions.lives)
         assert batch.events is not None
         # Without transactions every accepted record is an event.
         self.changes += batch.accepted if batch.has_tx else len(batch.events.seq) - len(due.after)
-        told = self._evaluate(batch.events, is_told=is_told)
-        written = self._write(batch, batch.events, told) if told else NO_NOTIFICATIONS
+        if self._observer is not None:
+            written = NO_NOTIFICATIONS
+            every_row = np.ones(len(batch.events.seq), np.int64)
+            told = self._evaluate(batch.events._replace(is_part=every_row), is_told=True)
+            self._observer.told(batch, told)
+        else:
+            told = self._evaluate(batch.events, is_told=is_told)
+            written = self._write(batch, batch.events, told) if told else NO_NOTIFICATIONS
         store.settle()
         if len(due.slot):
             self._settle(due)
@@ -244,7 +276,8 @@ class Replica:
         self.subscriptions.restore(*self._described(living))
         for points, at in state["points"]:
             self._hold(points, at)
-            self._evaluator(points.form).add(points, at, self.subscriptions.lives)
+            if self._evaluates(points.form):
+                self._evaluator(points.form).add(points, at, self.subscriptions.lives)
         for name, held in state["families"].items():
             if held is not None and name in self._evaluators:
                 self._evaluators[name].load(held)
@@ -359,7 +392,7 @@ class Replica:
             if len(own):
                 new.append((points.form, slots[own].tolist(), [ids[i] for i in own.tolist()]))
         self._begin(new)
-        self._add(due, homes, ids, slots, created)
+        self._add(due, homes, ids, slots, created, ~is_void)
         kept = ordered[~is_void[ordered]]
         kind = np.where(event[kept] == int(Event.CREATE), CREATE, DROP).astype(np.int64)
         return _Due(after[kept], kind, slots[kept], slots[np.flatnonzero(created)], dropped)
@@ -384,11 +417,18 @@ class Replica:
         return slots, ids, forms, families, projections, nets
 
     def _add(
-        self, due: Sequence[PointBatch], homes: Sequence[I64], ids: list[str], slots: I64, created: BoolArray
+        self,
+        due: Sequence[PointBatch],
+        homes: Sequence[I64],
+        ids: list[str],
+        slots: I64,
+        created: BoolArray,
+        happens: BoolArray,
     ) -> None:
         """Adds the points of new subscriptions to the evaluators.
 
-        homes: per batch of `due` the places of its home rows. ids, slots, created: of all home rows, batch after batch.
+        homes: per batch of `due` the places of its home rows. ids, slots, created, happens: of all home rows, batch after
+        batch.
         """
         firsts = np.cumsum([0, *map(len, homes)])
         known: dict[tuple[str, int], int] = {}
@@ -408,14 +448,20 @@ class Replica:
                 batch, at = points.take(chosen), slots[home_of[chosen]]
                 self._hold(batch, at)
                 self._add_to_evaluator(batch, at)
+            if self._observer is not None:
+                seen = np.flatnonzero(happens[home_of])
+                self._observer.moved(points.take(seen), slots[home_of[seen]])
 
     def _add_to_evaluator(self, points: PointBatch, slots: I64) -> None:
         name = family_of(points.form)[0].name
-        if name not in self._broken:
+        if name not in self._broken and self._evaluates(points.form):
             try:
                 self._evaluator(points.form).add(points, slots, self.subscriptions.lives)
             except Exception as error:
                 self._fail(name, error)
+
+    def _evaluates(self, form_key: str) -> bool:
+        return self._observer is None or self._observer.evaluates(form_key)
 
     def _fail(self, name: str, error: Exception) -> None:
         """Notes that an evaluator has failed. Without the points nobody can be added again, and so the error is raised."""
@@ -521,6 +567,10 @@ class Replica:
             gone = np.array(due.dropped, np.int64)
             for number, name in enumerate(self._forms.families):
                 own = gone[self.subscriptions.lives[gone, FAMILY] == number]
+                if self._observer is not None:
+                    own = own[
+                        [self._observer.evaluates(key) for key in self._forms.keys_of(self.subscriptions.form[own])]
+                    ]
                 if len(own) and name not in self._broken:
                     self._evaluators[name].remove(own)
             self.subscriptions.leave(due.dropped)

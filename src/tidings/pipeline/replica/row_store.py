@@ -53,7 +53,7 @@ from tidings.kernels.rows.scan import (
     READ,
     run_lines,
 )
-from tidings.model.catalog import Catalog
+from tidings.model.catalog import Catalog, Table
 from tidings.model.change import Op
 from tidings.model.codes import plain_key
 from tidings.model.quarantine import Quarantined, contradiction, out_of_order, raw_text, repeated
@@ -340,6 +340,12 @@ class RowStore(RowVersions):
         probe = self.put(number, *cells_of(self.catalog.tables[number], record.values))
         found = int(look_up(self.rows, self.keys, probe))
         return None if found == NONE else self._texts(number, found)
+
+    def current_with(self, table: Table, key: Sequence[Any]) -> int:
+        """The version of the current row with a primary key, NONE if there is none: as after the lines read last."""
+        values = dict(zip(table.key, key, strict=True))
+        texts, codes = cells_of(table, [values.get(name) for name in table.column_names])
+        return int(look_up(self.rows, self.keys, self.put(self.number(table.name), texts, codes)))
 
     def dump(self) -> Any:
         """All current rows and `passed`, for `load`."""

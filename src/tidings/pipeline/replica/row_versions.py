@@ -30,7 +30,7 @@ from tidings.kernels.rows.change import (
     reindex,
     take_version,
 )
-from tidings.kernels.rows.read import COLUMNS, EQUALS, FIRST_PAGE, FREE, LAYOUT_FIELDS, RECORD_TEXT, RECORD_VALID
+from tidings.kernels.rows.read import COLUMNS, EQUALS, FIRST_PAGE, FREE, I32, LAYOUT_FIELDS, RECORD_TEXT, RECORD_VALID
 from tidings.kernels.rows.scan import (
     BIGINT,
     BOOLEAN,
@@ -94,6 +94,11 @@ class RowVersions:
     def nbytes(self) -> int:
         parts = (self._words, self._text, *self._versions, *self._pages, self.keys.places, self._retained)
         return sum(part.nbytes for part in parts)
+
+    @property
+    def types(self) -> I32:
+        """Types of columns as `tidings.kernels.rows.scan` numbers them, [tables, columns at most]."""
+        return self._names.types
 
     def number(self, table: str) -> int:
         return self._numbers[table]
@@ -271,10 +276,20 @@ class RowVersions:
         old, self.keys = self.keys.places, Keys(np.full(size, EMPTY, np.int64), counts)
         reindex(self.rows, old, self.keys)
 
+    def records(self, table: str, versions: I64) -> tuple[I64, I64]:
+        """(records of versions of a table, [versions, words], how they are laid out)."""
+        layout = self._layout[self.number(table)]
+        return self._records(layout, versions), layout
+
+    def _records(self, layout: I64, versions: I64) -> I64:
+        width = int(layout[WIDTH])
+        places = self._pages[0][versions >> PAGE_BITS] + (versions & (PAGE - 1)) * width
+        found: I64 = self._words[places[:, None] + np.arange(width)]
+        return found
+
     def _pack_table(self, number: int, versions: I64) -> dict[str, Any]:
-        layout, width = self._layout[number], int(self._layout[number, WIDTH])
-        records = self._pages[0][versions >> PAGE_BITS] + (versions & (PAGE - 1)) * width
-        words = self._words[records[:, None] + np.arange(width)] if len(versions) else np.empty((0, width), np.int64)
+        layout = self._layout[number]
+        words = self._records(layout, versions)
         sizes = words[:, int(layout[ENDS]) + int(layout[COLUMNS]) - 1]
         starts = np.cumsum(sizes) - sizes
         text = np.empty(int(sizes.sum()), np.uint8)

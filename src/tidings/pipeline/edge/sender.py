@@ -1,0 +1,77 @@
+"""What senders have in common: rows and subscriptions at the centre, and the place of each subscription."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from tidings.kernels.arrays import grow
+from tidings.kernels.events import Told
+from tidings.kernels.packs import list_entered
+from tidings.model.catalog import Catalog
+from tidings.model.points import Event, PointBatch
+from tidings.pipeline.edge.holders import Entered, Holders
+from tidings.pipeline.edge.pack import Pack
+from tidings.pipeline.replica.batch import Batch, Origin
+from tidings.pipeline.replica.replica import Applied, Replica
+
+
+class Sender(ABC):
+    """Decides what is accepted, when subscriptions begin and end, and what each place is sent.
+
+    Rows reach a place when they enter an answer of one of its subscriptions; how that is found out is up to subclasses.
+    """
+
+    def __init__(
+        self, catalog: Catalog, places: int, place_of: Callable[[str], int], *, by_commit: bool = True
+    ) -> None:
+        """place_of: id of a subscription -> its place."""
+        self.replica = Replica(catalog, by_commit=by_commit)
+        self.replica.observe(self)
+        self.holders = Holders(places)
+        self._place_of = place_of
+        self._place = np.zeros(0, np.int64)
+        """[slots]."""
+        self._points: list[list[PointBatch]] = [[] for _ in range(places)]
+        self._packs: dict[int, Pack] = {}
+
+    def feed(
+        self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch] = (), *, is_end: bool = False
+    ) -> tuple[dict[int, Pack], Applied]:
+        """Handles a micro-batch. Returns what each place is sent; places that are sent nothing are left out."""
+        applied = self.replica.apply(lines, origin, points, is_end=is_end)
+        packs, self._packs = self._packs, {}
+        return packs, applied
+
+    def evaluates(self, form_key: str) -> bool:
+        """Whether the replica evaluates subscriptions of a form."""
+        return True
+
+    def moved(self, points: PointBatch, slots: np.ndarray) -> None:
+        created = np.flatnonzero((points.event == np.int8(Event.CREATE)) & points.home)
+        if len(created):
+            grow(self._place, int(slots.max()) + 1)
+            ids = points.id.to_pylist() if len(created) == len(points) else [points.id[at].as_py() for at in created]
+            self._place[slots[created]] = [self._place_of(id) for id in ids]
+        places = self._place[slots]
+        for place in np.unique(places).tolist():
+            self._points[place].append(points.take(places == place))
+
+    def told(self, batch: Batch, told: Sequence[tuple[str, Told]]) -> None:
+        entered = self._entered(batch, told)
+        self._packs = self.holders.packs(self.replica.store, batch, entered, self._points, self.replica.passed)
+        self._points = [[] if own else own for own in self._points]
+
+    @abstractmethod
+    def _entered(self, batch: Batch, told: Sequence[tuple[str, Told]]) -> list[Entered]:
+        """The rows that enter answers. told: of the forms that are evaluated."""
+
+    def _evaluated(self, told: Sequence[tuple[str, Told]]) -> list[Entered]:
+        """Those that enter answers that the replica evaluates."""
+        words = np.int64(self.holders.words)
+        return [
+            list_entered(one.event, one.slot, one.tail, one.tails, one.changes, one.sources, self._place, words)
+            for _, one in told
+        ]
