@@ -14,7 +14,7 @@ A pack is a run of items, which are in the order in which the place applies them
     flags and table | seq - base | [bytes of the transaction's id, the id] | values: of a delete those of the key
 
 as varints; of a value its text, behind twice the length of that, plus 1 if eight bytes of code follow, because the text does
-not say it.
+not say it. Words, of which compiled constraints are made, are one byte each where they are small or the end of all codes.
 """
 
 from __future__ import annotations
@@ -55,13 +55,17 @@ from tidings.kernels.rows.read import (
     table_of,
     text_at,
 )
-from tidings.kernels.rows.scan import READ, read_value, write_version
+from tidings.kernels.rows.scan import COMPILED, READ, read_value, write_version
 
 # Fields of an item: its event, the version of the row, flags.
 EVENT, ITEM_VERSION, FLAGS, ITEM_FIELDS = range(4)
 # Flags of an item.
 IS_DELETE, IS_PART, HAS_TX, IS_BACKFILL = 1, 2, 4, 8
 _FLAG_BITS, _FLAGS = 4, 15
+# Words as bytes: those below are themselves; then those that are frequent; four bytes follow, or eight.
+_SMALL_MAX = 250
+_LEAST, _GREATEST, _MINUS_ONE, _HALF, _WHOLE = 251, 252, 253, 254, 255
+_CODE_MIN, _CODE_MAX = np.int64(-(2**63)), np.int64(2**63 - 1)
 
 
 @kernel
@@ -217,20 +221,81 @@ def _put_bytes(out: U8, at: Int, data: U8, start: Int, stop: Int) -> Int:
 
 
 @uncounted
+def _put_little(out: U8, at: Int, value: Int, count: Int) -> Int:
+    """Puts so many bytes of a number, the least first."""
+    for i in range(count):
+        out[at] = value >> (8 * i) & 255
+        at += 1
+    return at
+
+
+@uncounted
+def _little(data: U8, at: Int, count: Int) -> Int:
+    value = np.int64(0)
+    for i in range(count):
+        value |= np.int64(data[at + i]) << (8 * i)
+    return value
+
+
+@uncounted
+def _put_words(out: U8, at: Int, data: U8, start: Int, stop: Int) -> Int:
+    for place in range(start, stop, 8):
+        word = _little(data, place, 8)
+        if 0 <= word <= _SMALL_MAX:
+            out[at] = word
+        elif word == _CODE_MIN:
+            out[at] = _LEAST
+        elif word == _CODE_MAX:
+            out[at] = _GREATEST
+        elif word == -1:
+            out[at] = _MINUS_ONE
+        elif 0 <= word < 1 << 32:
+            out[at] = _HALF
+            at = _put_little(out, at + 1, word, 4) - 1
+        else:
+            out[at] = _WHOLE
+            at = _put_little(out, at + 1, word, 8) - 1
+        at += 1
+    return at
+
+
+@uncounted
+def _read_words(data: U8, at: Int, free: Int, size: Int) -> Int:
+    """Writes words that stand at `at` to `free`; the place behind them."""
+    for place in range(free, free + size, 8):
+        head = np.int64(data[at])
+        at += 1
+        word = head
+        if head == _LEAST:
+            word = _CODE_MIN
+        elif head == _GREATEST:
+            word = _CODE_MAX
+        elif head == _MINUS_ONE:
+            word = np.int64(-1)
+        elif head == _HALF:
+            word = _little(data, at, 4)
+            at += 4
+        elif head == _WHOLE:
+            word = _little(data, at, 8)
+            at += 8
+        _put_little(data, place, word, 8)
+    return at
+
+
+@uncounted
 def _put_value(out: U8, at: Int, rows: Rows, record: Int, table: Int, column: Int, type: Int) -> Int:
     if not is_valid(rows, record, column):
         out[at] = 0
         return at + 1
     start, stop = text_at(rows, record, table, column)
+    if type == COMPILED:
+        at = _put_varint(out, at, 2 * (stop - start))
+        return _put_words(out, at, rows.text, start, stop)
     _, read = read_value(rows.text, start, stop, type)
     code = code_at(rows, record, table, column)
     at = _put_varint(out, at, 2 * (stop - start) + (read != code))
     at = _put_bytes(out, at, rows.text, start, stop)
-    if read != code:
-        for i in range(8):
-            out[at] = code >> (8 * i) & 255
-            at += 1
-    return at
+    return at if read == code else _put_little(out, at, code, 8)
 
 
 @uncounted
@@ -292,7 +357,7 @@ def encode_packs(
         columns = rows.layout[table, COLUMNS]
         _, stop = text_at(rows, record_of(rows, version), table, columns - 1)
         start, _ = text_at(rows, record_of(rows, version), table, np.int64(0))
-        room += stop - start + 18 * columns + 40
+        room += stop - start + (stop - start >> 3) + 18 * columns + 40
         if tx.shape[1] and tx[0, items[i, EVENT]] != NO_TX:
             room += tx[1, items[i, EVENT]] - tx[0, items[i, EVENT]]
     encoded, spans = np.empty(room, np.uint8), np.zeros(len(items) + 1, np.int64)
@@ -335,32 +400,35 @@ def encode_packs(
 
 
 @uncounted
-def _read_cell(data: U8, at: Int, type: Int, cells: I64, column: Int) -> Int:
-    """The place behind a value, which is put into `cells`."""
+def _read_cell(data: U8, at: Int, type: Int, cells: I64, column: Int, free: Int) -> tuple[Int, Int]:
+    """(place behind a value, which is put into `cells`; the first place of `data` that is free for words)."""
     at, head = _varint(data, at)
-    stop = at + (head >> 1)
+    size = head >> 1
+    stop = at + size
     cells[column, 0], cells[column, 1], cells[column, 2], cells[column, 3] = at, stop, 0, head != 0
     if head == 0:
-        return at
+        return at, free
+    if type == COMPILED:
+        cells[column, 0], cells[column, 1] = free, free + size
+        return _read_words(data, at, free, size), free + size
     if head & 1 == 0:
         _, cells[column, 2] = read_value(data, at, stop, type)
-        return stop
-    code = np.int64(0)
-    for i in range(8):
-        code |= np.int64(data[stop + i]) << (8 * i)
-    cells[column, 2] = code
-    return stop + 8
+        return stop, free
+    cells[column, 2] = _little(data, stop, 8)
+    return stop + 8, free
 
 
 @kernel
 def decode_pack(
-    rows: Rows, keys: Keys, types: I32, data: U8, base: Int, at: Int, first: Int, numbers: I64, is_part: I64
+    rows: Rows, keys: Keys, types: I32, data: U8, size: Int, base: Int, at: Int, first: Int, numbers: I64, is_part: I64
 ) -> tuple[Int, Int]:
     """Reads the items of a pack from number `first` on, which stands at `at`: versions are made, and records for them.
 
-    (the item it stopped at because there was no room for another page, its place), or how many there are. numbers:
-    [RECORD_FIELDS, items]; is_part: [items], as in `Events`. Texts have room.
+    (the item it stopped at because there was no room for another page, its place), or how many there are. size: of the pack;
+    behind it `data` has room for words, eight bytes for each of its bytes. numbers: [RECORD_FIELDS, items]; is_part: [items],
+    as in `Events`. Texts have room.
     """
+    free = np.int64(size)
     cells = np.empty((rows.kinds.shape[1], 4), np.int64)
     for i in range(first, numbers.shape[1]):
         begin = at
@@ -370,9 +438,9 @@ def decode_pack(
         seq += base
         numbers[TX_START, i] = NO_TX
         if flags & HAS_TX:
-            at, size = _varint(data, at)
-            numbers[TX_START, i], numbers[TX_STOP, i] = at, at + size
-            at += size
+            at, length = _varint(data, at)
+            numbers[TX_START, i], numbers[TX_STOP, i] = at, at + length
+            at += length
         taken = take_version(rows, keys, table)
         if taken == NONE:
             return np.int64(i), begin
@@ -384,10 +452,10 @@ def decode_pack(
                 column = rows.keys[table, k]
                 if column == NONE:
                     break
-                at = _read_cell(data, at, types[table, column], cells, column)
+                at, free = _read_cell(data, at, types[table, column], cells, column, free)
         else:
             for column in range(columns):
-                at = _read_cell(data, at, types[table, column], cells, column)
+                at, free = _read_cell(data, at, types[table, column], cells, column, free)
         write_version(rows, keys, taken, table, data, cells)
         is_part[i] = SILENT if flags & IS_BACKFILL else PART if flags & IS_PART else 0
         numbers[STATUS, i], numbers[OUTCOME, i], numbers[COMMIT, i] = READ, ACCEPTED, i

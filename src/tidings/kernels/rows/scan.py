@@ -55,7 +55,8 @@ from tidings.kernels.rows.read import (
 )
 
 # Types of columns, as far as reading them differs.
-BIGINT, INT, DOUBLE, TEXT_TYPE, BOOLEAN, DATE, TIMESTAMP, OTHER = range(8)
+BIGINT, INT, DOUBLE, TEXT_TYPE, BOOLEAN, DATE, TIMESTAMP, OTHER, COMPILED = range(9)
+"""OTHER is not read here, nor is COMPILED: a compiled constraint, kept as words of eight bytes."""
 # What became of a line.
 READ, ODD = 0, 1
 RECORD_BYTES_MAX = 16 * 2**20

@@ -8,6 +8,7 @@ much, and must never send too little.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -38,24 +39,38 @@ class PackError(TidingsError):
 class PartialStore(RowStore):
     """Rows as a place was sent them. They come by seqs of the centre, of which several rows may have the same."""
 
+    @cached_property
+    def _has_words(self) -> bool:
+        return any(table.has_constraints for table in self.catalog.tables)
+
     def take_pack(self, pack: Pack, *, forgives: bool) -> Batch:
         """Reads a pack and applies its rows. forgives: deletes of rows that are not here are passed over."""
         batch = Batch((), 0)
         batch.numbers = np.zeros((RECORD_FIELDS, pack.count), np.int64)
-        batch.text = bytes_of(pack.items)
+        size = len(pack.items)
+        batch.text = bytes_of(pack.items if not self._has_words else pack.items + bytes(8 * size))
         batch.is_part = np.zeros(pack.count, np.int64)
-        self._reserve_text(len(pack.items) + _CELL_BYTES * self._kinds.shape[1] * pack.count)
+        self._reserve_text((8 if self._has_words else 1) * size + _CELL_BYTES * self._kinds.shape[1] * pack.count)
         self._reserve_keys(pack.count)
         done = at = 0
         while True:
             done, at = decode_pack(
-                self.rows, self.keys, self._names.types, batch.text, pack.base, at, done, batch.numbers, batch.is_part
+                self.rows,
+                self.keys,
+                self.types,
+                batch.text,
+                size,
+                pack.base,
+                at,
+                done,
+                batch.numbers,
+                batch.is_part,
             )
             if done == pack.count:
                 break
             self._grow_pages(1)
-        if at != len(pack.items):
-            raise PackError(f"a pack of {pack.count} rows has {len(pack.items)} bytes, and ends at byte {at}")
+        if at != size:
+            raise PackError(f"a pack of {pack.count} rows has {size} bytes, and ends at byte {at}")
         self.keys.counts[PASSED] = pack.passed
         batch.has_tx = bool((batch.numbers[TX_START] >= 0).any())
         self._apply_rows(batch)

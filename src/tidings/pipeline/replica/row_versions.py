@@ -34,6 +34,7 @@ from tidings.kernels.rows.read import COLUMNS, EQUALS, FIRST_PAGE, FREE, I32, LA
 from tidings.kernels.rows.scan import (
     BIGINT,
     BOOLEAN,
+    COMPILED,
     DATE,
     DOUBLE,
     INT,
@@ -227,7 +228,8 @@ class RowVersions:
         for number, table in enumerate(tables):
             for at, column in enumerate(table.columns):
                 columns[number, at] = place(column.name)
-                types[number, at] = _TYPES.get(column.type, OTHER)
+                is_compiled = column.is_internal and column.type is ColumnType.BINARY
+                types[number, at] = COMPILED if is_compiled else _TYPES.get(column.type, OTHER)
                 is_key[number, at] = column.name in table.key
         is_read = np.array([not table.has_constraints for table in tables], np.int32)
         return Names(bytes_of(b"".join(texts)), names, columns, types, is_key, is_read)
