@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tidings.engine import Engine
     from tidings.model.catalog import Catalog
     from tidings.pipeline.door import Door
-    from tidings.pipeline.edge.placed import PlacedEngine
+    from tidings.placed import PlacedEngine
     from tidings.plain import PlainEngine
 
 _SMALL_MAX = 300_000_000
@@ -185,7 +185,7 @@ def _replay_inline(
         count = sum(path.stat().st_size for path in (changes, *loaded)) // _CHANGE_BYTES
         placed: PlacedEngine | None = None
         if places:
-            from tidings.pipeline.edge.placed import PlacedEngine
+            from tidings.placed import PlacedEngine
 
             chosen = None if sender == "entered" else message_strategies(strategies)
             placed = PlacedEngine(catalog, places, door, chosen, by_commit=by_commit)

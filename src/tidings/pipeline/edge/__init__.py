@@ -2,6 +2,9 @@
 
 pack.py      what a place is sent in a micro-batch
 partial.py   `PartialReplica`: the receiving end, a replica over the rows it was sent
+sender.py    what all senders do; holders.py: who holds which rows
 entered.py   `EnteredSender`: evaluates everything, and sends a place the rows that enter its answers
-placed.py    `PlacedEngine`: a sender and its places in one process
+regions.py   `RegionSender`: sends rows to regions of subscription space; router.py: which places these meet
+
+`tidings.placed` runs a sender and its places in one process.
 """

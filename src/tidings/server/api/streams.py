@@ -88,6 +88,7 @@ class StreamRoutes:
         await send({"type": "websocket.accept", "subprotocol": PROTOCOL if is_known else None, "headers": headers})
         try:
             caller = await self._caller(scope, receive)
+            scope["headers"].clear()
             try:
                 front.limiter.open_connection(caller.tenant)
             except QuotaError as error:

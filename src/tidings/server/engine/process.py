@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tidings.endpoint import Endpoint
+from tidings.garbage import Collector
 from tidings.live import engine
 from tidings.live.counters import figures
 from tidings.live.engine import DurableEngine
@@ -58,12 +59,14 @@ def _serve(settings: Settings, inbox: Inbox, send: Sender) -> None:
         # Kernels are loaded now, rather than while the first caller waits; and one micro-batch shows that all is in place.
         warm()
         host.run(inbox.take(), [], {})
+        garbage = Collector()
         while not inbox.is_closed:
             if inbox.wait(_IDLE_SECONDS if feeds else RETAIN_SECONDS) or feeds:
                 if inbox.is_closed:
                     break
                 host.step(inbox, feeds)
             host.rest()
+            garbage.tick(time.monotonic())
 
 
 class _Host:

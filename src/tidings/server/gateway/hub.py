@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from tidings.garbage import Collector
 from tidings.model.codes import Int64Array
 from tidings.server.auth import Identity
 from tidings.server.gateway.cursor import Cursor, Event
 from tidings.server.log.reader import LogReader
+from tidings.server.waiting import Flag
 
 KEEP_ALIVE_SECONDS = 15.0
 _TICK_SECONDS = 1.0
@@ -26,7 +28,7 @@ class Connection:
         self._hub = hub
         self.cursor = cursor
         self.caller = caller
-        self._wake = asyncio.Event()
+        self._wake = Flag()
         self._is_touched = False
         self.said_at = time.monotonic()
         """When it was last told anything."""
@@ -148,6 +150,8 @@ class Hub:
 
     async def run(self) -> None:
         """Ticks until it is cancelled."""
+        garbage = Collector()
         while True:
             self.tick(time.monotonic())
+            garbage.tick(time.monotonic())
             await asyncio.sleep(_TICK_SECONDS)
