@@ -209,6 +209,10 @@ def test_nothing_imports_tests():
     assert [name_of(path) for path in MODULES if imports_any_of(path, tests)] == []
 
 
+def test_nothing_imports_research():
+    assert [name_of(path) for path in MODULES if imports_any_of(path, {"research"})] == []
+
+
 def test_hypothesis_stays_in_the_testing_package():
     using = {name_of(path).split(".")[0] for path in MODULES if imports_any_of(path, {"hypothesis"})}
     assert using == {"testing"}

@@ -183,7 +183,7 @@ def test_png_without_matplotlib_says_what_to_install(monkeypatch):
         if name.split(".")[0] == "matplotlib":
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [_Without("matplotlib"), *sys.meta_path])
-    with pytest.raises(UsageError, match=r"\.\[experiments\]"):
+    with pytest.raises(UsageError, match=r"\.\[research\]"):
         png(paint_plan(random_plan(0, 3)))
 
 

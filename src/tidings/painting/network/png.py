@@ -26,7 +26,7 @@ def png(picture: Picture, scale: float = 2.0) -> bytes:
         if error.name is None or error.name.split(".")[0] != "matplotlib":
             raise
         raise UsageError(
-            "pictures in PNG need the package matplotlib: pip install '.[experiments]' in the clone; those in SVG do not"
+            "pictures in PNG need the package matplotlib: pip install '.[research]' in the clone; those in SVG do not"
         ) from None
     scale = min(scale, _SIDE_MAX / max(picture.width, picture.height))
     figure = Figure(figsize=(picture.width / _INCH, picture.height / _INCH), dpi=_INCH * scale, facecolor="#fff")
