@@ -42,8 +42,7 @@ ALLOWED = {
     "painting": {"painting", "engine", "pipeline", "model", "families", "files", "terminal", "relay"},
     "spark": {"spark", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "files", "terminal"}
     | {"relay", "signals", "endpoint", "sources", "sinks", "live"},
-    "bench": {"bench", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
-    | {"relay", "endpoint", "sources", "sinks"},
+    "bench": {"bench", "engine", "pipeline", "model", "sql", "workloads", "spark", "sources", "sinks"},
     "cli": {"cli", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
     | {
         "bench",

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from research.bench.join.data import JoinData
 from research.experiments.join.__main__ import EXPERIMENTS, HERE, main
 from research.experiments.join.binary import R, Run, Sample
 from research.experiments.join.claims import check
 from research.experiments.join.outcome import BEST, LABELS, SKYLINES, figures
 from research.experiments.join.subscribers import Subscribers, brokers_of
-from tidings.bench.join.data import JoinData
 from tidings.families.join.family import STRATEGIES
 from tidings.families.registry import project_all
 from tidings.workloads.join.binary import BinaryCase

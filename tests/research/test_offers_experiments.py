@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from research.bench.offers import index, inline, peers
+from research.bench.offers.cases import CASES, OffersData
 from research.experiments.offers import breakdown, sweeps
 from research.experiments.offers.__main__ import EXPERIMENTS, HERE, main
 from research.experiments.offers.sweeps import met_expected
-from tidings.bench.offers import index, inline, peers
-from tidings.bench.offers.cases import CASES, OffersData
 from tidings.bench.postgres import find_server
 
 CONFIG = """

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from research.bench.topk.replay import RangeSubscribers, TopkReplay
 from research.experiments.topk.__main__ import EXPERIMENTS, HERE, main
 from research.experiments.topk.batch import coalesced
 from research.experiments.topk.outcome import expected_share, groups_of, play
-from tidings.bench.topk.replay import RangeSubscribers, TopkReplay
 from tidings.workloads.topk.cases import UNIFORM
 from tidings.workloads.topk.scene import scene_of
 

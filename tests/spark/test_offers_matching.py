@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from random_constraints import CATALOG_SQL, catalog, constraints
-from tidings.bench.offers.agreement import WAYS, compare
+from research.bench.offers.agreement import WAYS, compare
 from tidings.model.errors import UsageError
 from tidings.spark import match_boxes, match_relational
 from tidings.spark.offers.relational import bring_relational

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from research.bench.drift.data import Timeline
 from research.experiments.drift.outcome import STRATEGIES, play, server_us
 from research.experiments.paper import Config, Rows, Say
-from tidings.bench.drift.data import Timeline
 from tidings.workloads.drift.all import drift_all
 from tidings.workloads.drift.radii import drift_radii
 from tidings.workloads.drift.same import SameCase, drift_same

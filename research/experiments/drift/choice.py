@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from research.bench.drift.data import Timeline
 from research.experiments.drift.outcome import play
 from research.experiments.paper import Config, Rows, Say
-from tidings.bench.drift.data import Timeline
 from tidings.families.drift.movement import roundest_between
 from tidings.model.codes import Int64Array
 from tidings.workloads.draws import FloatArray

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tidings.bench.drift.data import DriftData, Timeline
-from tidings.bench.drift.replay import DriftReplay, region_bytes, unicast_bytes
+from research.bench.drift.data import DriftData, Timeline
+from research.bench.drift.replay import DriftReplay, region_bytes, unicast_bytes
 from tidings.families.drift.kernels.baselines import BaselineIndex
 from tidings.families.drift.kernels.threshold_index import ABSOLUTE, NO_TIME, Touched
 from tidings.model.codes import Int64Array

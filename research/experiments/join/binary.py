@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from research.bench.join.data import JoinData
 from research.experiments.join.outcome import OUTPUT_BYTES_PER_US, Totals, per_change, totals
 from research.experiments.join.subscribers import Subscribers, skip
 from research.experiments.paper import Config
-from tidings.bench.join.data import JoinData
 from tidings.families.join.family import STRATEGIES
 from tidings.families.protocols import Server
 from tidings.model.change import ChangeBatch, Op, TableChanges

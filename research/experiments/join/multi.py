@@ -6,10 +6,10 @@ from itertools import product
 
 import numpy as np
 
+from research.bench.join.multi_data import MultiData
 from research.experiments.join.outcome import BEST, Totals, per_change, totals
 from research.experiments.join.subscribers import Subscribers
 from research.experiments.paper import Config, Rows, Say
-from tidings.bench.join.multi_data import MultiData
 from tidings.families.join.semijoin.decomposition import Estimate, Sample, Traffic, cheapest
 from tidings.families.join.semijoin.server import SemijoinServer
 from tidings.families.protocols import Server

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from research.bench.join.data import JoinData
 from research.experiments.join.binary import Sample, outcomes
 from research.experiments.paper import Config, Rows, Run, Say
-from tidings.bench.join.data import JoinData
 from tidings.workloads.join.binary import BinaryCase, BinaryScene
 from tidings.workloads.join.stocks import JoinStocksCase
 

@@ -8,11 +8,11 @@ from contextlib import ExitStack
 from itertools import islice
 from typing import Any
 
+from research.bench.offers import index, inline
+from research.bench.offers.cases import BLOCK, CASES, OffersData
+from research.bench.offers.compared import Compared
+from research.bench.offers.peers import Postgres, find_postgres, time_matches
 from research.experiments.paper import Config, Rows, Say
-from tidings.bench.offers import index, inline
-from tidings.bench.offers.cases import BLOCK, CASES, OffersData
-from tidings.bench.offers.compared import Compared
-from tidings.bench.offers.peers import Postgres, find_postgres, time_matches
 from tidings.bench.report import Heading, short
 from tidings.bench.timing import timed
 from tidings.families.offers.constraint import Box, boxes_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from research.bench.offers.cases import CASES
 from research.experiments.page import assembled, number, opening, section
 from research.experiments.paper import Config, Results, Rows
 from research.experiments.plots import Panel, Picture, Style, curves
-from tidings.bench.offers.cases import CASES
 from tidings.bench.report import shown
 
 _COLOURS = dict(zip(CASES, ("tab:blue", "tab:orange", "tab:red", "tab:green"), strict=True))

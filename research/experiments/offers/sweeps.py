@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from research.bench.offers.cases import CASES, OffersData
+from research.bench.offers.compared import Compared, ordered
+from research.bench.offers.index import Loaded, Searched, time_batches
+from research.bench.offers.peers import Postgres, find_postgres
 from research.experiments.paper import Config, Rows, Say
-from tidings.bench.offers.cases import CASES, OffersData
-from tidings.bench.offers.compared import Compared, ordered
-from tidings.bench.offers.index import Loaded, Searched, time_batches
-from tidings.bench.offers.peers import Postgres, find_postgres
 from tidings.kernels.arrays import I64
 
 _ONE_BY_ONE, _BATCHES = 1_000, 20

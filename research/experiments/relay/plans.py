@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
+from research.bench.relay.data import ViewSet
+from research.bench.relay.stages import Outcome, plan
 from research.experiments.paper import Config, Rows, Say
 from research.experiments.relay.sets import name_of, prepared, view_set
-from tidings.bench.relay.data import ViewSet
-from tidings.bench.relay.stages import Outcome, plan
 from tidings.relay.plan import PUBLISHER, RelayPlan
 
 UNLIMITED = "none"

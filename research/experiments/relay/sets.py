@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from research.bench.relay.data import ViewSet, documents
+from research.bench.relay.stages import Prepared, peak_bytes, prepare
 from research.experiments.paper import Config, Rows, Say
-from tidings.bench.relay.data import ViewSet, documents
-from tidings.bench.relay.stages import Prepared, peak_bytes, prepare
 from tidings.relay.files import pattern_of
 from tidings.relay.planner import source_costs
 from tidings.relay.rewriting.rewritings import rewritings_of

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from research.bench.relay.data import ViewSet, documents
+from research.bench.relay.stages import Prepared, plan, prepare
 from research.experiments.paper import Config, Rows, Say
 from research.experiments.relay.grown import grown_views
 from research.experiments.relay.machines import Machines, draw_machines
 from research.experiments.relay.plans import certificate, level_figures, limit
 from research.experiments.relay.simulation import Delivery, Deployment, deliver, deploy
 from research.experiments.relay.work import MessageTable, NodeWork, Speed, TableWork, fit, tabulate
-from tidings.bench.relay.data import ViewSet, documents
-from tidings.bench.relay.stages import Prepared, plan, prepare
 from tidings.kernels.arrays import I64
 from tidings.relay.document import Document
 from tidings.relay.plan import RelayPlan

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.bench.relay.running import prepare_shared
+from research.bench.relay.running import prepare_shared
 from tidings.kernels.arrays import F64, I64
 from tidings.relay.document import Document
 from tidings.relay.errors import RowsError

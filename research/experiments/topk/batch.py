@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from research.bench.topk.replay import RangeSubscribers
 from research.experiments.paper import Config, Rows, Say
 from research.experiments.topk.outcome import counters, play, uniform
-from tidings.bench.topk.replay import RangeSubscribers
 from tidings.families.topk.kernels.range_topk import NetRangeTopkIndex
 from tidings.model.codes import codes_of_doubles
 from tidings.workloads.topk.scene import Scene

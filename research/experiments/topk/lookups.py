@@ -11,9 +11,9 @@ from dataclasses import replace
 from statistics import fmean, stdev
 from typing import Any
 
+from research.bench.topk.replay import RangeSubscribers, TopkReplay
 from research.experiments.paper import Config, Rows, Say
 from research.experiments.topk.outcome import Outcome, counters, expected_share, play, uniform
-from tidings.bench.topk.replay import RangeSubscribers, TopkReplay
 from tidings.workloads.topk.cases import ANTICORRELATED, CORRELATED, UNIFORM, Case
 from tidings.workloads.topk.scene import Scene, scene_of
 from tidings.workloads.topk.spread import ClusteredRanges, clustered_places

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from research.bench.topk.data import TopkData
+from research.bench.topk.replay import PAPER_BOX, PAPER_UNICAST, RangeSubscribers, unicast_bytes
 from research.experiments.paper import Config, Rows, Say
 from research.experiments.topk.outcome import counters, play, uniform, wire
-from tidings.bench.topk.data import TopkData
-from tidings.bench.topk.replay import PAPER_BOX, PAPER_UNICAST, RangeSubscribers, unicast_bytes
 from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
 from tidings.workloads.topk.cases import Case
 from tidings.workloads.topk.scene import scene_of
