@@ -1,4 +1,4 @@
-"""`python -m research`: benches of single families, by the parts of `tidings bench`."""
+"""`python -m research`: benches of single families and workloads of published work, by parts of the command `tidings`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from typing import Annotated
 
 import typer
 
-from research.bench import BENCHES, FamilyOptions, find
-from tidings.cli.bench import measure, names_of, show_list, sizes_of
+from research import bench as benches
+from research import workloads
+from research.bench import BENCHES, FamilyOptions
+from research.workloads import WORKLOADS
+from tidings.cli.bench import measure, names_of, sizes_of
+from tidings.cli.listing import show_list
 from tidings.cli.main import run_app
+from tidings.cli.workload import write_outputs
 from tidings.model.errors import UsageError
 
 app = typer.Typer(
@@ -20,11 +25,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-
-@app.callback()
-def _options() -> None:
-    pass
 
 
 @app.command(epilog="Benches: " + "; ".join(f"{name} ({e.description})" for name, e in BENCHES.items()))
@@ -54,9 +54,9 @@ def bench(
     Example: python -m research bench select --sizes 10000,1000000 --json select.json
     """
     if name == "list":
-        show_list(BENCHES)
+        show_list({known: entry.description for known, entry in BENCHES.items()})
         return
-    entry = find(name)
+    entry = benches.find(name)
     if (cases or batches) and not entry.has_cases:
         raise UsageError(f"--cases and --batches are not for the bench {name!r}")
     if (peer_sizes or agreement) and not entry.agreement_sizes:
@@ -73,6 +73,30 @@ def bench(
         is_agreement=agreement,
     )
     measure(entry, options, json)
+
+
+@app.command(epilog="Workloads: " + "; ".join(f"{name} ({e.description})" for name, e in WORKLOADS.items()))
+def workload(
+    name: Annotated[str, typer.Argument(help="Which workload; `list` shows them.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Directory for catalog.sql, subscriptions.jsonl and changes.jsonl.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same files.")] = 0,
+    subscriptions: Annotated[int, typer.Option(min=0, help="Subscriptions.")] = 100_000,
+    changes: Annotated[int, typer.Option(min=0, help="Changes, counting the inserts that fill the tables.")] = 100_000,
+    rows: Annotated[
+        int, typer.Option(min=0, help="Rows the main table starts with (0: a number that suits the changes).")
+    ] = 0,
+) -> None:
+    """Generate a workload: tables, subscriptions and changes, ready for `tidings replay`.
+
+    Example: python -m research workload topk-uniform --out data --subscriptions 100000 --changes 1000000
+    """
+    if name == "list":
+        show_list({known: entry.description for known, entry in WORKLOADS.items()})
+        return
+    made = workloads.find(name).outputs(seed, {"subscriptions": subscriptions, "changes": changes, "rows": rows})
+    write_outputs(made, out)
 
 
 if __name__ == "__main__":

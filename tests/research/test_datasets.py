@@ -13,9 +13,9 @@ from research.bench.drift.data import DriftData
 from research.bench.join.data import JoinData
 from research.bench.select.data import SelectData
 from research.bench.topk.data import TopkData
+from research.workloads.join.binary import BinaryCase
 from tidings.pipeline.door import Door
 from tidings.pipeline.ingest import Ingest
-from tidings.workloads.join.binary import BinaryCase
 
 MAKE: dict[str, Callable[[], Dataset]] = {
     "select": lambda: SelectData.make(60, 100, 1, rows=50),

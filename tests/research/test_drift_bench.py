@@ -20,11 +20,11 @@ from research.bench.drift.replay import DriftReplay, region_bytes, unicast_bytes
 from research.bench.peers import PeerWays, Way
 from research.bench.psql import server
 from research.bench.verify import Verified
+from research.workloads import find
+from research.workloads.drift.all import drift_all
 from tidings.bench.peers import Peer
 from tidings.bench.postgres import find_server
 from tidings.pipeline.staged import StagedEngine as Engine
-from tidings.workloads import find
-from tidings.workloads.drift.all import drift_all
 
 pytestmark = pytest.mark.extended
 

@@ -16,6 +16,9 @@ from research.bench.join.peers import DuckDbExists, NumpyScan
 from research.bench.join.replay import BaseSide, JoinReplay, JoinSubscribers, Tally, head, portions
 from research.bench.peers import PeerWays, Way
 from research.bench.verify import Verified
+from research.workloads.join.binary import BinaryCase
+from research.workloads.join.draws import widths
+from research.workloads.join.workloads import join_binary
 from tidings.bench import Options
 from tidings.families.join.relations.tombstones import FEW
 from tidings.families.join.semijoin.skylines import skyline_of
@@ -24,9 +27,6 @@ from tidings.network.wire import wire_size
 from tidings.pipeline.gateway import GatewayWork
 from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.pipeline.table_store import TableStore
-from tidings.workloads.join.binary import BinaryCase
-from tidings.workloads.join.draws import widths
-from tidings.workloads.join.workloads import join_binary
 
 pytestmark = pytest.mark.extended
 

@@ -15,9 +15,9 @@ from research.experiments.join.binary import R, Run, Sample
 from research.experiments.join.claims import check
 from research.experiments.join.outcome import BEST, LABELS, SKYLINES, figures
 from research.experiments.join.subscribers import Subscribers, brokers_of
+from research.workloads.join.binary import BinaryCase
 from tidings.families.join.family import STRATEGIES
 from tidings.families.registry import project_all
-from tidings.workloads.join.binary import BinaryCase
 
 ALL = [name for name in LABELS if name != "auto"]
 CONFIG = f"""

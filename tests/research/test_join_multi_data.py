@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from research.bench.join.multi_data import MultiData
+from research.workloads.join.multi import SIGNATURES, GeneralCase, StarCase
+from research.workloads.join.tables import GENERAL, STAR, change_lines
 from tidings.model.change import Op, TableChanges
 from tidings.pipeline.door import Door
-from tidings.workloads.join.multi import SIGNATURES, GeneralCase, StarCase
-from tidings.workloads.join.tables import GENERAL, STAR, change_lines
 
 CASES = {"general": (GENERAL, GeneralCase().sized(40)), "star": (STAR, StarCase(shares=(1, 2, 1, 1)).sized(100))}
 

@@ -17,9 +17,9 @@ from research.bench.offers.cases import CASES, OffersData
 from research.bench.offers.compared import Compared
 from research.bench.offers.index import Loaded, Searched
 from research.bench.offers.peers import scan_figures
+from research.workloads.offers import TABLE
 from tidings.families.offers.constraint import pack
 from tidings.model.errors import UsageError
-from tidings.workloads.offers.paper import TABLE
 
 SIZE = 500
 

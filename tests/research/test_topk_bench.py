@@ -13,12 +13,12 @@ from research.bench.topk.index import BASELINES
 from research.bench.topk.peers import DuckDbAffected, DuckDbWindow, NumpyHeld
 from research.bench.topk.replay import RangeSubscribers, TopkReplay, region_bytes, unicast_bytes
 from research.bench.verify import Verified
+from research.workloads.topk.cases import CLUSTERED, UNIFORM, topk_uniform
+from research.workloads.topk.scene import Scene, scene_of
 from tidings.bench import Options
 from tidings.model.change import Op
 from tidings.model.codes import codes_of_doubles
 from tidings.pipeline.staged import StagedEngine as Engine
-from tidings.workloads.topk.cases import CLUSTERED, UNIFORM, topk_uniform
-from tidings.workloads.topk.scene import Scene, scene_of
 
 pytestmark = pytest.mark.extended
 

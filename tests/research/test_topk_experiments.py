@@ -13,8 +13,8 @@ from research.bench.topk.replay import RangeSubscribers, TopkReplay
 from research.experiments.topk.__main__ import EXPERIMENTS, HERE, main
 from research.experiments.topk.batch import coalesced
 from research.experiments.topk.outcome import expected_share, groups_of, play
-from tidings.workloads.topk.cases import UNIFORM
-from tidings.workloads.topk.scene import scene_of
+from research.workloads.topk.cases import UNIFORM
+from research.workloads.topk.scene import scene_of
 
 CONFIG = """
 seed = 1

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from research.bench.drift.data import Timeline
-from tidings.workloads.drift.all import drift_all
-from tidings.workloads.drift.radii import drift_radii
-from tidings.workloads.drift.same import SameCase, drift_same
+from research.workloads.drift.all import drift_all
+from research.workloads.drift.radii import drift_radii
+from research.workloads.drift.same import SameCase, drift_same
 
 ITEMS = 1_000
 _PRELUDE = 10_000

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from research.bench.dataset import BATCH, Dataset
+from research.workloads.drift.quotes import CATALOG_SQL
 from tidings.families.drift.subscription import Space, space_of
 from tidings.model.change import ChangeBatch, Op, TableChanges
 from tidings.model.codes import Int64Array, codes_of_doubles
 from tidings.workloads.draws import FloatArray
-from tidings.workloads.drift.quotes import CATALOG_SQL
 from tidings.workloads.workload import WorkloadLines
 
 _START = np.datetime64("2026-01-05T09:30:00", "us")

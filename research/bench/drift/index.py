@@ -14,6 +14,7 @@ from research.bench.drift.data import DriftData, Timeline
 from research.bench.drift.replay import DriftReplay, region_bytes, unicast_bytes
 from research.bench.runner import SAMPLE
 from research.bench.timing import spent
+from research.workloads.drift.radii import WALK
 from tidings.bench import Say
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import Seconds, timed
@@ -21,7 +22,6 @@ from tidings.families.drift.kernels.baselines import BaselineIndex
 from tidings.families.drift.kernels.threshold_index import ABSOLUTE, NO_TIME, Touched
 from tidings.model.codes import Int64Array
 from tidings.workloads.draws import FloatArray
-from tidings.workloads.drift.radii import WALK
 
 BASELINE_BUDGET_S = 2.0
 _FIRST = 1_000

@@ -12,10 +12,10 @@ from research.bench.join.data import JoinData
 from research.bench.join.peers import RowsOfR, add_to
 from research.bench.runner import SAMPLE, Bench, OnSpark, Ratio, run_bench
 from research.bench.verify import Verified
+from research.workloads.join.binary import BinaryCase, BinaryScene
+from research.workloads.join.draws import widths
+from research.workloads.join.workloads import binary
 from tidings.bench.report import Figure, Heading
-from tidings.workloads.join.binary import BinaryCase, BinaryScene
-from tidings.workloads.join.draws import widths
-from tidings.workloads.join.workloads import binary
 
 _DENSE = BinaryCase(r_size=20, s_size=20, join_values=4, width_a=widths(40_000.0), width_c=widths(40_000.0))
 """Few rows and wide ranges: most changes alter some answer."""

@@ -9,6 +9,8 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from research.workloads.join.multi import SIGNATURES, Images, MultiScene
+from research.workloads.join.tables import JoinSchema, repeated
 from tidings.families.join.subscription import Space, space_of
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
@@ -17,8 +19,6 @@ from tidings.model.codes import BoolArray, Int64Array, codes_of_doubles
 from tidings.model.points import Event, PointBatch
 from tidings.pipeline.door import Door
 from tidings.sql import parse_catalog
-from tidings.workloads.join.multi import SIGNATURES, Images, MultiScene
-from tidings.workloads.join.tables import JoinSchema, repeated
 
 _NONE = -1
 

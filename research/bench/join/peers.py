@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from research.bench.peers import PeerWays, SparkPeer, Way
+from research.workloads.join.binary import BinaryScene
 from tidings.bench.peers import DuckDbPeer, Peer
 from tidings.model.codes import Int64Array
 from tidings.workloads.draws import FloatArray, IntArray
-from tidings.workloads.join.binary import BinaryScene
 
 RowsOfR = tuple[IntArray, FloatArray]
 """`b` and `a` of rows of R."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from research.bench.join.data import JoinData
+from research.workloads.join.tables import BINARY
 from tidings.families.join.boxes import Boxes
 from tidings.families.join.payload import PLACED, SIDE
 from tidings.families.join.relations.store import RelationStore
@@ -27,7 +28,6 @@ from tidings.model.message import MessageBatch
 from tidings.model.region import Regions
 from tidings.network.wire import wire_sizes
 from tidings.pipeline.table_store import TableStore
-from tidings.workloads.join.tables import BINARY
 
 R, S = 0, 1
 """Numbers of the sides."""

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from research.workloads import offers as paper
+from research.workloads.offers import PaperCase
 from tidings.families.offers.constraint import (
     AXIS,
     AXIS_WORDS,
@@ -25,8 +27,6 @@ from tidings.families.offers.constraint import (
 from tidings.families.offers.kernels.box_index.layout import TEXT_FIELDS, Queries
 from tidings.kernels.arrays import I64, U8
 from tidings.model.codes import CODE_MAX, CODE_MIN, codes_of_doubles
-from tidings.workloads.offers import paper
-from tidings.workloads.offers.paper import PaperCase
 
 BLOCK = 100_000
 """Constraints that are packed at a time."""

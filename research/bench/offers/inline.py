@@ -13,13 +13,13 @@ import numpy as np
 from research.bench.offers.cases import OffersData
 from research.bench.offers.compared import ordered
 from research.bench.offers.index import SAMPLE, Found
+from research.workloads.offers import TABLE
 from tidings.bench import Say
 from tidings.bench.report import Figure, Heading, short
 from tidings.bench.timing import rss_bytes, timed
 from tidings.engine import Engine
 from tidings.kernels.arrays import I64
 from tidings.sql import parse_catalog
-from tidings.workloads.offers.paper import TABLE
 from tidings.workloads.publications import publish, withdraw
 from tidings.workloads.subscribers import steady
 

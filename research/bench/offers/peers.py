@@ -16,11 +16,11 @@ import numpy as np
 from research.bench.offers.cases import OffersData
 from research.bench.offers.compared import ordered
 from research.bench.offers.index import Found
+from research.workloads.offers import TABLE
 from tidings.bench import Say
 from tidings.bench.postgres import dsn, find_server, running
 from tidings.kernels.arrays import I64
 from tidings.sql import parse_catalog
-from tidings.workloads.offers.paper import TABLE
 
 if TYPE_CHECKING:
     from research.bench.offers.relational_postgres import RelationalPostgres

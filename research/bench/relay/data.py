@@ -8,9 +8,9 @@ from itertools import islice
 
 from tidings.relay.document import Document
 from tidings.relay.pattern import Pattern
-from tidings.workloads.relay.documents import document_xml
-from tidings.workloads.relay.dtd import VALUES
-from tidings.workloads.relay.views import distinct_views, repeated_views
+from tidings.relay.workloads.documents import document_xml
+from tidings.relay.workloads.dtd import VALUES
+from tidings.relay.workloads.views import distinct_views, repeated_views
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from research.bench.topk.data import TopkData
 from research.bench.topk.peers import add_to
 from research.bench.topk.replay import crowds_of
 from research.bench.verify import Verified
+from research.workloads.topk.cases import topk_uniform
+from research.workloads.topk.scene import Block, Scene
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import timed
-from tidings.workloads.topk.cases import topk_uniform
-from tidings.workloads.topk.scene import Block, Scene
 
 STRATEGIES = ("dense", "sparse")
 

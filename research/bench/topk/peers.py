@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from research.bench.peers import PeerWays, SparkPeer, Way
+from research.workloads.topk.scene import Block, Scene
 from tidings.bench.peers import DuckDbPeer, Peer
 from tidings.model.codes import Int64Array
 from tidings.workloads.draws import FloatArray
-from tidings.workloads.topk.scene import Block, Scene
 
 _RANKED = """
 SELECT member, row, score FROM (

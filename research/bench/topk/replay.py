@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from research.bench.topk.data import TopkData
+from research.workloads.topk.scene import Scene
+from research.workloads.topk.table import ITEMS
 from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
 from tidings.families.topk.kernels.range_topk import RangeTopkIndex, Sends
 from tidings.families.topk.view import PLACED
@@ -18,8 +20,6 @@ from tidings.model.codes import Int64Array, codes_of_doubles
 from tidings.model.message import MessageBatch
 from tidings.model.region import Regions
 from tidings.network.wire import wire_sizes
-from tidings.workloads.topk.scene import Scene
-from tidings.workloads.topk.table import ITEMS
 
 PAPER_BOX, PAPER_UNICAST = 24, 16
 """The paper's messages: six numbers of four bytes (two ranges and an object) for a box; what it sends to one subscription

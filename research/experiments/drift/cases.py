@@ -8,10 +8,10 @@ from typing import NamedTuple
 from research.bench.drift.data import Timeline
 from research.experiments.drift.outcome import STRATEGIES, play, server_us
 from research.experiments.paper import Config, Rows, Say
-from tidings.workloads.drift.all import drift_all
-from tidings.workloads.drift.radii import drift_radii
-from tidings.workloads.drift.same import SameCase, drift_same
-from tidings.workloads.drift.stocks import drift_stocks
+from research.workloads.drift.all import drift_all
+from research.workloads.drift.radii import drift_radii
+from research.workloads.drift.same import SameCase, drift_same
+from research.workloads.drift.stocks import drift_stocks
 from tidings.workloads.workload import Generator
 
 _BOOTSTRAP = 10_000

@@ -14,10 +14,10 @@ import numpy as np
 from research.bench.drift.data import Timeline
 from research.experiments.drift.outcome import play
 from research.experiments.paper import Config, Rows, Say
+from research.workloads.drift.radii import drift_radii
 from tidings.families.drift.movement import roundest_between
 from tidings.model.codes import Int64Array
 from tidings.workloads.draws import FloatArray
-from tidings.workloads.drift.radii import drift_radii
 
 
 def run(config: Config, seed: int, say: Say) -> Rows:

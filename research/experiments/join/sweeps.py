@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from research.bench.join.data import JoinData
 from research.experiments.join.binary import Sample, outcomes
 from research.experiments.paper import Config, Rows, Run, Say
-from tidings.workloads.join.binary import BinaryCase, BinaryScene
-from tidings.workloads.join.stocks import JoinStocksCase
+from research.workloads.join.binary import BinaryCase, BinaryScene
+from research.workloads.join.stocks import JoinStocksCase
 
 
 class Sweep(NamedTuple):

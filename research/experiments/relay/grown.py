@@ -15,8 +15,8 @@ from tidings.relay.pattern import Pattern
 from tidings.relay.planner import source_costs
 from tidings.relay.rewriting import PatternTable, Rewritings, find_rewritings
 from tidings.relay.sizes import guess_views
+from tidings.relay.workloads.views import distinct_views
 from tidings.workloads.draws import zipf
-from tidings.workloads.relay.views import distinct_views
 
 _POPULARITY = 0.8
 """As in `repeated_views`: exponent of the shares of distinct views among duplicates."""

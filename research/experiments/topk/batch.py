@@ -9,9 +9,9 @@ import numpy as np
 from research.bench.topk.replay import RangeSubscribers
 from research.experiments.paper import Config, Rows, Say
 from research.experiments.topk.outcome import counters, play, uniform
+from research.workloads.topk.scene import Scene
 from tidings.families.topk.kernels.range_topk import NetRangeTopkIndex
 from tidings.model.codes import codes_of_doubles
-from tidings.workloads.topk.scene import Scene
 
 
 def run(config: Config, seed: int, say: Say) -> Rows:

@@ -14,9 +14,9 @@ from typing import Any
 from research.bench.topk.replay import RangeSubscribers, TopkReplay
 from research.experiments.paper import Config, Rows, Say
 from research.experiments.topk.outcome import Outcome, counters, expected_share, play, uniform
-from tidings.workloads.topk.cases import ANTICORRELATED, CORRELATED, UNIFORM, Case
-from tidings.workloads.topk.scene import Scene, scene_of
-from tidings.workloads.topk.spread import ClusteredRanges, clustered_places
+from research.workloads.topk.cases import ANTICORRELATED, CORRELATED, UNIFORM, Case
+from research.workloads.topk.scene import Scene, scene_of
+from research.workloads.topk.spread import ClusteredRanges, clustered_places
 
 
 def _both(scene: Scene, people: RangeSubscribers, *names: str) -> tuple[dict[str, Any], Outcome]:

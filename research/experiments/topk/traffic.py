@@ -13,11 +13,11 @@ from research.bench.topk.data import TopkData
 from research.bench.topk.replay import PAPER_BOX, PAPER_UNICAST, RangeSubscribers, unicast_bytes
 from research.experiments.paper import Config, Rows, Say
 from research.experiments.topk.outcome import counters, play, uniform, wire
+from research.workloads.topk.cases import Case
+from research.workloads.topk.scene import scene_of
+from research.workloads.topk.spread import SmallSteps
+from research.workloads.topk.stocks import StockCase
 from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
-from tidings.workloads.topk.cases import Case
-from tidings.workloads.topk.scene import scene_of
-from tidings.workloads.topk.spread import SmallSteps
-from tidings.workloads.topk.stocks import StockCase
 
 WAYS: dict[str, tuple[bool, float | None]] = {
     "dense": (False, None),

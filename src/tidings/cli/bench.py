@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ from typing import Annotated
 import typer
 
 from tidings.bench import BENCHES, Entry, Live, Options, Serve, find
+from tidings.cli.listing import show_list
 
 
 def add_to(app: typer.Typer) -> None:
@@ -58,7 +58,7 @@ def bench(
     from tidings.model.errors import UsageError
 
     if name == "list":
-        show_list(BENCHES)
+        show_list({known: entry.description for known, entry in BENCHES.items()})
         return
     entry = find(name)
     if (cases or batches) and not entry.has_cases:
@@ -83,12 +83,6 @@ def bench(
         serve,
     )
     measure(entry, options, json)
-
-
-def show_list(benches: Mapping[str, Entry]) -> None:
-    width = max(len(known) for known in benches)
-    for known, entry in benches.items():
-        typer.echo(f"{known.ljust(width)}  {entry.description}")
 
 
 def measure(entry: Entry, options: Options, json: Path | None) -> None:
