@@ -1,4 +1,4 @@
-"""`python -m research`: benches of single families and workloads of published work, by parts of the command `tidings`."""
+"""`python -m research`: benches of single families, workloads of published work, and `replay` by every strategy."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from research import bench as benches
-from research import workloads
+from research import strategies, workloads
 from research.bench import BENCHES, FamilyOptions
 from research.workloads import WORKLOADS
+from tidings.cli import replay
 from tidings.cli.bench import measure, names_of, sizes_of
 from tidings.cli.listing import show_list
 from tidings.cli.main import run_app
@@ -99,5 +100,9 @@ def workload(
     write_outputs(made, out)
 
 
+replay.add_to(app)
+
+
 if __name__ == "__main__":
+    strategies.register()
     run_app(app)

@@ -54,7 +54,7 @@ def replay_itself(folder: Path, *words: str, **paths: str) -> subprocess.Complet
 
 
 def test_replay_writes_everything_it_is_asked_for(folder: Path) -> None:
-    done = replay_itself(folder, "--quarantine", "q.jsonl", "--stats", "stats.json", "--strategy", "select=scan")
+    done = replay_itself(folder, "--quarantine", "q.jsonl", "--stats", "stats.json", "--strategy", "select=region")
     assert (done.returncode, done.stdout) == (0, "")
     assert "2 records refused, see q.jsonl" in done.stderr
     told = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
@@ -98,7 +98,7 @@ def test_quarantine_has_a_default_place_and_appears_only_when_needed(folder: Pat
         (
             {},
             ("--strategy", "select=magic"),
-            "family 'select' has no strategy 'magic'; it has shared, region, unicast, scan",
+            "family 'select' has no strategy 'magic'; it has shared, region",
         ),
         ({}, ("--strategy", "magic=region"), "unknown family 'magic'; there are select"),
         ({}, ("--strategy", "region"), "--strategy takes FAMILY=NAME, not 'region'"),

@@ -39,7 +39,9 @@ class Verified:
     subscriptions: int
 
     def strategies(self) -> tuple[str, ...]:
-        return tuple(registry.family(self.family).strategies)
+        """Names of the message strategies, those of the product first."""
+        known = registry.family(self.family)
+        return (*known.strategies, *known.added)
 
     def figures(self, changes: int, seed: int, strategies: Sequence[str] | None = None) -> Iterator[Figure]:
         """Verifies strategies. Raises AssertionError if an answer differs, or there is a notification without a change."""

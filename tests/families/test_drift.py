@@ -26,7 +26,7 @@ def test_contract_over_shared_rows(check):
 @pytest.mark.extended
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(check):
-    # Regions are exact up to rows that are told again with nothing changed in what is shown, and `relax` is not at all.
+    # Regions are exact up to rows that are told again with nothing changed in what is shown.
     check_family("drift", drift_workloads(), checks=[check], examples=10, has_exact_regions=lambda *_: False)
 
 

@@ -127,4 +127,4 @@ def test_recursive_functions_are_compiled() -> None:
 def test_stamps_follow_imports() -> None:
     """The stamp of a kernel that imports another file depends on that file."""
     lines = jit.PACKAGE / "kernels" / "lines.py"
-    assert (jit.PACKAGE / "kernels" / "lives.py") in jit._read(lines)[1]
+    assert (jit.PACKAGE / "kernels" / "lives.py") in jit._read(lines, jit.PACKAGE)[1]

@@ -152,7 +152,7 @@ class MirrorViews(RememberingViews):
 class MirrorExplanation(Explanation):
     summary = "rows of the table `mirrored` on one channel"
 
-    def lines(self, form, placement, catalog, strategy):
+    def lines(self, form, placement, catalog):
         return [("a change costs", "a message for each of its rows")]
 
 
@@ -174,7 +174,7 @@ class MirrorFamily(Family):
         columns = tuple(ref.column for ref in form.shape.equalities)
         return replace(spec_of(form, catalog), sharding=ByValues((("mirrored", columns),)))
 
-    def server(self, form, catalog, strategy):
+    def own_server(self, form, catalog, strategy):
         return MirrorServer(space_of(form, catalog))
 
     def views(self, form, catalog):

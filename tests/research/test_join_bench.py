@@ -16,12 +16,12 @@ from research.bench.join.peers import DuckDbExists, NumpyScan
 from research.bench.join.replay import BaseSide, JoinReplay, JoinSubscribers, Tally, head, portions
 from research.bench.peers import PeerWays, Way
 from research.bench.verify import Verified
+from research.strategies.join.skylines import skyline_of
 from research.workloads.join.binary import BinaryCase
 from research.workloads.join.draws import widths
 from research.workloads.join.workloads import join_binary
 from tidings.bench import Options
 from tidings.families.join.relations.tombstones import FEW
-from tidings.families.join.semijoin.skylines import skyline_of
 from tidings.model.change import Op
 from tidings.network.wire import wire_size
 from tidings.pipeline.gateway import GatewayWork

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from research.bench.drift.data import DriftData, Timeline
-from tidings.families.drift.kernels.baselines import BaselineIndex
+from research.strategies.drift.kernels.baselines import BaselineIndex
 from tidings.families.drift.kernels.threshold_index import ABSOLUTE, CHOOSE, NO_TIME, Runs, ThresholdIndex, Touched
 from tidings.families.drift.reformulate import TOLD, messages_of, regions_of, tags_of
 from tidings.model.codes import Int64Array

@@ -9,10 +9,10 @@ from statistics import mean, median
 from research.bench.dataset import BATCH
 from research.bench.join.data import JoinData
 from research.bench.join.replay import BaseSide, JoinReplay, JoinSubscribers, Tally, head, portions
+from research.strategies.join.skylines import skyline_of
 from tidings.bench import Say
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import timed
-from tidings.families.join.semijoin.skylines import skyline_of
 from tidings.model.codes import Int64Array
 
 BUDGET_S = 3.0

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from research.bench.join.data import JoinData
+from research.strategies.join.servers import server_of
 from research.workloads.join.tables import BINARY
 from tidings.families.join.boxes import Boxes
 from tidings.families.join.payload import PLACED, SIDE
 from tidings.families.join.relations.store import RelationStore
 from tidings.families.join.semijoin.skylines import Question, Skyline
-from tidings.families.join.strategies import server_of
 from tidings.families.join.subscriber_index import SubscriberIndex
 from tidings.families.join.subscription import Space
 from tidings.families.optional import Replanning

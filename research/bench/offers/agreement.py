@@ -84,7 +84,7 @@ def on_spark(constraints: Constraints) -> Pairs:
     """The relational architecture on Spark, in the session that runs or one that is started for it."""
     import pyarrow as pa
 
-    from tidings.spark.offers.matching import match_relational
+    from research.strategies.offers.spark_matching import match_relational
     from tidings.spark.session import spark_session
 
     def frame(conditions: Mapping[str, str]) -> Any:

@@ -18,9 +18,7 @@ from typing import Any
 
 import psycopg
 
-from tidings.bench.postgres import dsn, find_server, running
-from tidings.families.offers.constraint import Box
-from tidings.families.offers.relational import (
+from research.strategies.offers.relational import (
     KINDS,
     POSTGRES,
     PUBLICATIONS,
@@ -32,6 +30,8 @@ from tidings.families.offers.relational import (
     reify,
     used_operators_query,
 )
+from tidings.bench.postgres import dsn, find_server, running
+from tidings.families.offers.constraint import Box
 from tidings.model.catalog import Table
 from tidings.model.errors import UsageError
 

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from research.bench.topk.data import TopkData
+from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
+from research.strategies.topk.sparse_index import SparseRangeTopkIndex
 from research.workloads.topk.scene import Scene
 from research.workloads.topk.table import ITEMS
-from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
-from tidings.families.topk.kernels.range_topk import RangeTopkIndex, Sends
+from tidings.families.topk.kernels.range_topk import Sends
 from tidings.families.topk.view import PLACED
 from tidings.kernels.point_index import PointIndex
 from tidings.model.change import Op
@@ -52,7 +53,7 @@ class TopkReplay:
     def __init__(self, scene: Scene, groups: int | None = None, among: PlaneKdTree | None = None) -> None:
         """groups: highest number of boxes of a region; None: no limit. among: points that boxes are drawn around, or None."""
         self.scene = scene
-        self.rankings = RangeTopkIndex(scene.k, groups=groups)
+        self.rankings = SparseRangeTopkIndex(scene.k, groups=groups)
         self._among = among
         self._place, self._new_score = codes_of_doubles(scene.place), codes_of_doubles(scene.new_score)
         rows = np.arange(scene.rows)
@@ -74,9 +75,8 @@ class TopkReplay:
         self.at = stop
         row = self.scene.changed[first:stop]
         sets, present = np.zeros(stop - first, np.int64), np.ones(stop - first, np.bool_)
-        sends = self.rankings.change(
-            sets, row, self._place[row], self._new_score[first:stop], row, present, among=among
-        )
+        columns = (sets, row, self._place[row], self._new_score[first:stop], row, present)
+        sends = self.rankings.change(*columns) if among is None else self.rankings.change_among(among, *columns)
         return Changed(first, sends)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from research.bench.drift.data import DriftData, Timeline
 from research.bench.drift.replay import DriftReplay, region_bytes, unicast_bytes
-from tidings.families.drift.kernels.baselines import BaselineIndex
+from research.strategies.drift.kernels.baselines import BaselineIndex
 from tidings.families.drift.kernels.threshold_index import ABSOLUTE, NO_TIME, Touched
 from tidings.model.codes import Int64Array
 

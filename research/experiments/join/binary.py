@@ -16,8 +16,8 @@ from research.bench.join.data import JoinData
 from research.experiments.join.outcome import OUTPUT_BYTES_PER_US, Totals, per_change, totals
 from research.experiments.join.subscribers import Subscribers, skip
 from research.experiments.paper import Config
+from research.strategies import JOINS
 from research.workloads.join.binary import BinaryCase
-from tidings.families.join.family import STRATEGIES
 from tidings.families.protocols import Server
 from tidings.model.change import ChangeBatch, Op, TableChanges
 from tidings.model.codes import BoolArray, Int64Array
@@ -147,4 +147,4 @@ def outcomes(data: JoinData, strategies: list[str], sample: Sample) -> Iterator[
 def warm_up() -> None:
     """Lets kernels be compiled before any time is taken."""
     data = JoinData.make(200, 40, 0, BinaryCase(r_size=60, s_size=60, join_values=5))
-    list(outcomes(data, list(STRATEGIES), Sample(10, 5, 10)))
+    list(outcomes(data, ["auto", *JOINS], Sample(10, 5, 10)))

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from research.strategies.join.servers import server_of
 from tidings.families.join.semijoin.shared import semijoin_form
 from tidings.families.join.server import JoinServer
-from tidings.families.join.strategies import server_of
 from tidings.families.join.subscriber_index import SubscriberIndex
 from tidings.families.join.subscription import Space, space_of
 from tidings.families.protocols import Server

@@ -9,8 +9,8 @@ import numpy as np
 from research.bench.topk.replay import RangeSubscribers
 from research.experiments.paper import Config, Rows, Say
 from research.experiments.topk.outcome import counters, play, uniform
+from research.strategies.topk.net_index import NetRangeTopkIndex
 from research.workloads.topk.scene import Scene
-from tidings.families.topk.kernels.range_topk import NetRangeTopkIndex
 from tidings.model.codes import codes_of_doubles
 
 

@@ -13,11 +13,11 @@ from research.bench.topk.data import TopkData
 from research.bench.topk.replay import PAPER_BOX, PAPER_UNICAST, RangeSubscribers, unicast_bytes
 from research.experiments.paper import Config, Rows, Say
 from research.experiments.topk.outcome import counters, play, uniform, wire
+from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
 from research.workloads.topk.cases import Case
 from research.workloads.topk.scene import scene_of
 from research.workloads.topk.spread import SmallSteps
 from research.workloads.topk.stocks import StockCase
-from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
 
 WAYS: dict[str, tuple[bool, float | None]] = {
     "dense": (False, None),

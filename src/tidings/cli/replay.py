@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
 from enum import StrEnum
 from importlib.abc import MetaPathFinder
 from pathlib import Path
@@ -65,8 +64,7 @@ def replay(
 
     Refused records never stop the run: they go to the quarantine file, each with the reason. A run on Spark that was
     interrupted goes on where it stopped when the same command is given again. Records with the same 'tx' are one
-    transaction: subscribers are told its net effect, once. With --strategy offers=relational, offers are
-    matched by Spark SQL, a query a micro-batch, in place of the index.
+    transaction: subscribers are told its net effect, once.
 
     Example: tidings replay --catalog catalog.sql --subscriptions subscriptions.jsonl --changes changes.jsonl --out out.jsonl
     """
@@ -85,8 +83,7 @@ def replay(
         raise UsageError("--load is for the strategy 'shared': strategies that send messages begin without rows")
     size = batch or DEFAULT_BATCH[engine.value]
     by_commit = notify is Notify.commit
-    is_relational = strategies.get("offers") == "relational"
-    if engine is EngineName.spark and not is_relational:
+    if engine is EngineName.spark:
         from tidings.pipeline.warm import STEPS
         from tidings.signals import Stop
         from tidings.spark.replay import replay_on_spark
@@ -97,19 +94,18 @@ def replay(
             run = replay_on_spark(*files, [size], strategies, master, shards, load=load, by_commit=by_commit)
     else:
         announce_compiling()
-        with _relational_session(master) if is_relational else nullcontext():
-            run = _replay_inline(
-                tables,
-                subscriptions,
-                loaded,
-                changes,
-                out,
-                quarantine_path,
-                size,
-                strategies,
-                counts_bytes=stats is not None,
-                by_commit=by_commit,
-            )
+        run = _replay_inline(
+            tables,
+            subscriptions,
+            loaded,
+            changes,
+            out,
+            quarantine_path,
+            size,
+            strategies,
+            counts_bytes=stats is not None,
+            by_commit=by_commit,
+        )
     if quarantine is None and run["quarantined"] == 0:
         quarantine_path.unlink(missing_ok=True)
     if stats is not None:
@@ -119,17 +115,6 @@ def replay(
     summary = f"{run['changes']:,} changes, {run['messages']:,} messages, {run['notifications']:,} notifications"
     refused = f"; {run['quarantined']:,} records refused, see {quarantine_path}" if run["quarantined"] else ""
     typer.echo(f"{summary} in {run['seconds']:.1f} s{refused}", err=True)
-
-
-@contextmanager
-def _relational_session(master: str) -> Iterator[None]:
-    """A Spark session on which offers are matched; the rest of the replay runs in this process, whatever the engine."""
-    from tidings.spark.offers.relational import bring_relational
-    from tidings.spark.session import spark_session
-
-    with spark_session("tidings replay", master) as spark:
-        bring_relational(spark)
-        yield
 
 
 def _replay_inline(

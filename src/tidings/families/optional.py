@@ -31,11 +31,6 @@ SHARED = "shared"
 class Evaluating(ABC):
     """A family with the strategy `shared`."""
 
-    evaluations: ClassVar[tuple[str, ...]] = (SHARED,)
-    """Names of its strategies over shared rows."""
-    brought: ClassVar[tuple[str, ...]] = ()
-    """Those of them whose evaluator somebody else brings (`registry.bring_evaluator`); the others are names of one."""
-
     @abstractmethod
     def evaluates(self, form: Form) -> bool:
         """Whether subscriptions of the form can be evaluated over shared rows."""
@@ -79,13 +74,6 @@ class Disjunctive(ABC):
     @abstractmethod
     def serves_disjuncts(self, shape: Shape) -> bool:
         """Whether a query of a claimed shape that is not plain can be served."""
-
-
-class Parametric(ABC):
-    """A family with parametric strategies (as `dense:0.25`), which are not all in `Family.strategies`."""
-
-    @abstractmethod
-    def has_strategy(self, name: str) -> bool: ...
 
 
 class Projecting(ABC):

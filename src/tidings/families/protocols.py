@@ -10,9 +10,10 @@ A form is described by a `FormSpec` (`families/spec.py`). Protocols that only so
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -175,16 +176,20 @@ class Explanation(ABC):
     """Which queries the family serves, with an example."""
 
     @abstractmethod
-    def lines(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
+    def lines(self, form: Form, placement: Placement, catalog: Catalog) -> Sequence[tuple[str, str]]:
         """(label, text) of each line that `tidings explain` prints about a query."""
 
 
+MakeServer = Callable[[Form, Catalog], Server]
+"""Makes the server of a form in one shard."""
+
+
 class Family(ABC):
-    """A kind of standing query. Stateless: there is one instance per process."""
+    """A kind of standing query. There is one instance per process, with no state but the strategies added to it."""
 
     name: ClassVar[str]
     strategies: ClassVar[tuple[str, ...]]
-    """Names of its message strategies; the first is the default."""
+    """Names of its own message strategies; the first is the default."""
     reference: ClassVar[Reference]
     explanation: ClassVar[Explanation]
 
@@ -200,8 +205,19 @@ class Family(ABC):
     def spec(self, form: Form, catalog: Catalog) -> FormSpec:
         """Returns the description of a form: space, tables, sharding, shown columns."""
 
+    @cached_property
+    def added(self) -> dict[str, MakeServer]:
+        """Message strategies that are not its own, by name (`registry.add_strategy`)."""
+        return {}
+
+    def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
+        """Makes the server of a form in one shard. strategy: one of its own, or one that was added."""
+        make = self.added.get(strategy)
+        return self.own_server(form, catalog, strategy) if make is None else make(form, catalog)
+
     @abstractmethod
-    def server(self, form: Form, catalog: Catalog, strategy: str) -> Server: ...
+    def own_server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
+        """Makes the server of a form in one shard. strategy: one of `strategies`."""
 
     @abstractmethod
     def views(self, form: Form, catalog: Catalog) -> Views: ...

@@ -9,7 +9,7 @@ from tidings.families.offers import subscription
 from tidings.families.offers.constraint import packed
 from tidings.families.offers.explain import OffersExplanation
 from tidings.families.offers.reference import OffersReference
-from tidings.families.optional import SHARED, Disjunctive, Evaluating, Gathering, Objecting, Objection, Publishing
+from tidings.families.optional import Disjunctive, Evaluating, Gathering, Objecting, Objection, Publishing
 from tidings.families.protocols import Family, Server, Views
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog, Table
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 class OffersFamily(Family, Disjunctive, Evaluating, Gathering, Objecting, Publishing):
     name = "offers"
-    evaluations = (SHARED, "boxes", "relational")
-    brought = ("relational",)
     strategies = ("region",)
     reference = OffersReference()
     explanation = OffersExplanation()
@@ -57,7 +55,7 @@ class OffersFamily(Family, Disjunctive, Evaluating, Gathering, Objecting, Publis
     def spec(self, form: Form, catalog: Catalog) -> FormSpec:
         return subscription.spec_of(form, catalog)
 
-    def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
+    def own_server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
         from tidings.families.offers.strategies import RegionServer
 
         return RegionServer(catalog)
