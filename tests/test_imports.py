@@ -18,7 +18,7 @@ ALLOWED = {
     "families": {"families", "model", "kernels", "sql.shape", "sql.constants", "sql.compiler", "sql.conditions"},
     "network": {"network", "model", "kernels"},
     "pipeline": {"pipeline", "model", "families", "network", "sql", "kernels"},
-    "exchange": {"exchange", "database", "model", "families", "sql"},
+    "exchange": {"exchange", "database", "model", "sql", "families.offers.constraint", "families.offers.matching"},
     "database": {"model"},
     "relay": {"relay", "model", "sql", "kernels", "files"},
     "engine": {"pipeline", "model", "families", "network", "sql", "kernels"},
