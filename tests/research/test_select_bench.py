@@ -101,3 +101,24 @@ def test_mistakes_name_what_there_is() -> None:
         find("nonesuch")
     with pytest.raises(UsageError, match="inline"):
         BENCHES["select"].load()(Options((1_000,), engines=("nonesuch",)), lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["bench", "select", "--cases", "market"], "--cases and --batches are not for the bench 'select'"),
+        (["bench", "relay", "--agreement"], "--peer-sizes and --agreement are not for the bench 'relay'"),
+        (["bench", "mix"], "the whole path is measured by `tidings bench`"),
+        (["workload", "market", "--out", "x"], "`tidings workload list` has those of the product"),
+        (["workload", "topk-uniform"], "--out DIR"),
+    ],
+)
+def test_mistakes_in_options(words: list[str], problem: str) -> None:
+    result = CliRunner().invoke(app, words)
+    assert isinstance(result.exception, UsageError) and problem in str(result.exception)
+
+
+@pytest.mark.parametrize(("command", "known"), [("bench", "join"), ("workload", "join-star")])
+def test_lists_have_a_line_each(command: str, known: str) -> None:
+    result = CliRunner().invoke(app, [command, "list"])
+    assert known in [line.split()[0] for line in result.stdout.splitlines()]
