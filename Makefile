@@ -63,7 +63,7 @@ explore: $(DEV_STAMP)
 	$(BIN)/python tests/explore.py $(or $(MINUTES),10)
 
 bench: $(DEV_STAMP)
-	$(BIN)/tidings bench select
+	$(BIN)/tidings bench mix
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

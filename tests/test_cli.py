@@ -54,7 +54,7 @@ def replay_itself(folder: Path, *words: str, **paths: str) -> subprocess.Complet
 
 
 def test_replay_writes_everything_it_is_asked_for(folder: Path) -> None:
-    done = replay_itself(folder, "--quarantine", "q.jsonl", "--stats", "stats.json", "--strategy", "select=scan")
+    done = replay_itself(folder, "--quarantine", "q.jsonl", "--stats", "stats.json", "--strategy", "select=region")
     assert (done.returncode, done.stdout) == (0, "")
     assert "2 records refused, see q.jsonl" in done.stderr
     told = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
@@ -65,12 +65,25 @@ def test_replay_writes_everything_it_is_asked_for(folder: Path) -> None:
     refused = [json.loads(line) for line in (folder / "q.jsonl").read_text().splitlines()]
     assert [(record["source"], record["line"]) for record in refused] == [("subscriptions", 2), ("changes", 2)]
     stats = json.loads((folder / "stats.json").read_text())
-    assert (stats["changes"], stats["messages"], stats["deliveries"], stats["notifications"]) == (1, 1, 1, 2)
+    assert (stats["changes"], stats["messages"], stats["deliveries"], stats["notifications"]) == (1, 1, 2, 2)
     assert stats["message_bytes"] > 0
     assert stats["seconds"] > 0
     assert stats["peak_rss_mb"] > 10
     assert stats["families"]["select"]["notifications"] == 2
     assert not list(folder.glob("*.partial"))
+
+
+@pytest.mark.parametrize("sender", ["entered", "regions"])
+def test_places_change_no_line_and_are_counted(folder: Path, sender: str) -> None:
+    assert replay(folder).returncode == 0
+    whole = (folder / "out.jsonl").read_bytes()
+    done = replay_itself(folder, "--places", "3", "--sender", sender, "--stats", "stats.json")
+    assert done.returncode == 0 and (folder / "out.jsonl").read_bytes() == whole
+    stats = json.loads((folder / "stats.json").read_text())
+    assert [place["place"] for place in stats["places"]] == [0, 1, 2]
+    assert sum(place["subscriptions"] for place in stats["places"]) == 1
+    assert sum(place["rows"] for place in stats["places"]) == sum(place["messages"] for place in stats["places"]) == 1
+    assert sum(place["bytes"] for place in stats["places"]) > 0
 
 
 def test_quarantine_has_a_default_place_and_appears_only_when_needed(folder: Path) -> None:
@@ -98,12 +111,15 @@ def test_quarantine_has_a_default_place_and_appears_only_when_needed(folder: Pat
         (
             {},
             ("--strategy", "select=magic"),
-            "family 'select' has no strategy 'magic'; it has shared, region, unicast, scan",
+            "family 'select' has no strategy 'magic'; it has shared, region",
         ),
         ({}, ("--strategy", "magic=region"), "unknown family 'magic'; there are select"),
         ({}, ("--strategy", "region"), "--strategy takes FAMILY=NAME, not 'region'"),
         ({}, ("--engine", "magic"), "magic"),
         ({}, ("--batch", "-1"), "Invalid value for '--batch'"),
+        ({}, ("--places", "-1"), "Invalid value for '--places'"),
+        ({}, ("--places", "2", "--engine", "spark"), "--places is for --engine inline"),
+        ({}, ("--sender", "regions"), "say how many there are with --places N"),
     ],
 )
 def test_mistakes_end_with_code_2_and_no_trace(

@@ -175,3 +175,23 @@ def _is_there(page: Path, target: str) -> bool:
         return file.exists()
     titles = re.findall(r"^#+ (.*)", file.read_text(), re.MULTILINE)
     return heading in [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+
+
+_NAMED = re.compile(r"`((?:[\w*]+/)+[\w*.]*|[\w*]+\.(?:py|js))`")
+_INSIDE = [ROOT / "ARCHITECTURE.md", ROOT / "docs" / "glossary.md", ROOT / "docs" / "contributing.md"]
+_INSIDE += (ROOT / "src").rglob("README.md")
+
+
+@pytest.mark.parametrize("page", _INSIDE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_that_are_named_exist(page: Path) -> None:
+    """From the root, from the package, or from the page's folder; a name alone is of a file of the package."""
+    places = (ROOT, ROOT / "src" / "tidings", page.parent)
+
+    def exists(name: str) -> bool:
+        return any(any(place.glob(name)) for place in places) if "/" in name else any(places[1].rglob(name))
+
+    assert [name for name in _NAMED.findall(page.read_text()) if not exists(name)] == []
+
+
+def test_the_architecture_is_read_in_one_go() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_bytes()) <= 12_000

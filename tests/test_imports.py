@@ -18,16 +18,16 @@ ALLOWED = {
     "families": {"families", "model", "kernels", "sql.shape", "sql.constants", "sql.compiler", "sql.conditions"},
     "network": {"network", "model", "kernels"},
     "pipeline": {"pipeline", "model", "families", "network", "sql", "kernels"},
-    "exchange": {"exchange", "database", "model", "families", "sql"},
+    "exchange": {"exchange", "database", "model", "sql", "families.offers.constraint", "families.offers.matching"},
     "database": {"model"},
-    "relay": {"relay", "model", "sql", "kernels"},
+    "relay": {"relay", "model", "sql", "kernels", "files"},
     "engine": {"pipeline", "model", "families", "network", "sql", "kernels"},
     "embedded": {"pipeline", "model", "sql", "files"},
     "placed": {"pipeline", "model"},
     "client": {"client", "model", "embedded"},
     "plain": {"pipeline", "model", "families", "sql"},
-    "workloads": {"workloads", "model", "sql", "relay"},
-    "testing": {"testing", "engine", "pipeline", "model", "families", "network", "sql", "kernels"},
+    "workloads": {"workloads", "model", "sql", "files"},
+    "testing": {"testing", "engine", "placed", "pipeline", "model", "families", "network", "sql", "kernels"},
     "durations": {"model"},
     "explaining": {"model", "families", "sql"},
     "files": {"model", "sql"},
@@ -40,12 +40,11 @@ ALLOWED = {
     "garbage": set(),
     "signals": set(),
     "terminal": {"kernels", "signals"},
-    "standing": {"engine", "pipeline", "model", "families", "sql", "files", "terminal"},
-    "painting": {"painting", "engine", "pipeline", "model", "families", "files", "terminal", "relay"},
+    "standing": {"engine", "kernels", "pipeline", "model", "families", "sql", "files", "terminal"},
+    "painting": {"painting", "engine", "pipeline", "model", "families", "files", "terminal"},
     "spark": {"spark", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "files", "terminal"}
     | {"relay", "signals", "endpoint", "sources", "sinks", "live"},
-    "bench": {"bench", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
-    | {"relay", "endpoint", "sources", "sinks"},
+    "bench": {"bench", "engine", "placed", "pipeline", "model", "sql", "workloads", "spark", "sources", "sinks"},
     "cli": {"cli", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
     | {
         "bench",
@@ -210,6 +209,10 @@ def imports_any_of(path, packages):
 def test_nothing_imports_tests():
     tests = {path.stem for path in Path(__file__).parent.rglob("*.py")} | {"tests", "pytest"}
     assert [name_of(path) for path in MODULES if imports_any_of(path, tests)] == []
+
+
+def test_nothing_imports_research():
+    assert [name_of(path) for path in MODULES if imports_any_of(path, {"research"})] == []
 
 
 def test_hypothesis_stays_in_the_testing_package():

@@ -7,20 +7,18 @@ import pytest
 
 from tidings.families.registry import family
 from tidings.families.select import strategies as select_strategies
-from tidings.network.wire import sizes
-from tidings.network.zones import ZoneMap
-from tidings.pipeline.gateway import Gateway
+from tidings.pipeline.edge.holders import Holders
+from tidings.pipeline.edge.partial import PartialReplica
 from tidings.testing import CHECKS, Case, Workload, oracle_lines, recompute, run_inline
 from tidings.testing.checks import (
     check_batches_do_not_matter,
     check_exact,
     check_only_affected_are_told,
+    check_places,
     check_regions,
-    check_restart,
-    check_sharding,
     check_strategies_agree,
-    check_wire,
 )
+from tidings.testing.checks.places import Places
 
 CATALOG = "CREATE TABLE t (id INT PRIMARY KEY, kind TEXT, n INT);"
 
@@ -112,9 +110,9 @@ def test_being_told_for_nothing_or_not_at_all_can_fail(name):
 def test_agreement_of_strategies_can_fail():
     def engine(catalog_sql, subscriptions, changes, sizes, strategy):
         lines = run_inline(catalog_sql, subscriptions, changes, sizes, strategy)
-        return lines[:-1] if strategy["select"] == "scan" else lines
+        return lines[:-1] if strategy["select"] == "region" else lines
 
-    with pytest.raises(AssertionError, match="scan"):
+    with pytest.raises(AssertionError, match="region"):
         check_strategies_agree(case(engine=engine))
 
 
@@ -126,19 +124,24 @@ def test_agreement_of_batches_can_fail():
         check_batches_do_not_matter(case(engine=engine))
 
 
-def test_restarts_can_fail(monkeypatch):
-    monkeypatch.setattr(Gateway, "load", lambda self, blob: None)
-    monkeypatch.setattr(Gateway, "replay", lambda self, entry: None)
-    with pytest.raises(AssertionError, match="restarted"):
-        for seed in SEEDS:
-            check_restart(case(seed))
+def test_places_that_lose_rows_are_noticed(monkeypatch):
+    monkeypatch.setattr(PartialReplica, "load", lambda self, blob: None)
+    with pytest.raises(AssertionError, match=r"lines change|does not hold"):
+        for seed in range(300):
+            check_places(case(seed))
 
 
-def test_sharding_can_fail(monkeypatch):
-    honest = ZoneMap.route
-    monkeypatch.setattr(ZoneMap, "route", lambda self, messages: [] if self.zones > 1 else honest(self, messages))
-    with pytest.raises(AssertionError, match="Layout"):
-        check_sharding(case())
+@pytest.mark.parametrize("sender", [None, {"select": "region"}])
+def test_rows_that_are_not_sent_are_noticed(sender, monkeypatch):
+    honest = Holders.packs
+
+    def forgetful(self, rows, batch, entered, *rest):
+        return honest(self, rows, batch, [], *rest)
+
+    monkeypatch.setattr(Holders, "packs", forgetful)
+    places = Places(WORKLOAD, 2, sender)
+    told = [line for record in WORKLOAD.change_lines() for line in places.feed([record])]
+    assert told != oracle_lines(WORKLOAD)
 
 
 def test_regions_that_are_too_large_are_noticed(monkeypatch):
@@ -168,13 +171,6 @@ def test_regions_that_are_too_small_are_noticed(monkeypatch):
     monkeypatch.setattr(select_strategies, "reformulate", stingy)
     with pytest.raises(AssertionError, match="not reached"):
         check_regions(case())
-
-
-def test_wrong_wire_sizes_are_noticed(monkeypatch):
-    honest = sizes._values_sizes
-    monkeypatch.setattr(sizes, "_values_sizes", lambda columns, length: honest(columns, length) + 1)
-    with pytest.raises(AssertionError, match="wire sizes"):
-        check_wire(case())
 
 
 def test_the_oracle_knows_moments_and_nonsense():

@@ -17,7 +17,8 @@ CHANGE = '{"seq": 1, "table": "stocks", "op": "insert", "row": {"symbol": "A", "
 
 def build(folder: Path) -> Path:
     sources = folder / "sources"
-    shutil.copytree(ROOT / "src", sources / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for name in ("src", "research"):
+        shutil.copytree(ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, sources)
     options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--wheel-dir", str(folder)]
@@ -38,7 +39,10 @@ def install(wheel: Path, folder: Path) -> Path:
 
 def test_the_wheel_installs_and_replays(tmp_path):
     wheel = build(tmp_path)
-    assert "tidings/spark/log4j2.properties" in zipfile.ZipFile(wheel).namelist()
+    files = zipfile.ZipFile(wheel).namelist()
+    assert "tidings/spark/log4j2.properties" in files
+    # Neither `research` nor anything else beside the product.
+    assert {name.partition("/")[0].partition("-")[0] for name in files} == {"tidings"}
     bin = install(wheel, tmp_path / "environment")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 

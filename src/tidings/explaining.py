@@ -13,8 +13,8 @@ Lines = list[tuple[str, str]]
 
 _SHARED_COSTS = "one visit of an index that all subscriptions on the table share, and a line for each that is told"
 
-_OF_MESSAGES = ("a change costs", "why", "filters", "several ranges")
-"""Lines about messages, of which there are none where rows are shared."""
+_OF_MESSAGES = ("a change costs", "why", "filters")
+"""Lines about messages of the family's own strategy."""
 
 
 def explain_query(sql: str, tables: Catalog, strategies: Mapping[str, str]) -> Lines:
@@ -37,8 +37,9 @@ def explain_query(sql: str, tables: Catalog, strategies: Mapping[str, str]) -> L
     parts = (placement, *placement.others)
     for number, part in enumerate(parts, 1):
         form = family_of(part.form)[1]
-        own = family.explanation.lines(form, part, tables, family.strategies[0] if is_shared else chosen)
-        own = [(label, text) for label, text in own if not (is_shared and label in _OF_MESSAGES)]
+        own = family.explanation.lines(form, part, tables)
+        if chosen not in family.strategies:
+            own = [(label, text) for label, text in own if label not in _OF_MESSAGES]
         if len(parts) > 1:
             lines.append((f"disjunct {number}", form.shape.describe()))
         if own_words is None:

@@ -6,8 +6,9 @@ import fcntl
 import json
 import os
 import resource
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -16,6 +17,20 @@ from tidings.model.catalog import Catalog
 from tidings.model.errors import UsageError
 
 _LOADED_AT_A_TIME = 50_000
+
+
+@dataclass(frozen=True)
+class GeneratedFiles:
+    """Files of one kind, made as they are written.
+
+    unit: what is counted, "lines of changes" or "documents"; None where nothing is.
+    total: how many of them there will be, as far as it is known.
+    files: lines by the file's name, which is relative to the output folder. Each iterator can be consumed once.
+    """
+
+    unit: str | None
+    total: int
+    files: Mapping[str, Iterator[bytes]]
 
 
 def read_catalog(path: Path) -> Catalog:

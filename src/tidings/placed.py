@@ -65,7 +65,7 @@ class PlacedEngine:
     def stats(self) -> Stats:
         central, counts = self._sender.replica, Stats()
         counts.changes, counts.quarantined = central.changes, self._refused
-        counts.messages, counts.message_bytes = central.messages(), central.message_bytes()
+        counts.messages, counts.message_bytes = self._sender.traffic()
         for place in self._places:
             counts.notifications += place.replica.notifications
         counts.deliveries = counts.notifications

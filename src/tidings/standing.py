@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,11 +13,16 @@ from tidings.engine import Engine
 from tidings.families.optional import Trace, Tracing
 from tidings.families.registry import classify
 from tidings.files import open_input, read_lines
+from tidings.kernels.events import Told
+from tidings.kernels.rows import I64
 from tidings.model.catalog import Catalog
-from tidings.model.change import SEQ_MAX, TableChanges
+from tidings.model.change import SEQ_MAX
 from tidings.model.errors import UsageError
+from tidings.model.points import PointBatch
 from tidings.pipeline.door import lives
-from tidings.pipeline.staged import StagedEngine
+from tidings.pipeline.edge.table_rows import changes_of
+from tidings.pipeline.replica.batch import Batch
+from tidings.pipeline.replica.replica import Replica
 from tidings.sql import Compiler
 from tidings.terminal import progress
 
@@ -46,18 +52,28 @@ def find_life(catalog: Catalog, subscriptions: Path, id: str, at: int | None) ->
 
 
 class _Watch:
-    """Passes changes on to a trace, up to a sequence number."""
+    """Observes rows, and passes their changes on to a trace, up to a sequence number."""
 
-    def __init__(self, trace: Trace | None, end: int) -> None:
+    def __init__(self, replica: Replica, trace: Trace | None, end: int) -> None:
+        self._replica = replica
         self._trace = trace
         self._end = end
         self.is_over = False
 
-    def change(self, changes: TableChanges) -> None:
-        count = int(np.searchsorted(changes.seq, self._end, "right"))
-        self.is_over = count < len(changes)
-        if self._trace is not None and count:
-            self._trace.change(changes.slice(0, count))
+    def evaluates(self, form_key: str) -> bool:
+        return False
+
+    def moved(self, points: PointBatch, slots: I64) -> None:
+        raise AssertionError("nobody subscribes to the rows that are watched")
+
+    def told(self, batch: Batch, told: Sequence[tuple[str, Told]]) -> None:
+        assert batch.events is not None
+        for table in self._replica.catalog.tables:
+            changes = changes_of(self._replica.store, table, batch.events)
+            count = int(np.searchsorted(changes.seq, self._end, "right"))
+            self.is_over |= count < len(changes)
+            if self._trace is not None and count:
+                self._trace.change(changes.slice(0, count))
 
 
 def follow(catalog: Catalog, life: Life, changes: Path, at: int | None) -> list[tuple[str, str]]:
@@ -68,15 +84,16 @@ def follow(catalog: Catalog, life: Life, changes: Path, at: int | None) -> list[
     if isinstance(family, Tracing):
         trace = family.trace(statement.shape, statement.constants, catalog, life.born)
     end = min(SEQ_MAX if at is None else at, SEQ_MAX if life.died is None else life.died)
-    watch = _Watch(trace, end)
-    engine, images = Engine(catalog), StagedEngine(catalog, on_images=watch.change)
+    engine, rows = Engine(catalog), Replica(catalog)
+    watch = _Watch(rows, trace, end)
+    rows.observe(watch)
     engine.door.create(life.id, life.sql, life.born)
     told: list[int] = []
     with open_input(changes) as source, progress() as display:
         task = display.add_task("bytes of changes", total=changes.stat().st_size or None)
         lines = read_lines(source)
         while not watch.is_over and (chunk := list(islice(lines, _BATCH))):
-            images.feed(chunk)
+            rows.apply(chunk, 0)
             told.extend(engine.feed(chunk).notifications.seq.tolist())
             display.update(task, completed=source.tell() if source.seekable() else None)
     told.extend(engine.finish().notifications.seq.tolist())

@@ -246,10 +246,10 @@ def test_mistakes_name_what_there_is() -> None:
     with pytest.raises(UsageError, match="inline, spark"):
         mix.run(Options((100,), engines=("nonesuch",)), lambda _: None)
     with pytest.raises(UsageError, match="--batches takes changes per batch"):
-        command._sizes("x", "--batches", "changes per batch")
+        command.sizes_of("x", "--batches", "changes per batch")
     app = typer.Typer()
     command.add_to(app)
-    result = CliRunner().invoke(app, ["select", "--cases", "market"])
+    result = CliRunner().invoke(app, ["soak", "--cases", "market"])
     assert isinstance(result.exception, UsageError) and "--cases" in str(result.exception)
 
 

@@ -220,7 +220,7 @@ def test_the_javascript_client(tmp_path: Path) -> None:
         with Client(service.url) as client:
             assert [each["id"] for each in client.list()] == ["client-js"]
     assert said.splitlines() == [
-        "sql_refused 422 1 35",
+        "sql_refused 422 1 40",
         "[true,[]]",
         '[false,[{"op":"insert","row":{"symbol":"NODE"}}]]',
         '[false,[{"op":"insert","row":{"symbol":"JS"}}]]',

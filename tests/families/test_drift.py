@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from research.stages.staged import StagedEngine as Engine
 from tidings.families.drift.movement import has_moved, roundest_between
 from tidings.families.optional import SHARED
 from tidings.families.registry import family
-from tidings.pipeline.staged import StagedEngine as Engine
 from tidings.sql import parse_catalog
 from tidings.testing import CHECKS, SHARED_CHECKS, Workload, check_family, drift_workloads, run_inline
 
@@ -26,7 +26,7 @@ def test_contract_over_shared_rows(check):
 @pytest.mark.extended
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(check):
-    # Regions are exact up to rows that are told again with nothing changed in what is shown, and `relax` is not at all.
+    # Regions are exact up to rows that are told again with nothing changed in what is shown.
     check_family("drift", drift_workloads(), checks=[check], examples=10, has_exact_regions=lambda *_: False)
 
 

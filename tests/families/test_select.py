@@ -5,20 +5,20 @@ import json
 import pytest
 from hypothesis import given, settings
 
+from research.stages import table_store
+from tidings.families.optional import SHARED
 from tidings.families.registry import family
 from tidings.families.select import index
-from tidings.pipeline import table_store
 from tidings.testing import CHECKS, Workload, check_family, oracle_lines, run_inline, select_workloads
 from tidings.testing.checks import check_exact
 
 STOCKS = "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, sector TEXT, per DOUBLE, risk DOUBLE, price DOUBLE);"
-STRATEGIES = family("select").strategies
+STRATEGIES = (SHARED, *family("select").strategies)
 
 
-@pytest.mark.parametrize("strategies", [("region",), pytest.param((), marks=pytest.mark.extended)], ids=["main", "all"])
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_contract(check, strategies):
-    check_family("select", select_workloads(), checks=[check], examples=10, strategies=strategies)
+def test_contract(check):
+    check_family("select", select_workloads(), checks=[check], examples=10)
 
 
 def test_exact_also_on_the_paths_of_large_numbers(monkeypatch):

@@ -4,14 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from mirror_family import CATALOG as MIRRORED
-from mirror_family import MirrorFamily
 
 from tidings.engine import Engine
-from tidings.families import registry
-from tidings.families.registry import needs_shared_rows, shared_by_all
+from tidings.families.registry import needs_shared_rows
 from tidings.families.select.evaluator import SelectEvaluator
-from tidings.model.errors import SqlError, UsageError
+from tidings.model.errors import SqlError
 from tidings.pipeline.door import Door
 from tidings.sql import parse_catalog
 
@@ -40,7 +37,7 @@ def told(sql, rows, strategy="shared", table="t"):
     return found
 
 
-@pytest.mark.parametrize("strategy", ["shared", "region", "scan"])
+@pytest.mark.parametrize("strategy", ["shared", "region"])
 def test_a_row_that_moves_between_disjuncts_is_told_once(strategy):
     rows = [row(a=1), row(a=1, b="x"), row(b="x"), row(a=2, b="y"), {"id": 1}]
     assert told("SELECT * FROM t WHERE a = 1 OR b = 'x'", rows, strategy) == [
@@ -160,22 +157,3 @@ def test_many_channels_are_refused_over_all_disjuncts():
     Door(CATALOG).place(f"SELECT * FROM t WHERE ({pairs}) OR c > 1")
     with pytest.raises(SqlError, match="combine to 1,922 channels"):
         Door(CATALOG).place(f"SELECT * FROM t WHERE ({pairs} AND c < 0) OR ({pairs} AND b = 'x')")
-
-
-def test_where_all_are_treated_alike_one_that_needs_shared_rows_decides():
-    door = Door(CATALOG)
-    plain = door.place("SELECT * FROM t WHERE a = 1").form
-    several = door.place("SELECT * FROM t WHERE a <> 1").form
-    net = door.place("SELECT * FROM t WHERE a > 1 ORDER BY c LIMIT 2", is_net=True).form
-    assert shared_by_all([plain, several], {"select": "region"})
-    assert not shared_by_all([plain], {"select": "region"})
-    assert shared_by_all([plain, net], {"select": "region"})
-    family = MirrorFamily()
-    registry.register(family)
-    try:
-        mirrored = Door(parse_catalog(MIRRORED)).place("SELECT * FROM mirrored WHERE kind = 'a'").form
-        assert not shared_by_all([plain, mirrored], {})
-        with pytest.raises(UsageError, match="option 'net'"):
-            shared_by_all([mirrored, net], {})
-    finally:
-        registry._extra.remove(family)

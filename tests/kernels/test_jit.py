@@ -17,7 +17,7 @@ from tidings.kernels.jit import kernel
 
 @pytest.fixture
 def sources(tmp_path: Path) -> Path:
-    """A package of two kernels, of which one calls the other."""
+    """A package of its own with two kernels, of which one calls the other."""
     folder = tmp_path / "tidings_sources"
     folder.mkdir()
     (folder / "__init__.py").write_text("")
@@ -33,7 +33,6 @@ def sources(tmp_path: Path) -> Path:
 
 def total_of_three(folder: Path) -> list[int]:
     """[result, how often the kernel was compiled rather than loaded]"""
-    jit.PACKAGE, jit.NAME = folder / "tidings_sources", "tidings_sources"
     sys.path.insert(0, str(folder))
     total = import_module("tidings_sources.outer").total
     return [total(3), sum(total.stats.cache_misses.values())]
@@ -127,4 +126,4 @@ def test_recursive_functions_are_compiled() -> None:
 def test_stamps_follow_imports() -> None:
     """The stamp of a kernel that imports another file depends on that file."""
     lines = jit.PACKAGE / "kernels" / "lines.py"
-    assert (jit.PACKAGE / "kernels" / "lives.py") in jit._read(lines)[1]
+    assert (jit.PACKAGE / "kernels" / "lives.py") in jit._read(lines, jit.PACKAGE)[1]

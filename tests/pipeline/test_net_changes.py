@@ -5,8 +5,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from research.stages.net_changes import net_of
 from tidings.model.change import TableChanges
-from tidings.pipeline.net_changes import net_of
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("v", pa.float64())])
 keys = st.tuples(st.integers(0, 2), st.sampled_from(["x", "y"]))

@@ -145,8 +145,15 @@ def test_a_subscription_whose_evaluator_fails_is_dropped_with_an_answer(
     assert live.feed([{"id": "bad", "drop": True}, wish("bad", 8.5)], [])[0].refused is not None
 
 
+class _Mute(MirrorFamily):
+    """A family that cannot evaluate its subscriptions."""
+
+    def evaluates(self, form):
+        return False
+
+
 def test_a_family_without_an_evaluator_is_refused() -> None:
-    family = MirrorFamily()
+    family = _Mute()
     registry.register(family)
     try:
         live = Live(CATALOG)

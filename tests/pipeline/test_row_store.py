@@ -12,10 +12,10 @@ from tidings.kernels.lives import new_lives
 from tidings.kernels.rows import scan
 from tidings.model.codes import code_of
 from tidings.pipeline import ingest
+from tidings.pipeline.door import Door
 from tidings.pipeline.ingest import Ingest
 from tidings.pipeline.replica.row_store import RowStore
-from tidings.pipeline.replica.row_texts import insert_lines
-from tidings.pipeline.staged import StagedEngine
+from tidings.plain import PlainEngine
 from tidings.sql import parse_catalog
 from tidings.testing.select_inputs import VALUES
 
@@ -33,9 +33,25 @@ def feed(store, lines, position=0):
     return batch.events, batch.refused
 
 
+def row_lines(store):
+    """All rows as insert records with seqs from 1 on."""
+    rows = [(table, texts) for table in store.catalog.tables for texts in store.texts(table.name)]
+    return [
+        b'{"seq": %d, "table": "%b", "op": "insert", "row": {%b}}'
+        % (
+            seq,
+            table.name.encode(),
+            b", ".join(
+                b'"%b": %b' % (name.encode(), text) for name, text in zip(table.column_names, texts, strict=True)
+            ),
+        )
+        for seq, (table, texts) in enumerate(rows, 1)
+    ]
+
+
 def rows_of(store):
     """Rows as text, from the store's own lines."""
-    return sorted(line.split(b'"table"')[1] for line in insert_lines(store))
+    return sorted(line.split(b'"table"')[1] for line in row_lines(store))
 
 
 def styles(record):
@@ -75,15 +91,15 @@ def lines(draw):
 
 @settings(max_examples=40)
 @given(lines(), st.integers(1, 5))
-def test_a_store_is_as_the_stages(lines, size):
-    store, staged = RowStore(TABLES), StagedEngine(TABLES)
+def test_a_store_is_as_plain_tables(lines, size):
+    store, plain = RowStore(TABLES), PlainEngine(TABLES, Door(TABLES, keeps_queries=True))
     for first in range(0, len(lines), size):
         batch = lines[first : first + size]
         events, refused = feed(store, batch, first)
-        assert refused == staged.feed(batch).refused
-        assert store.passed == staged.passed
+        assert refused == plain.feed(batch).refused
+        assert store.passed == plain._passed
         assert (np.diff(events.seq) > 0).all()
-    assert store.count(0) == len(staged._tables._stores["items"])
+    assert store.count(0) == len(plain._tables["items"])
     again = RowStore(TABLES)
     again.load(store.dump())
     assert rows_of(again) == rows_of(store)
@@ -104,8 +120,8 @@ def test_values_have_their_codes_and_texts(column):
         record = int(store.rows.page_base[0]) + int(events.new[0]) * int(store.rows.layout[0, 1])
         if type.is_comparable:
             assert store.rows.words[record + int(store.rows.layout[0, 3]) + at] == code_of(type, values[at])
-        shown = json.loads(insert_lines(store)[0])["row"][column]
-        assert shown == value or decoder.decode(insert_lines(store)[0])[3] == values
+        shown = json.loads(row_lines(store)[0])["row"][column]
+        assert shown == value or decoder.decode(row_lines(store)[0])[3] == values
 
 
 @pytest.mark.parametrize(
@@ -139,9 +155,7 @@ def test_numbers_that_are_not_the_shortest_text_are_made_so():
     for seq, text in enumerate(texts, 1):
         line = f'{{"seq": {seq}, "table": "pairs", "op": "insert", "row": {{"a": "x", "n": {seq}, "v": {text}}}}}'
         assert not feed(store, [line.encode()])[1]
-    found = sorted(
-        (json.loads(line)["row"]["n"], line.split(b'"v": ')[1][:-2].decode()) for line in insert_lines(store)
-    )
+    found = sorted((json.loads(line)["row"]["n"], line.split(b'"v": ')[1][:-2].decode()) for line in row_lines(store))
     assert [shown for _, shown in found] == [repr(float(text) + 0.0) for text in texts]
 
 

@@ -19,9 +19,9 @@ from tidings.relay.planning.reference import exact
 from tidings.relay.planning.solve import Infeasible
 from tidings.relay.reference import reference_rows
 from tidings.relay.runtime.run import run_relay
+from tidings.relay.workloads.documents import document_xml
+from tidings.relay.workloads.views import distinct_views
 from tidings.relay.xml_document import parse_xml
-from tidings.workloads.relay.documents import document_xml
-from tidings.workloads.relay.views import distinct_views
 
 
 @st.composite

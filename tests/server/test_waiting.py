@@ -7,6 +7,14 @@ import asyncio
 from tidings.server.waiting import Flag, Inbox
 
 
+async def turn() -> None:
+    """Lets all others run once."""
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+    loop.call_soon(future.set_result, None)
+    await future
+
+
 def test_a_flag_wakes_all_who_wait_also_if_it_is_cleared_at_once() -> None:
     async def run() -> list[int]:
         flag, woken = Flag(), []
@@ -16,9 +24,9 @@ def test_a_flag_wakes_all_who_wait_also_if_it_is_cleared_at_once() -> None:
             woken.append(number)
 
         tasks = [asyncio.create_task(wait(number)) for number in range(3)]
-        await asyncio.sleep(0)
+        await turn()
         tasks[1].cancel()
-        await asyncio.sleep(0)
+        await turn()
         flag.set()
         flag.clear()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -38,7 +46,7 @@ def test_an_inbox_gives_messages_in_order() -> None:
             for number in range(3):
                 inbox.put_nowait({"number": number})
                 if number:
-                    await asyncio.sleep(0)
+                    await turn()
 
         task = asyncio.create_task(fill())
         found = [(await inbox.get())["number"] for _ in range(3)]

@@ -26,7 +26,7 @@ def test_all_bad_input_at_once(spark: SparkSession, tmp_path: Path) -> None:
     files[0].write_text(CATALOG)
     files[1].write_bytes(b"".join(line + b"\n" for line in subscriptions))
     files[2].write_bytes(b"".join(line + b"\n" for line in changes))
-    stats = replay_on_spark(*files, [161], {}, "local[2]")
+    stats = replay_on_spark(*files, [161], "local[2]")
     lines, at_door, refused = run(subscriptions, [changes])
     assert files[3].read_text(encoding="utf-8").split("\n")[:-1] == lines
     assert set(UNDISTURBED[0]) <= set(lines)

@@ -61,9 +61,6 @@ class _SumStage:
             raise UsageError("the plan is older than the state")
         return _SumStage(self.job, self.name, plan_text)
 
-    def owns(self, key: str) -> bool:
-        return key == KEY
-
     def shard(self, key: str) -> _Sum:
         return _Sum(int(self.plan_text))
 
@@ -140,13 +137,6 @@ def test_the_log_is_folded_and_kept_short() -> None:
     assert len({name.partition("/")[2] for name in names if name.startswith("base/")}) == 1
     assert sum(name.startswith("log/") for name in names) <= 40
     assert _Worker(tester).add(b"1") == (101, "cache_rebuilds")
-
-
-def test_envelopes_for_later_stages_pass_through() -> None:
-    tester = TwsTester(ShardProcessor(_SumStage("e")))
-    frame = pd.DataFrame({"key": ["zone/1"], "kind": ["messages"], "blob": [b"x"]})
-    out = tester.testInPandas("zone/1", frame)
-    assert out.values.tolist() == [["zone/1", "messages", b"x", None]]
 
 
 def test_a_large_first_batch_is_kept_once() -> None:

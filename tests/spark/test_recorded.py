@@ -16,7 +16,6 @@ lines_strategy = st.lists(st.binary(max_size=12).map(lambda data: data.replace(b
     lines=lines_strategy,
     ends=st.booleans(),
     batches=st.lists(st.integers(0, 7), min_size=1, max_size=3).filter(any),
-    blocks=st.integers(1, 3),
     read=st.integers(1, 9),
     most=st.sampled_from([4, 10**9]),
 )
@@ -25,7 +24,6 @@ def test_all_lines_once(
     lines: list[bytes],
     ends: bool,
     batches: list[int],
-    blocks: int,
     read: int,
     most: int,
 ) -> None:
@@ -36,7 +34,7 @@ def test_all_lines_once(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_READ_BYTES", read)
         patch.setattr(module, "_BLOCK_BYTES_MAX", most)
-        Recording.write(folder / "index", folder / "changes", folder / "points", batches, blocks)
+        Recording.write(folder / "index", folder / "changes", folder / "points", batches)
     recording = Recording(folder / "index")
     expected = data[:-1].split(b"\n") if data.endswith(b"\n") else data.split(b"\n") if data else []
     rows = [[*recording.rows(block)] for block in range(len(recording))]
@@ -54,11 +52,9 @@ def test_all_lines_once(
                 seen += (row.value or b"").split(b"\n")
         sizes.append(len(seen) - read_before)
     assert seen == expected
-    assert len(sizes) % blocks == 0
     if most < 10**9:
         # A block ends with the first line that ends behind its bytes, and what was read with that.
         assert all(len(row.value or b"") <= most + read + 13 for block in rows for row in block)
         return
-    counts = [sum(sizes[at : at + blocks]) for at in range(0, len(sizes), blocks)]
-    assert all(count == batches[number % len(batches)] for number, count in enumerate(counts[:-1]))
-    assert counts[-1] <= batches[(len(counts) - 1) % len(batches)]
+    assert all(size == batches[number % len(batches)] for number, size in enumerate(sizes[:-1]))
+    assert sizes[-1] <= batches[(len(sizes) - 1) % len(batches)]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 import typer
-from constraint_sets import columns_of, condition_of, disjuncts, matches
 from typer.testing import CliRunner
 
+from constraint_sets import columns_of, condition_of, disjuncts, matches
 from tidings.cli import workload as command
 from tidings.engine import Engine
 from tidings.model.errors import UsageError

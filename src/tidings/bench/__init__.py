@@ -1,4 +1,4 @@
-"""Measurements of Tidings, with its peers on the same data in the same run.
+"""Measurements of Tidings as it is used, with its peers on the same data in the same run.
 
 A bench is one module with a function `run(options, say) -> Report`, and an entry here.
 """
@@ -44,16 +44,6 @@ class Serve:
 
 
 @dataclass(frozen=True)
-class Offers:
-    """Of the bench `offers`."""
-
-    peer_sizes: tuple[int, ...] = ()
-    """Numbers of subscriptions at which PostgreSQL is measured; empty: where that takes less than a minute."""
-    is_agreement: bool = False
-    """Whether all ways of matching are compared on mixed constraints, instead of measuring."""
-
-
-@dataclass(frozen=True)
 class Options:
     sizes: tuple[int, ...]
     """Numbers of subscriptions, ascending."""
@@ -68,7 +58,6 @@ class Options:
     """Batch sizes in changes, ascending, for a bench that has several; empty: all."""
     live: Live = Live()
     serve: Serve = Serve()
-    offers: Offers = Offers()
 
 
 @dataclass(frozen=True)
@@ -84,8 +73,6 @@ class Entry:
     """Whether the options of `Live` are for it."""
     is_serve: bool = False
     """Whether the options of `Serve` are for it."""
-    agreement_sizes: tuple[int, ...] = ()
-    """Numbers of subscriptions for `Offers.is_agreement`; empty: the options of `Offers` are not for it."""
 
     def load(self) -> Callable[[Options, Say], Report]:
         run: Callable[[Options, Say], Report] = import_module(self.module).run
@@ -98,27 +85,6 @@ BENCHES: Mapping[str, Entry] = {
         "tidings.bench.mix",
         sizes=(1_000, 10_000, 100_000, 1_000_000),
         has_cases=True,
-    ),
-    "select": Entry("equality and two ranges, against scans, DuckDB and Spark SQL", "tidings.bench.select"),
-    "drift": Entry(
-        "who is told when a value moves, against scans, unicast, numpy and PostgreSQL", "tidings.bench.drift"
-    ),
-    "topk": Entry(
-        "the best rows in a range, against unicast, relaxed ranges, numpy, DuckDB and Spark SQL", "tidings.bench.topk"
-    ),
-    "join": Entry(
-        "rows of two tables that belong together, against strawmen, numpy, DuckDB and Spark SQL", "tidings.bench.join"
-    ),
-    "offers": Entry(
-        "constraints matched with constraints, alone and on the whole path, against PostgreSQL and numpy",
-        "tidings.bench.offers",
-        has_cases=True,
-        agreement_sizes=(10_000,),
-    ),
-    "relay": Entry(
-        "views that feed views: planning stage by stage, and documents through a plan, against a publisher that does it all",
-        "tidings.bench.relay",
-        sizes=(10_000, 100_000),
     ),
     "live": Entry(
         "a live source through `tidings run`, killed meanwhile: is every view right, and how late",
@@ -138,12 +104,21 @@ BENCHES: Mapping[str, Entry] = {
         sizes=(100_000,),
         is_serve=True,
     ),
+    "edge": Entry(
+        "subscriptions at gateways (sizes are their numbers): bytes that travel, rows held, time of sender and gateways",
+        "tidings.bench.edge",
+        sizes=(8, 64, 256, 1_024),
+        has_cases=True,
+    ),
 }
 
 
 def find(name: str) -> Entry:
     if name not in BENCHES:
-        raise UsageError(f"unknown bench {name!r}; there are: {', '.join(BENCHES)}")
+        raise UsageError(
+            f"unknown bench {name!r}; there are: {', '.join(BENCHES)}; those of single families run in a clone:"
+            " python -m research bench list"
+        )
     return BENCHES[name]
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
 
 from tidings.bench import Say
-from tidings.bench.postgres import Psql, find_server, server
 
 
 class Peer(ABC):
@@ -57,51 +54,10 @@ class DuckDbPeer(Peer):
         self.connection.close()
 
 
-class SparkPeer(Peer):
-    """A session with cached tables. What a query finds stays in Spark."""
-
-    def __init__(self, session: Any, tables: Mapping[str, pa.Table]) -> None:
-        self._session = session
-        self._kept = []
-        for name, rows in tables.items():
-            frame = session.createDataFrame(rows).repartition(2 * (os.cpu_count() or 1)).cache()
-            frame.count()
-            frame.createOrReplaceTempView(name)
-            self._kept.append(frame)
-
-    def give(self, name: str, rows: pa.Table) -> None:
-        """A table that is not kept."""
-        self._session.createDataFrame(rows).createOrReplaceTempView(name)
-
-    def run(self, sql: str) -> None:
-        self._session.sql(sql).write.format("noop").mode("overwrite").save()
-
-    def query(self, sql: str) -> dict[str, Any]:
-        """Columns by name."""
-        found = self._session.sql(sql).toArrow()
-        return {name: found.column(name).to_numpy() for name in found.column_names}
-
-    def close(self) -> None:
-        for frame in self._kept:
-            frame.unpersist(blocking=True)
-
-
-@dataclass(frozen=True)
-class Way:
-    key: str
-    label: str
-    at_a_time: int
-    """Changes."""
-    load: Callable[[Any], Peer]
-    size_max: int = sys.maxsize
-    """The peer is left out with more subscriptions, as it would take minutes."""
-
-
 class Peers:
     """The installed peers. Servers and sessions that all sizes share are started when first used, and stopped by `stack`."""
 
     def __init__(self, stack: ExitStack, say: Say) -> None:
-        self.ways: list[Way] = []
         self.missing: list[str] = []
         self.say = say
         self._stack = stack
@@ -123,15 +79,3 @@ class Peers:
         settings = {"spark.sql.adaptive.enabled": "true"}
         cores = f"local[{os.cpu_count() or 1}]"
         return self._stack.enter_context(spark_session("tidings bench", cores, config=settings))
-
-    def postgres(self) -> Psql | None:
-        """A session with a server of our own."""
-        programs = find_server()
-        if programs is None:
-            self.missing.append("PostgreSQL")
-            return None
-        self.say("starting PostgreSQL")
-        return self._stack.enter_context(server(programs))
-
-    def for_size(self, size: int) -> list[Way]:
-        return [way for way in self.ways if size <= way.size_max]

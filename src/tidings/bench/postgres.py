@@ -6,14 +6,14 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 _FOLDERS = Path("/usr/lib/postgresql")
 """Where Debian keeps its servers: none of them is on the PATH."""
-_USER = "postgres"
+USER = "postgres"
 _SETTINGS = {
     # What is measured must not wait for the disk; nothing here has to survive a crash.
     "fsync": "off",
@@ -38,16 +38,9 @@ def find_server() -> Path | None:
     return found if is_possible else None
 
 
-@contextmanager
-def server(programs: Path) -> Iterator[Psql]:
-    """Starts a server and gives a session with it; stops it at the end."""
-    with running(programs) as folder, Psql(folder, programs / "psql") as session:
-        yield session
-
-
 def dsn(folder: Path) -> str:
     """The connection string of a server that runs in the folder."""
-    return f"host={folder} user={_USER} dbname={_USER}"
+    return f"host={folder} user={USER} dbname={USER}"
 
 
 @contextmanager
@@ -56,11 +49,11 @@ def running(programs: Path, more: Mapping[str, str] | None = None) -> Iterator[P
     with tempfile.TemporaryDirectory(prefix="tidings-pg-") as temporary:
         folder = Path(temporary)
         if os.geteuid() == 0:
-            shutil.chown(folder, _USER)
+            shutil.chown(folder, USER)
         settings = " ".join(f"-c {name}='{value}'" for name, value in {**_SETTINGS, **(more or {})}.items())
         options = f"{settings} -c unix_socket_directories='{folder}'"
         data, log = str(folder / "data"), str(folder / "log")
-        _run(folder, programs / "initdb", "-D", data, "-A", "trust", "-U", _USER, "--no-sync")
+        _run(folder, programs / "initdb", "-D", data, "-A", "trust", "-U", USER, "--no-sync")
         _run(folder, programs / "pg_ctl", "-D", data, "-l", log, "-w", "-o", options, "start")
         try:
             yield folder
@@ -68,34 +61,9 @@ def running(programs: Path, more: Mapping[str, str] | None = None) -> Iterator[P
             _run(folder, programs / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
 
 
-class Psql:
-    """One session, fed with statements; each answers with a line such as `UPDATE 17`."""
-
-    def __init__(self, folder: Path, program: Path) -> None:
-        command = [str(program), "-h", str(folder), "-U", _USER, "-d", _USER, "-X", "-v", "ON_ERROR_STOP=1"]
-        self._process = subprocess.Popen(
-            _as_user(command), cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def __enter__(self) -> Psql:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        # Without input it ends; leaving the process closes its pipes.
-        with self._process as process:
-            assert process.stdin is not None
-            process.stdin.close()
-
-    def run(self, statements: Iterable[str]) -> list[str]:
-        """Runs statements that return no rows, one after the other, each a transaction; gives their answers."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        texts = list(statements)
-        self._process.stdin.write("".join(f"{text};\n" for text in texts))
-        self._process.stdin.flush()
-        answers = [self._process.stdout.readline().strip() for _ in texts]
-        if not all(answers):
-            raise RuntimeError("psql has stopped; see its message above")
-        return answers
+def as_user(command: list[str]) -> list[str]:
+    """The command, run by a user that the server's programs accept."""
+    return ["runuser", "-u", USER, "--", *command] if os.geteuid() == 0 else command
 
 
 def _from_pypi() -> list[Path]:
@@ -108,20 +76,16 @@ def _from_pypi() -> list[Path]:
 def _run(folder: Path, program: Path, *arguments: str) -> None:
     # Not captured by pipes: the server would inherit them, and they would never end.
     with tempfile.TemporaryFile("w+") as out:
-        done = subprocess.run(_as_user([str(program), *arguments]), cwd=folder, stdout=out, stderr=out, check=False)
+        done = subprocess.run(as_user([str(program), *arguments]), cwd=folder, stdout=out, stderr=out, check=False)
         out.seek(0)
         if done.returncode:
             raise RuntimeError(f"{program.name} failed: {out.read()}")
 
 
-def _as_user(command: list[str]) -> list[str]:
-    return ["runuser", "-u", _USER, "--", *command] if os.geteuid() == 0 else command
-
-
 def _has_user() -> bool:
     import pwd
 
-    return any(entry.pw_name == _USER for entry in pwd.getpwall())
+    return any(entry.pw_name == USER for entry in pwd.getpwall())
 
 
 def _number(text: str) -> int:

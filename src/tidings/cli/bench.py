@@ -1,4 +1,7 @@
-"""`tidings bench`: measurements of this machine, ours and our peers' on the same data in the same run."""
+"""`tidings bench`: measurements of this machine, ours and our peers' on the same data in the same run.
+
+`python -m research bench` uses its parts.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from typing import Annotated
 
 import typer
 
-from tidings.bench import BENCHES, Live, Offers, Options, Serve, find
+from tidings.bench import BENCHES, Entry, Live, Options, Serve, find
+from tidings.cli.listing import show_list
 
 
 def add_to(app: typer.Typer) -> None:
@@ -22,11 +26,9 @@ def bench(
         str, typer.Option(help="Numbers of subscriptions, such as 10000,100000 (default: as the bench has them).")
     ] = "",
     changes: Annotated[int, typer.Option(min=20_000, help="Changes per size, in batches of 10,000.")] = 100_000,
-    cases: Annotated[
-        str, typer.Option(help="mix, offers: what to measure, such as market,auctions (default: all).")
-    ] = "",
+    cases: Annotated[str, typer.Option(help="mix: what to measure, such as market,auctions (default: all).")] = "",
     batches: Annotated[
-        str, typer.Option(help="mix, offers: changes per batch, such as 1,100 (default: as the bench has them).")
+        str, typer.Option(help="mix: changes per batch, such as 1,100 (default: as the bench has them).")
     ] = "",
     engines: Annotated[str, typer.Option(help="Engines to measure, such as inline,spark (default: all).")] = "",
     peers: Annotated[bool, typer.Option(help="Measure the obvious alternatives too.")] = True,
@@ -44,27 +46,19 @@ def bench(
     transport: Annotated[str, typer.Option(help="serve: sse, websocket or both.")] = Serve.transport,
     kills: Annotated[int, typer.Option(min=0, help="live: how often the job is killed meanwhile.")] = 5,
     statements: Annotated[int, typer.Option(min=1, help="live: changes of a transaction, at most.")] = 10,
-    peer_sizes: Annotated[
-        str, typer.Option(help="offers: sizes for PostgreSQL (default: where that takes less than a minute).")
-    ] = "",
-    agreement: Annotated[
-        bool, typer.Option("--agreement", help="offers: only compare what all ways of matching find.")
-    ] = False,
 ) -> None:
-    """Measure how fast changes become messages and notifications, how that grows with subscriptions, and what others do.
+    """Measure how fast changes become notifications, how that grows with subscriptions, and what others do.
 
-    Example: tidings bench select --sizes 10000,1000000 --json select.json
+    Benches of single families are in the clone: python -m research bench list
+
+    Example: tidings bench mix --sizes 10000,1000000 --json mix.json
 
     One case alone: tidings bench mix --cases market --sizes 10000 --batches 1,100 --engines inline --no-peers
     """
-    from tidings.files import write_json
     from tidings.model.errors import UsageError
-    from tidings.terminal import console
 
     if name == "list":
-        width = max(len(known) for known in BENCHES)
-        for known, entry in BENCHES.items():
-            typer.echo(f"{known.ljust(width)}  {entry.description}")
+        show_list({known: entry.description for known, entry in BENCHES.items()})
         return
     entry = find(name)
     if (cases or batches) and not entry.has_cases:
@@ -77,22 +71,25 @@ def bench(
     serve = Serve(clients, rate or Serve.rate, seconds, transport)
     if not entry.is_serve and (clients, transport) != (Serve.clients, Serve.transport):
         raise UsageError(f"--clients and --transport are not for the bench {name!r}")
-    offers = Offers(_sizes(peer_sizes, "--peer-sizes") if peer_sizes else (), agreement)
-    if not entry.agreement_sizes and offers != Offers():
-        raise UsageError(f"--peer-sizes and --agreement are not for the bench {name!r}")
-    usual = entry.agreement_sizes if agreement else entry.sizes
     options = Options(
-        _sizes(sizes or str(subscriptions)) if sizes or subscriptions else usual,
+        sizes_of(sizes or str(subscriptions)) if sizes or subscriptions else entry.sizes,
         changes,
-        _names(engines),
+        names_of(engines),
         peers,
         seed,
-        _names(cases),
-        _sizes(batches, "--batches", "changes per batch") if batches else (),
+        names_of(cases),
+        sizes_of(batches, "--batches", "changes per batch") if batches else (),
         live,
         serve,
-        offers,
     )
+    measure(entry, options, json)
+
+
+def measure(entry: Entry, options: Options, json: Path | None) -> None:
+    """Runs a bench and writes its report. Exit code 1 if it has found something wrong."""
+    from tidings.files import write_json
+    from tidings.terminal import console
+
     screen = console()
     report = entry.load()(options, lambda text: screen.print(text, soft_wrap=True, highlight=False))
     report.write(sys.stdout)
@@ -102,11 +99,13 @@ def bench(
         raise typer.Exit(1)
 
 
-def _names(text: str) -> tuple[str, ...]:
+def names_of(text: str) -> tuple[str, ...]:
+    """The names in an option, such as `market,auctions`."""
     return tuple(filter(None, text.split(",")))
 
 
-def _sizes(text: str, option: str = "--sizes", meaning: str = "numbers of subscriptions") -> tuple[int, ...]:
+def sizes_of(text: str, option: str = "--sizes", meaning: str = "numbers of subscriptions") -> tuple[int, ...]:
+    """The numbers in an option, such as `1,100`, ascending."""
     from tidings.model.errors import UsageError
 
     try:

@@ -37,6 +37,10 @@ def _options(
 
 
 def main() -> None:
+    run_app(app)
+
+
+def run_app(app: typer.Typer) -> None:
     """Runs the command; mistakes of the user end with one line and exit code 2, failures and bugs with exit code 1."""
     from tidings.model.errors import RunError, TidingsError
 

@@ -26,8 +26,8 @@ def paint(
     constraints for those that compare one attribute. Shown is the plane to which the change sends most, unless --id asks
     for another. Each colour is one message; numbers give the order.
 
-    Example: tidings workload topk-uniform --out w; tidings paint --catalog w/catalog.sql
-    --subscriptions w/subscriptions.jsonl --changes w/changes.jsonl --change 12000 --out change.svg
+    Example: tidings paint --catalog catalog.sql --subscriptions subscriptions.jsonl --changes changes.jsonl
+    --change 12000 --out change.svg
     """
     from tidings.families.registry import parse_strategies
     from tidings.files import check_files, check_kinds, read_catalog

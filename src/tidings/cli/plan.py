@@ -105,7 +105,7 @@ def plan(
 
 def _draw(plan: RelayPlan, loads: Loads, path: Path) -> None:
     from tidings.files import write_bytes
-    from tidings.painting.network import paint_plan, png, svg
+    from tidings.relay.painting import paint_plan, png, svg
 
     picture = paint_plan(plan, loads)
     write_bytes(path, [png(picture) if path.suffix.lower() == ".png" else svg(picture).encode()])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
 from enum import StrEnum
 from importlib.abc import MetaPathFinder
 from pathlib import Path
@@ -78,8 +77,7 @@ def replay(
 
     Refused records never stop the run: they go to the quarantine file, each with the reason. A run on Spark that was
     interrupted goes on where it stopped when the same command is given again. Records with the same 'tx' are one
-    transaction: subscribers are told its net effect, once. With --strategy offers=relational, offers are
-    matched by Spark SQL, a query a micro-batch, in place of the index.
+    transaction: subscribers are told its net effect, once.
 
     Example: tidings replay --catalog catalog.sql --subscriptions subscriptions.jsonl --changes changes.jsonl --out out.jsonl
     """
@@ -94,41 +92,40 @@ def replay(
     check_kinds(subscriptions, changes)
     tables = read_catalog(catalog)
     strategies = parse_strategies(strategy)
-    if loaded and message_strategies(strategies):
-        raise UsageError("--load is for the strategy 'shared': strategies that send messages begin without rows")
     if places and engine is EngineName.spark:
         raise UsageError("--places is for --engine inline: there the places are objects of one process")
-    if places and sender is SenderName.entered and message_strategies(strategies):
-        raise UsageError("strategies that send messages to regions need --sender regions")
+    if sender is SenderName.regions and not places:
+        raise UsageError("--sender says how rows find gateways: say how many there are with --places N")
     size = batch or DEFAULT_BATCH[engine.value]
     by_commit = notify is Notify.commit
-    is_relational = strategies.get("offers") == "relational"
-    if engine is EngineName.spark and not is_relational:
+    if engine is EngineName.spark:
         from tidings.pipeline.warm import STEPS
         from tidings.signals import Stop
         from tidings.spark.replay import replay_on_spark
 
+        if message_strategies(strategies):
+            typer.echo(
+                "note: on Spark all subscriptions are evaluated over shared rows; --strategy changes nothing", err=True
+            )
         with Stop():
             compile_kernels(STEPS)
             files = (catalog, subscriptions, changes, out, quarantine_path)
-            run = replay_on_spark(*files, [size], strategies, master, shards, load=load, by_commit=by_commit)
+            run = replay_on_spark(*files, [size], master, shards, load=load, by_commit=by_commit)
     else:
         announce_compiling()
-        with _relational_session(master) if is_relational else nullcontext():
-            run = _replay_inline(
-                tables,
-                subscriptions,
-                loaded,
-                changes,
-                out,
-                quarantine_path,
-                size,
-                strategies,
-                places,
-                sender.value,
-                counts_bytes=stats is not None,
-                by_commit=by_commit,
-            )
+        run = _replay_inline(
+            tables,
+            subscriptions,
+            loaded,
+            changes,
+            out,
+            quarantine_path,
+            size,
+            strategies,
+            places,
+            sender.value,
+            by_commit=by_commit,
+        )
     if quarantine is None and run["quarantined"] == 0:
         quarantine_path.unlink(missing_ok=True)
     if stats is not None:
@@ -138,17 +135,6 @@ def replay(
     summary = f"{run['changes']:,} changes, {run['messages']:,} messages, {run['notifications']:,} notifications"
     refused = f"; {run['quarantined']:,} records refused, see {quarantine_path}" if run["quarantined"] else ""
     typer.echo(f"{summary} in {run['seconds']:.1f} s{refused}", err=True)
-
-
-@contextmanager
-def _relational_session(master: str) -> Iterator[None]:
-    """A Spark session on which offers are matched; the rest of the replay runs in this process, whatever the engine."""
-    from tidings.spark.offers.relational import bring_relational
-    from tidings.spark.session import spark_session
-
-    with spark_session("tidings replay", master) as spark:
-        bring_relational(spark)
-        yield
 
 
 def _replay_inline(
@@ -163,7 +149,6 @@ def _replay_inline(
     places: int,
     sender: str,
     *,
-    counts_bytes: bool,
     by_commit: bool,
 ) -> dict[str, Any]:
     from itertools import islice, repeat
@@ -176,7 +161,7 @@ def _replay_inline(
 
     _hide_pandas_from_pyarrow()
     is_plain = not strategies and not places and _is_small(subscriptions, [changes, *loaded])
-    door = Door(catalog, keeps_queries=is_plain)
+    door = Door(catalog, keeps_queries=is_plain, needs_evaluator=True)
     with only_one(out), replacing(out) as sink, replacing(quarantine) as refused, progress() as display:
         task = display.add_task("subscriptions", total=None)
         with open_input(subscriptions) as source:
@@ -184,12 +169,14 @@ def _replay_inline(
         write_lines(refused, (entry.line() for entry in entries))
         count = sum(path.stat().st_size for path in (changes, *loaded)) // _CHANGE_BYTES
         placed: PlacedEngine | None = None
-        if places:
+        # Who names a strategy that sends messages to regions wants them sent, if only to a single gateway.
+        chosen = message_strategies(strategies)
+        if places or chosen:
             from tidings.placed import PlacedEngine
 
-            chosen = None if sender == "entered" else message_strategies(strategies)
-            placed = PlacedEngine(catalog, places, door, chosen, by_commit=by_commit)
-        engine = placed or _engine(catalog, strategies, door, count, counts_bytes=counts_bytes, by_commit=by_commit)
+            named = chosen if chosen or sender == "regions" else None
+            placed = PlacedEngine(catalog, places or 1, door, named, by_commit=by_commit)
+        engine = placed or _engine(catalog, strategies, door, count, by_commit=by_commit)
         engine.refuse(entries)
         if loaded:
             task = display.add_task("bytes of rows", total=sum(path.stat().st_size for path in loaded))
@@ -210,7 +197,7 @@ def _replay_inline(
                 display.update(task, completed=source.tell() if source.seekable() else None)
         sink.writelines(engine.finish().notifications.text())
     run = engine.stats.summary(time.monotonic() - engine.started, peak_rss_mb())
-    return run if placed is None else run | placed.places()
+    return run if placed is None or not places else run | placed.places()
 
 
 def _is_small(subscriptions: Path, changes: list[Path]) -> bool:
@@ -221,7 +208,7 @@ def _is_small(subscriptions: Path, changes: list[Path]) -> bool:
 
 
 def _engine(
-    catalog: Catalog, strategies: dict[str, str], door: Door, changes: int, *, counts_bytes: bool, by_commit: bool
+    catalog: Catalog, strategies: dict[str, str], door: Door, changes: int, *, by_commit: bool
 ) -> Engine | PlainEngine:
     """changes: about how many there will be."""
     if door.queries is not None:
@@ -232,7 +219,7 @@ def _engine(
     # Compiled code takes most of a second to load, and longer where it is compiled first.
     from tidings.engine import Engine
 
-    return Engine(catalog, strategies, door, counts_bytes=counts_bytes, by_commit=by_commit)
+    return Engine(catalog, strategies, door, by_commit=by_commit)
 
 
 def _hide_pandas_from_pyarrow() -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
+from tidings.cli.listing import show_list
 from tidings.workloads import DEFAULTS, WORKLOADS, find
+
+if TYPE_CHECKING:
+    from tidings.files import GeneratedFiles
 
 _LINES_PER_WRITE = 5_000
 
@@ -104,18 +108,16 @@ def workload(
 ) -> None:
     """Generate a workload: tables, subscriptions and changes, ready for `tidings replay`; or views and documents of relay.
 
+    Workloads of published work are in the clone: python -m research workload list
+
     Example: tidings workload market --out data --subscriptions 100000 --changes 1000000
 
     Example: tidings workload views --out data --views 10000 --distinct 3000 --sites 300; tidings workload documents --out data
     """
-    from tidings.files import replacing
     from tidings.model.errors import UsageError
-    from tidings.terminal import console, progress
 
     if name == "list":
-        width = max(len(known) for known in WORKLOADS)
-        for known, entry in WORKLOADS.items():
-            typer.echo(f"{known.ljust(width)}  {entry.description}")
+        show_list({known: entry.description for known, entry in WORKLOADS.items()})
         return
     entry = find(name)
     options = {
@@ -135,7 +137,15 @@ def workload(
         if option not in entry.options:
             known = ", ".join(f"--{each}" for each in (*entry.options, "seed"))
             raise UsageError(f"--{option} means nothing for the workload {name!r}, whose options are {known}")
-    outputs = entry.outputs(seed, given)
+    write_outputs(entry.outputs(seed, given), out)
+
+
+def write_outputs(outputs: Collection[GeneratedFiles], out: Path | None) -> None:
+    """Writes all files of a workload into a folder."""
+    from tidings.files import replacing
+    from tidings.model.errors import UsageError
+    from tidings.terminal import console, progress
+
     if out is None:
         raise UsageError("say where the files should go: --out DIR")
     for output in outputs:

@@ -1,4 +1,4 @@
-"""Protocols that only some families, servers and views implement, each by inheriting from it beside the required base class."""
+"""Protocols that only some families and servers implement, each by inheriting from it beside the required base class."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from tidings.families.protocols import Explanation, Pairs, PlainTables, Reference, Server, Views
+from tidings.families.protocols import Explanation, PlainTables, Reference, Server
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog, Table
 from tidings.model.change import TableChanges
-from tidings.model.codes import Int64Array
-from tidings.model.message import MessageBatch, SnapshotBatch
+from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.sql.compiler import Clause
 from tidings.sql.shape import Shape
@@ -30,11 +29,6 @@ SHARED = "shared"
 
 class Evaluating(ABC):
     """A family with the strategy `shared`."""
-
-    evaluations: ClassVar[tuple[str, ...]] = (SHARED,)
-    """Names of its strategies over shared rows."""
-    brought: ClassVar[tuple[str, ...]] = ()
-    """Those of them whose evaluator somebody else brings (`registry.bring_evaluator`); the others are names of one."""
 
     @abstractmethod
     def evaluates(self, form: Form) -> bool:
@@ -79,13 +73,6 @@ class Disjunctive(ABC):
     @abstractmethod
     def serves_disjuncts(self, shape: Shape) -> bool:
         """Whether a query of a claimed shape that is not plain can be served."""
-
-
-class Parametric(ABC):
-    """A family with parametric strategies (as `dense:0.25`), which are not all in `Family.strategies`."""
-
-    @abstractmethod
-    def has_strategy(self, name: str) -> bool: ...
 
 
 class Projecting(ABC):
@@ -206,50 +193,3 @@ class Replanning(ABC):
     @abstractmethod
     def recover(self) -> None:
         """Called after a log replay. What was sent earlier is unknown: assume any subscriber may hold any older row."""
-
-
-# Views
-
-
-class RememberingViews(Views):
-    """Views with state beyond their points, which `snapshots` and `tell` alter. A log replay calls both again.
-
-    Messages come in sequence order. Messages of one seq keep the order of their batch; there is no order between shards.
-    """
-
-    def is_memorable(self, batch: MessageBatch | SnapshotBatch) -> bool:
-        """Whether the batch alters state, so that the log must include it."""
-        return True
-
-    @abstractmethod
-    def dump(self, slots: Int64Array) -> Any:
-        """State of the views of these slots beyond their points, as something `tidings.model.blob.pack` takes."""
-
-    @abstractmethod
-    def load(self, slots: Int64Array, state: Any) -> None:
-        """Restores what `dump` gave. slots: of the same views in the same order, though the numbers may differ."""
-
-
-class Matching(ABC):
-    """Views that match messages with an index of their own; the gateway has no point index for them.
-
-    Messages come as they were sent, with regions along the axes they name. `Views.tell` gets the pairs that `find` returned
-    or, for unicast messages, pairs of a message and the slots of its target.
-    """
-
-    @abstractmethod
-    def coords(self, slots: Int64Array) -> Int64Array:
-        """Coordinates of the points in these slots, [slots, dims], as `create` needs them to make the index anew."""
-
-    @abstractmethod
-    def find(self, messages: MessageBatch, moved: Int64Array, born: Int64Array, died: Int64Array) -> Pairs:
-        """Returns the pairs of messages and slots that get a notification.
-
-        moved: slots created or dropped in this micro-batch, which hear a message only if born[slot] < seq <= died[slot]; all
-        other slots hear every message. born, died: [slots].
-        """
-
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """Bytes of the index."""

@@ -1,8 +1,9 @@
-"""The protocols that every family implements: placing queries, turning changes into messages and messages into notifications.
+"""The protocols that every family implements: placing queries, and turning changes into messages to regions of them.
 
 SQL --shape--> Family.place --> points        (at the door)
-change --> Server.change --> messages         (at the server, per form)
-message + points it reached --> Views.tell    (at the gateway, per form)
+change --> Server.change --> messages         (region servers, per form)
+
+How subscriptions are evaluated over shared rows: `families/evaluator.py`.
 
 A form is described by a `FormSpec` (`families/spec.py`). Protocols that only some families need: `families/optional.py`.
 """
@@ -10,12 +11,11 @@ A form is described by a `FormSpec` (`families/spec.py`). Protocols that only so
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from tidings.families.spec import Form, FormSpec
@@ -24,7 +24,6 @@ from tidings.model.change import TableChanges
 from tidings.model.channel import ChannelKey
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
-from tidings.model.notification import snapshot_tail
 from tidings.model.points import Placement, PointBatch
 from tidings.sql.shape import Shape
 
@@ -93,69 +92,6 @@ class Server(ABC):
         """Removes subscriptions."""
 
 
-@dataclass(frozen=True)
-class Notifications:
-    """Notifications: the subscription in slot[i] gets a line with seq[i] that ends in tails[tail[i]]."""
-
-    seq: Int64Array
-    slot: Int64Array
-    tail: Int64Array
-    tails: list[str]
-
-
-@dataclass(frozen=True)
-class FirstRows:
-    """Snapshot rows of new views: the view at slot[i], created after seq[i], starts with rows[starts[i]:starts[i + 1]].
-
-    `rows` is None if no view has any. Rows of one view come from many shards, in no particular order.
-    """
-
-    slot: Int64Array
-    seq: Int64Array
-    starts: Int64Array
-    rows: pa.RecordBatch | None
-
-    def tails(self, texts: Sequence[str]) -> list[str]:
-        """Tail of the snapshot line of each view. texts: each row as text. Rows are sorted, so that lines are reproducible."""
-        cuts = self.starts.tolist()
-        return [
-            snapshot_tail(seq, sorted(texts[start:stop]))
-            for seq, start, stop in zip(self.seq.tolist(), cuts[:-1], cuts[1:], strict=True)
-        ]
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Deliveries: message[i] of the batch reaches the point at slot[i]; tags[i]: tags of the boxes that contain the point."""
-
-    message: Int64Array
-    slot: Int64Array
-    tags: np.ndarray[Any, np.dtype[np.uint8]]
-
-
-class Views(ABC):
-    """Client state of all subscriptions of one form at one gateway. Each point of a subscription has a slot."""
-
-    @abstractmethod
-    def create(self, slots: Int64Array, points: PointBatch) -> None:
-        """Makes views for new points. slots: [points]."""
-
-    @abstractmethod
-    def drop(self, slots: Int64Array) -> None:
-        """Removes the views of these slots."""
-
-    @abstractmethod
-    def snapshots(self, first: FirstRows) -> list[str]:
-        """Fills new views with their snapshot rows. Returns the tail of each view's snapshot line."""
-
-    @abstractmethod
-    def tell(self, messages: MessageBatch, pairs: Pairs) -> Notifications:
-        """Applies delivered messages. Returns notifications, at most one per subscription and seq.
-
-        Batches of several shards come one by one, in any order, except to `RememberingViews`.
-        """
-
-
 PlainTables = dict[str, dict[Any, dict[str, Any]]]
 """Tables as the reference sees them: name -> primary key -> row."""
 
@@ -175,16 +111,20 @@ class Explanation(ABC):
     """Which queries the family serves, with an example."""
 
     @abstractmethod
-    def lines(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
+    def lines(self, form: Form, placement: Placement, catalog: Catalog) -> Sequence[tuple[str, str]]:
         """(label, text) of each line that `tidings explain` prints about a query."""
 
 
+MakeServer = Callable[[Form, Catalog], Server]
+"""Makes the server of a form in one shard."""
+
+
 class Family(ABC):
-    """A kind of standing query. Stateless: there is one instance per process."""
+    """A kind of standing query. There is one instance per process, with no state but the strategies added to it."""
 
     name: ClassVar[str]
     strategies: ClassVar[tuple[str, ...]]
-    """Names of its message strategies; the first is the default."""
+    """Names of its own message strategies; the first is the default."""
     placed_tag: ClassVar[int] = 1
     """Tag of the boxes of a region in which subscriptions need the message's row; in others they lose it."""
     reference: ClassVar[Reference]
@@ -202,8 +142,16 @@ class Family(ABC):
     def spec(self, form: Form, catalog: Catalog) -> FormSpec:
         """Returns the description of a form: space, tables, sharding, shown columns."""
 
-    @abstractmethod
-    def server(self, form: Form, catalog: Catalog, strategy: str) -> Server: ...
+    @cached_property
+    def added(self) -> dict[str, MakeServer]:
+        """Message strategies that are not its own, by name (`registry.add_strategy`)."""
+        return {}
+
+    def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
+        """Makes the server of a form in one shard. strategy: one of its own, or one that was added."""
+        make = self.added.get(strategy)
+        return self.own_server(form, catalog, strategy) if make is None else make(form, catalog)
 
     @abstractmethod
-    def views(self, form: Form, catalog: Catalog) -> Views: ...
+    def own_server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
+        """Makes the server of a form in one shard. strategy: one of `strategies`."""

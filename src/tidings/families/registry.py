@@ -1,7 +1,8 @@
-"""The installed families, and which of them serves a query. A new family is added in `_built_in`.
+"""The installed families, which of them serves a query, and by which strategies. A new family is added in `_built_in`.
 
 Families outside the package are named in the environment, `TIDINGS_FAMILIES=module:Class,..`, which every process of a
-job inherits, or registered by hand in a single process.
+job inherits, or registered by hand in a single process. So are strategies: `TIDINGS_STRATEGIES=module:function,..` names
+functions that call `add_strategy`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidings.families.optional import (
     SHARED,
@@ -18,11 +19,10 @@ from tidings.families.optional import (
     Evaluating,
     Gathering,
     Objecting,
-    Parametric,
     Projecting,
     Publishing,
 )
-from tidings.families.protocols import Family
+from tidings.families.protocols import Family, MakeServer
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog, Table
 from tidings.model.errors import SqlError, UsageError
@@ -35,9 +35,13 @@ from tidings.sql.shape import Shape
 if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
+MakeEvaluator = Callable[[Catalog, "Store"], "Evaluator"]
+
 _extra: list[Family] = []
-_brought: dict[tuple[str, str], Callable[[Catalog, Store], Evaluator]] = {}
-"""(family, strategy) -> how its evaluator is made."""
+_named_strategies = [*filter(None, os.environ.get("TIDINGS_STRATEGIES", "").split(","))]
+"""What is still to be called of the functions that the environment names."""
+_added_evaluators: dict[tuple[str, str], MakeEvaluator] = {}
+"""(family, strategy) -> how its evaluator is made, for strategies over shared rows that are not the family's own."""
 
 
 @cache
@@ -54,17 +58,33 @@ def _built_in() -> tuple[Family, ...]:
 
 def _load(name: str) -> Family:
     """The family `module:Class`."""
-    module, _, attribute = name.partition(":")
-    try:
-        found = getattr(import_module(module), attribute)()
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UsageError(f"TIDINGS_FAMILIES names {name!r}, which cannot be loaded: {error}") from None
+    found = _called("TIDINGS_FAMILIES", name)
     if not isinstance(found, Family):
         raise UsageError(f"TIDINGS_FAMILIES names {name!r}, which is not a Family")
     return found
 
 
+def _add_named_strategies() -> None:
+    # Each is forgotten first, since whoever adds strategies asks for families.
+    while _named_strategies:
+        _called("TIDINGS_STRATEGIES", _named_strategies.pop(0))
+
+
+def _called(variable: str, name: str) -> Any:
+    """What the function or class `module:name` gives, which an environment variable names."""
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(import_module(module), attribute)()
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"{variable} names {name!r}, which cannot be loaded: {error}") from None
+
+
 def families() -> tuple[Family, ...]:
+    _add_named_strategies()
+    return _known()
+
+
+def _known() -> tuple[Family, ...]:
     return (*_built_in(), *_extra)
 
 
@@ -76,10 +96,15 @@ def register(family: Family) -> None:
 
 
 def family(name: str) -> Family:
-    for known in families():
+    _add_named_strategies()
+    return _find(name)
+
+
+def _find(name: str) -> Family:
+    for known in _known():
         if known.name == name:
             return known
-    raise UsageError(f"unknown family {name!r}; there are {', '.join(known.name for known in families())}")
+    raise UsageError(f"unknown family {name!r}; there are {', '.join(known.name for known in _known())}")
 
 
 def family_of(form_key: str) -> tuple[Family, Form]:
@@ -172,20 +197,34 @@ def row_compiler(table: Table, catalog: Catalog) -> Callable[[str], bytes]:
     raise UsageError(f"no installed family serves table {table.name!r}, which holds constraints")
 
 
-def bring_evaluator(family_name: str, strategy: str, make: Callable[[Catalog, Store], Evaluator]) -> None:
-    """Says how the evaluator of a strategy is made that needs more than families have, as a Spark session."""
-    _brought[family_name, strategy] = make
+def add_strategy(
+    family_name: str, strategy: str, server: MakeServer | None = None, *, evaluator: MakeEvaluator | None = None
+) -> None:
+    """Adds a strategy to a family, in this process: `server` makes messages, or `evaluator` evaluates over shared rows.
+
+    Users choose it by name as they do the family's own, and it must say the same, byte for byte.
+    """
+    known = _find(family_name)
+    if strategy in strategies_of(known):
+        raise UsageError(f"family {family_name!r} has a strategy {strategy!r} already")
+    if (server is None) == (evaluator is None):
+        raise UsageError(f"strategy {strategy!r} takes either a server or an evaluator")
+    if server is not None:
+        known.added[strategy] = server
+    elif evaluator is not None:
+        _added_evaluators[family_name, strategy] = evaluator
+
+
+def remove_strategy(family_name: str, strategy: str) -> None:
+    """Takes back what `add_strategy` has added."""
+    _find(family_name).added.pop(strategy, None)
+    _added_evaluators.pop((family_name, strategy), None)
 
 
 def evaluator(known: Family, catalog: Catalog, store: Store, strategies: Mapping[str, str]) -> Evaluator:
     """Makes the evaluator of a family's subscriptions in one replica."""
     assert isinstance(known, Evaluating), f"{known.name} cannot evaluate subscriptions over shared rows"
-    strategy = strategies.get(known.name, SHARED)
-    if strategy not in known.brought:
-        return known.evaluator(catalog, store)
-    make = _brought.get((known.name, strategy))
-    if make is None:
-        raise UsageError(f"strategy {strategy!r} of family {known.name!r} runs in `tidings replay` only")
+    make = _added_evaluators.get((known.name, strategies.get(known.name, SHARED)), known.evaluator)
     return make(catalog, store)
 
 
@@ -200,22 +239,7 @@ def shares_rows(form_key: str, strategies: Mapping[str, str]) -> bool:
     known, form = family_of(form_key)
     if not isinstance(known, Evaluating) or not known.evaluates(form):
         return False
-    return strategies.get(known.name, SHARED) in known.evaluations or needs_shared_rows(form_key)
-
-
-def shared_by_all(form_keys: Iterable[str], strategies: Mapping[str, str]) -> bool:
-    """Whether a job, which serves all subscriptions in one way, uses the strategy `shared`. UsageError if no way serves all."""
-    keys = list(form_keys)
-    if all(shares_rows(key, strategies) for key in keys):
-        return True
-    if not any(needs_shared_rows(key) for key in keys):
-        return False
-    if not all(shares_rows(key, {}) for key in keys):
-        raise UsageError(
-            "one job cannot have subscriptions with option 'net', with OR, <>, NOT IN, NOT LIKE or IS NULL, nor offers with IN "
-            "or ORDER BY, beside those of a family that sends messages only: run them as two jobs, or with --engine inline"
-        )
-    return True
+    return strategies.get(known.name, SHARED) in _evaluations(known) or needs_shared_rows(form_key)
 
 
 def message_strategies(strategies: Mapping[str, str]) -> dict[str, str]:
@@ -224,12 +248,12 @@ def message_strategies(strategies: Mapping[str, str]) -> dict[str, str]:
 
 
 def _evaluations(known: Family) -> tuple[str, ...]:
-    return known.evaluations if isinstance(known, Evaluating) else (SHARED,)
+    return (SHARED, *(strategy for name, strategy in _added_evaluators if name == known.name))
 
 
 def strategies_of(known: Family) -> tuple[str, ...]:
     """Names of all strategies of a family, those over shared rows first."""
-    return (*_evaluations(known), *known.strategies)
+    return (*_evaluations(known), *known.strategies, *known.added)
 
 
 def parse_strategies(choices: list[str]) -> dict[str, str]:
@@ -240,8 +264,7 @@ def parse_strategies(choices: list[str]) -> dict[str, str]:
         if not equals:
             raise UsageError(f"--strategy takes FAMILY=NAME, not {choice!r}")
         known = family(name)
-        has_more = isinstance(known, Parametric) and known.has_strategy(strategy)
-        if strategy not in strategies_of(known) and not has_more:
+        if strategy not in strategies_of(known):
             names = ", ".join(strategies_of(known))
             raise UsageError(f"family {name!r} has no strategy {strategy!r}; it has {names}")
         chosen[name] = strategy

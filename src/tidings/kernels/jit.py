@@ -5,7 +5,7 @@ Numba does the work; `kernel` adds four things that numba does not do by itself:
 - Functions that only other kernels call are compiled into their callers and nowhere else. Numba would give each of them a
   wrapper for Python, optimise it in full and make machine code of it, although nobody ever calls that.
 - Machine code on disk is used only while every source it was made from is as it was: a kernel's own file and all files of
-  this package that it imports, directly or not. Numba looks at the kernel's own file alone.
+  this package and its own that it imports, directly or not. Numba looks at the kernel's own file alone.
 - A kernel is compiled by one process at a time; others that need it wait and then load it.
 - Garbage collection pauses while a kernel is compiled: numba makes millions of objects, few of which are garbage.
 
@@ -172,31 +172,44 @@ class _InnerCompiler(CompilerBase):
 
 @cache
 def source_stamp(source: Path) -> bytes:
-    """Changes whenever a source file, or one of this package that it imports, directly or not, is another."""
+    """Changes whenever a source file, or one of this or its package that it imports, directly or not, is another."""
     found: dict[Path, bytes] = {}
     waiting = [source]
+    own = _package_of(source)
     while waiting:
         path = waiting.pop()
         if path not in found:
-            found[path], imported = _read(path)
+            found[path], imported = _read(path, own)
             waiting.extend(imported)
-    relative = {str(path.relative_to(PACKAGE)) if path != source else "": digest for path, digest in found.items()}
+    relative = {_relative(path) if path != source else "": digest for path, digest in found.items()}
     return hashlib.sha256(repr(sorted(relative.items())).encode()).digest()
 
 
 _IMPORT = re.compile(r"^\s*from (\w[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 
+def _package_of(source: Path) -> Path:
+    """The folder of the outermost package that a source file is in."""
+    folder = source.parent
+    while (folder.parent / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
+
+
+def _relative(path: Path) -> str:
+    return str(path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else _package_of(path).parent))
+
+
 @cache
-def _read(path: Path) -> tuple[bytes, tuple[Path, ...]]:
-    """Digest of a source file, and the files of this package that it imports."""
+def _read(path: Path, own: Path) -> tuple[bytes, tuple[Path, ...]]:
+    """Digest of a source file, and the files that it imports of this package and of the one in the folder `own`."""
     text = path.read_text(encoding="utf-8")
     imported = []
     for module, names in _IMPORT.findall(text):
         package, *parts = module.split(".")
-        if package != NAME:
+        if package not in (NAME, own.name):
             continue
-        folder = PACKAGE.joinpath(*parts)
+        folder = (PACKAGE if package == NAME else own).joinpath(*parts)
         imported += [folder.with_suffix(".py"), folder / "__init__.py"]
         imported += [folder / f"{name}.py" for name in re.findall(r"\w+", names)]
     return hashlib.sha256(text.encode()).digest(), tuple(path for path in imported if path.is_file())

@@ -26,8 +26,7 @@ from tidings.model.render import render_rows
 from tidings.model.types import ColumnType
 from tidings.painting.scene import Scene, Sent
 from tidings.pipeline.door import Door
-from tidings.pipeline.gateway import GatewayWork
-from tidings.pipeline.staged import StagedEngine
+from tidings.pipeline.edge.regions import RegionSender
 from tidings.terminal import progress
 
 _BATCH = 10_000
@@ -55,11 +54,10 @@ class _Watch:
     messages: list[MessageBatch] = field(default_factory=list)
     is_over: bool = False
 
-    def see(self, work: GatewayWork) -> None:
-        for batch in work.messages:
-            now = batch.take(np.flatnonzero(batch.seq == self.seq))
-            for own in project_all(now, self.catalog):
-                self.messages.extend([own] if spec_of(own.form, self.catalog).space.dims == 2 else self._planes(own))
+    def see(self, batch: MessageBatch) -> None:
+        now = batch.take(np.flatnonzero(batch.seq == self.seq))
+        for own in project_all(now, self.catalog):
+            self.messages.extend([own] if spec_of(own.form, self.catalog).space.dims == 2 else self._planes(own))
 
     def _planes(self, messages: MessageBatch) -> Iterator[MessageBatch]:
         """Messages to all of a table's forms as they look in the plane of each channel of those that have one."""
@@ -135,9 +133,9 @@ def collect(
     asked = None if id is None else _plane_of(catalog, watch, id)
     if not any(_column(catalog, batch.form) is not None and len(batch) for batch in watch.points):
         raise UsageError(f"none of the subscriptions can be painted: {_PAINTED}")
-    engine = StagedEngine(catalog, strategies, on_work=watch.see)
-    engine.take(events)
-    is_there = _run(engine, changes, seq)
+    sender = RegionSender(catalog, 1, lambda _: 0, strategies, by_commit=False)
+    sender.on_messages = watch.see
+    is_there = _run(sender, events, changes, seq)
     if not is_there:
         raise UsageError(f"there is no change with seq {seq} in {changes}")
     sent = {plane: found for plane, found in watch.sent().items() if _column(catalog, plane[0]) is not None}
@@ -163,15 +161,16 @@ def collect(
     return Scene(title, column, messages, dots, marked)
 
 
-def _run(engine: StagedEngine, changes: Path, seq: int) -> bool:
+def _run(sender: RegionSender, points: list[PointBatch], changes: Path, seq: int) -> bool:
     """Feeds batches until one has gone beyond the seq. Returns whether a line has it."""
     number = re.compile(rb'"seq"\s*:\s*%d\b' % seq)
     is_there = False
     with open_input(changes) as source, progress() as display:
         task = display.add_task("bytes of changes", total=changes.stat().st_size or None)
         lines = read_lines(source)
-        while engine.passed < seq and (chunk := list(islice(lines, _BATCH))):
-            engine.feed(chunk)
+        while sender.replica.passed < seq and (chunk := list(islice(lines, _BATCH))):
+            sender.feed(chunk, 0, points)
+            points = []
             is_there = is_there or any(map(number.search, chunk))
             display.update(task, completed=source.tell() if source.seekable() else None)
     return is_there

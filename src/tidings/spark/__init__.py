@@ -2,8 +2,7 @@
 
 `notifications` and `outputs` take and give DataFrames, `files` makes one of a folder,
 `rows` one of columns: see `tidings.spark.stream` and
-`tidings.spark.sources`. `match_boxes` and `match_relational` match constraints in one batch: see
-`tidings.spark.offers.grid` and `tidings.spark.offers.matching`.
+`tidings.spark.sources`. `match_boxes` matches constraints in one batch: see `tidings.spark.offers.grid`.
 """
 
 from __future__ import annotations
@@ -12,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidings.spark.offers.grid import match_boxes
-    from tidings.spark.offers.matching import match_relational
     from tidings.spark.sources.files import files
     from tidings.spark.stream import notifications, outputs, rows
 
-__all__ = ["files", "match_boxes", "match_relational", "notifications", "outputs", "rows"]
+__all__ = ["files", "match_boxes", "notifications", "outputs", "rows"]
 _MODULES = {
     "files": "tidings.spark.sources.files",
     "match_boxes": "tidings.spark.offers.grid",
-    "match_relational": "tidings.spark.offers.matching",
 }
 
 

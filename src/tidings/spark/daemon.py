@@ -18,7 +18,6 @@ def preload() -> None:
     import pandas  # noqa: F401
     import pyspark.worker  # noqa: F401
 
-    import tidings.spark.ingest
     import tidings.spark.replica_worker  # noqa: F401
     from tidings.pipeline.warm import warm
 

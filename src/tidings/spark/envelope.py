@@ -1,4 +1,4 @@
-"""Envelopes: the rows that travel between the stages of the Spark job. Few and large: each carries a columnar batch.
+"""Envelopes: the rows that go into and come out of the shards of the Spark job. Few and large: each carries a batch.
 
 `key` names the shard an envelope is for, `kind` what it holds, `blob` the packed batch; `counts` are counters of a live job
 (`counters.py`).
@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import zlib
 from itertools import count
 from typing import NamedTuple
 
@@ -17,8 +16,8 @@ from tidings.pipeline.live import WARNINGS as WARNINGS
 
 SCHEMA = "key string, kind string, blob binary, counts array<bigint>"
 
-LINES, POINTS, CHANGES, END, RECORDED, EVENTS = "lines", "points", "changes", "end", "recorded", "events"
-MESSAGES, SNAPSHOTS, METRICS, PART, NOTES = "messages", "snapshots", "metrics", "part", "notes"
+LINES, POINTS, END, RECORDED, EVENTS = "lines", "points", "end", "recorded", "events"
+METRICS, PART, NOTES = "metrics", "part", "notes"
 
 
 class Envelope(NamedTuple):
@@ -41,33 +40,6 @@ def replica_keys(shards: int) -> tuple[str, ...]:
         name = f"replica/{len(keys)}#{salt}"
         keys.setdefault(spark_hash(name) % shards, name)
     return (first, *(name for name in keys.values() if name != first))
-
-
-class Keys:
-    """Keys of shards, salted so that Spark's shuffle assigns shard i of a stage to partition i modulo `partitions`."""
-
-    def __init__(self, partitions: int) -> None:
-        self._partitions = partitions
-        self._names: dict[str, str] = {}
-
-    def table(self, shard: int) -> str:
-        return self._name(f"table/{shard}", shard)
-
-    def zone(self, zone: int) -> str:
-        return self._name(f"zone/{zone}", zone)
-
-    def group(self, group: str, shard: int) -> str:
-        # Groups start at different partitions, so that groups of one shard are not all in the first.
-        return self._name(f"group/{group}/{shard}", shard + zlib.crc32(group.encode()))
-
-    def _name(self, stem: str, number: int) -> str:
-        name = self._names.get(stem)
-        if name is None:
-            salts = (f"{stem}#{salt}" for salt in count())
-            wanted = number % self._partitions
-            name = next(salted for salted in salts if spark_hash(salted) % self._partitions == wanted)
-            self._names[stem] = name
-        return name
 
 
 def spark_hash(text: str) -> int:

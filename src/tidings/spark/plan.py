@@ -1,11 +1,10 @@
-"""The stages of the job, and the plan that every worker gets. Cheap to import, since Spark unpickles stages in processes that
-only plan: the code of the stages (`tidings.spark.message_workers`) is imported where it is used.
+"""The plan of the job, which every worker gets. Cheap to import, since Spark unpickles it in processes that only plan: what
+runs in workers (`tidings.spark.replica_worker`) is imported where it is used.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.live.job import check_goes_on
 from tidings.model.errors import UsageError
-from tidings.spark.envelope import Keys, replica_keys
+from tidings.spark.envelope import replica_keys
 from tidings.spark.shard_state import STATE_FORMAT
 
 if TYPE_CHECKING:
     from tidings.model.catalog import Catalog
-    from tidings.network.zones import ZoneMap
-    from tidings.pipeline.ingest import Ingest
     from tidings.spark.sources.recorded import Recording
     from tidings.spark.stateful_processor import Shard
 
@@ -29,7 +26,7 @@ _COMMIT, _RECORD = "commit", "record"
 
 @dataclass(frozen=True)
 class Plan:
-    """Configuration of a job for all its workers: tables, strategies, number of shards, zones. Pickled into the job.
+    """Configuration of a job for all its workers: tables, number of shards. Pickled into the job.
 
     parts: a folder that all workers reach, where replicas write notifications; if empty, notifications are rows of the
     result. has_columns: there they are packed columns, instead of lines. index: the index file of recorded input
@@ -39,10 +36,7 @@ class Plan:
 
     job: str
     catalog_sql: str
-    strategies: Mapping[str, str]
     shards: int
-    partitions: int
-    zone_state: bytes = b""
     parts: str = ""
     index: str = ""
     is_stream: bool = False
@@ -57,24 +51,14 @@ class Plan:
         return parse_catalog(self.catalog_sql)
 
     @cached_property
-    def zones(self) -> ZoneMap:
-        from tidings.model.blob import unpack
-        from tidings.network.zones import ZoneMap
-
-        return ZoneMap.from_state(unpack(self.zone_state))
-
-    @cached_property
-    def keys(self) -> Keys:
-        return Keys(self.partitions)
-
-    @cached_property
     def replica_keys(self) -> tuple[str, ...]:
         return replica_keys(self.shards)
 
     @cached_property
     def text(self) -> str:
         """What durable state depends on, as text: for `formerly`."""
-        known = {"format": STATE_FORMAT, "shards": self.shards, "strategies": dict(self.strategies)}
+        # There is one way to serve subscriptions. Earlier versions had several, and say so here.
+        known: dict[str, Any] = {"format": STATE_FORMAT, "shards": self.shards, "strategies": {}}
         known["notify"] = _COMMIT if self.by_commit else _RECORD
         return json.dumps({**known, "catalog": self.catalog_sql}, sort_keys=True)
 
@@ -91,8 +75,8 @@ class Plan:
                 f"the checkpoint is of a job with {known['shards']} shards, this one has {self.shards}: give it "
                 f"{known['shards']} shards, or begin with a new checkpoint"
             )
-        if known["strategies"] != dict(self.strategies):
-            raise UsageError("the checkpoint is of a job with other strategies: begin with a new checkpoint")
+        if known["strategies"]:
+            raise UsageError("the checkpoint is of a job that sent messages to regions: begin with a new checkpoint")
         # Earlier versions told every record for itself.
         former = replace(self, catalog_sql=known["catalog"], by_commit=known.get("notify", _RECORD) == _COMMIT)
         check_goes_on(self.catalog, former.catalog)
@@ -104,15 +88,8 @@ class Plan:
 
         return Recording(Path(self.index))
 
-    @cached_property
-    def ingest(self) -> Ingest:
-        from tidings.pipeline.ingest import Ingest
-
-        return Ingest(self.catalog)
-
     def __reduce__(self) -> tuple[Any, ...]:
-        known = {field.name: getattr(self, field.name) for field in fields(self)}
-        return (_plan, ({**known, "strategies": dict(self.strategies)},))
+        return (_plan, ({field.name: getattr(self, field.name) for field in fields(self)},))
 
 
 def shards_of(text: str) -> int:
@@ -121,12 +98,12 @@ def shards_of(text: str) -> int:
 
 
 _PLANS_MAX = 16
-_plans: dict[tuple[str, bytes], Plan] = {}
+_plans: dict[str, Plan] = {}
 
 
 def _plan(known: dict[str, Any]) -> Plan:
-    """Unpickles a plan. Returns the same object for the same job and zones, so that its parsed catalog is kept."""
-    key = (known["job"], known["zone_state"])
+    """Unpickles a plan. Returns the same object for the same job, so that its parsed catalog is kept."""
+    key = known["job"]
     if key not in _plans:
         for stale in list(_plans)[: len(_plans) - _PLANS_MAX + 1]:
             del _plans[stale]
@@ -134,16 +111,12 @@ def _plan(known: dict[str, Any]) -> Plan:
     return _plans[key]
 
 
-REPLICA, TABLES, FORMS, DELIVER = "replica", "tables", "forms", "deliver"
-_KEY_PREFIX = {REPLICA: "replica/", TABLES: "table/", FORMS: "group/", DELIVER: "zone/"}
-
-
 @dataclass(frozen=True)
-class JobStage:
-    """One stateful stage of the job: which envelopes it handles, and the class of its shards."""
+class Replicas:
+    """The stateful stage of the job: what its shards are."""
 
-    name: str
     plan: Plan
+    name = "replica"
 
     @property
     def job(self) -> str:
@@ -153,22 +126,10 @@ class JobStage:
     def plan_text(self) -> str:
         return self.plan.text
 
-    def formerly(self, plan_text: str) -> JobStage:
-        return JobStage(self.name, self.plan.formerly(plan_text))
-
-    def owns(self, key: str) -> bool:
-        return key.startswith(_KEY_PREFIX[self.name])
+    def formerly(self, plan_text: str) -> Replicas:
+        return Replicas(self.plan.formerly(plan_text))
 
     def shard(self, key: str) -> Shard:
-        if self.name == REPLICA:
-            from tidings.spark.replica_worker import ReplicaWorker
+        from tidings.spark.replica_worker import ReplicaWorker
 
-            return ReplicaWorker(self.plan, key)
-        from tidings.spark import message_workers
-
-        workers: dict[str, Callable[[Plan, str], Shard]] = {
-            TABLES: message_workers.TablesWorker,
-            FORMS: message_workers.FormsWorker,
-            DELIVER: message_workers.DeliverWorker,
-        }
-        return workers[self.name](self.plan, key)
+        return ReplicaWorker(self.plan, key)

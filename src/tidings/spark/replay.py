@@ -12,7 +12,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -22,17 +22,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from tidings import __version__
-from tidings.families.registry import gathered, message_strategies, shared_by_all, spaces_of
 from tidings.files import load_files, only_one, open_input, peak_rss_mb, read_lines, replacing, write_json, write_lines
 from tidings.model.blob import pack
 from tidings.model.errors import UsageError
-from tidings.network.zones import ZoneMap
 from tidings.pipeline.door import Door
 from tidings.pipeline.stats import Stats
 from tidings.signals import aside
 from tidings.sinks.parts import PartsSink, family_counter
 from tidings.spark.failures import failure_of
-from tidings.spark.job import delivered, evaluated, stop_blocked
+from tidings.spark.job import evaluated, stop_blocked
 from tidings.spark.plan import Plan
 from tidings.spark.session import default_shards, local_cores, spark_session
 from tidings.spark.sinks.files import write_envelopes
@@ -49,7 +47,6 @@ def replay_on_spark(
     out: Path,
     quarantine: Path,
     batches: Sequence[int],
-    strategies: Mapping[str, str],
     master: str,
     shards: int = 0,
     *,
@@ -69,12 +66,7 @@ def replay_on_spark(
     with only_one(out):
         started = time.monotonic()
         work = out.with_name(out.name + ".work")
-        settings: dict[str, Any] = {
-            "batches": list(batches),
-            "strategies": dict(strategies),
-            "master": master,
-            "version": __version__,
-        }
+        settings: dict[str, Any] = {"batches": list(batches), "master": master, "version": __version__}
         settings["shards"], settings["by_commit"] = shards, by_commit
         settings["families"] = os.environ.get("TIDINGS_FAMILIES", "")
         prepare(work, _fingerprint([catalog, subscriptions, changes, *loaded], settings))
@@ -86,7 +78,7 @@ def replay_on_spark(
 
         def plan(partitions: int) -> Future[tuple[Plan, list[str]]]:
             files = (work, catalog, subscriptions, changes, load)
-            return aside(partial(_plan, *files, batches, strategies, partitions, by_commit=by_commit))
+            return aside(partial(_plan, *files, batches, partitions, by_commit=by_commit))
 
         # Spark and its workers start while subscriptions are compiled, if it is known for how many shards.
         planned = plan(partitions) if partitions else None
@@ -94,7 +86,7 @@ def replay_on_spark(
             with spark_session("tidings replay", master, work / "spark.log", starts_workers=True) as spark:
                 java = note_java(spark, work)
                 planned = planned or plan(default_shards(spark))
-                spark.conf.set("spark.sql.shuffle.partitions", planned.result()[0].partitions)
+                spark.conf.set("spark.sql.shuffle.partitions", planned.result()[0].shards)
                 _run(spark, planned.result()[0], sink, work)
                 java_mb = peak_rss_mb(java)
         assert planned is not None, "a run that has ended knows its number of partitions"
@@ -123,8 +115,7 @@ def _run(spark: SparkSession, plan: Plan, sink: PartsSink, work: Path) -> None:
                 # The source never ends: block here so that no further micro-batch begins.
                 is_stopping.wait()
 
-        source = recorded_source(spark, _blocks(plan.partitions, is_shared=bool(plan.parts)))
-        result = evaluated(recorded_blocks(source), plan) if plan.parts else delivered(source, plan)
+        result = evaluated(recorded_blocks(recorded_source(spark)), plan)
         query = result.writeStream.foreachBatch(write).option("checkpointLocation", str(work / "checkpoint")).start()
         try:
             _wait(query, is_over, work)
@@ -154,11 +145,6 @@ def _partitions(work: Path, master: str, shards: int) -> int:
     return shards or (local_cores(master) if master.startswith("local") else 0)
 
 
-def _blocks(partitions: int, *, is_shared: bool) -> int:
-    """Blocks per micro-batch: one if every replica reads all of it, else one for each ingest task to parse."""
-    return 1 if is_shared else partitions
-
-
 def _plan(
     work: Path,
     catalog: Path,
@@ -166,7 +152,6 @@ def _plan(
     changes: Path,
     load: Path | None,
     batches: Sequence[int],
-    strategies: Mapping[str, str],
     partitions: int,
     *,
     by_commit: bool,
@@ -178,33 +163,19 @@ def _plan(
     catalog_sql = catalog.read_text(encoding="utf-8-sig")
     ready = work / "ready.json"
     if not ready.exists():
-        tables = parse_catalog(catalog_sql)
-        door = Door(tables)
+        door = Door(parse_catalog(catalog_sql), needs_evaluator=True)
         with progress() as display, open_input(subscriptions) as source:
             task = display.add_task("subscriptions", total=None)
             refused = door.read(read_lines(source), lambda n: display.update(task, completed=n))
-        points = door.take()
-        (work / "points").write_bytes(pack(points))
-        is_shared = shared_by_all((batch.form for batch in points), strategies)
-        if load is not None and not is_shared:
-            raise UsageError("--load is for the strategy 'shared': strategies that send messages begin without rows")
-        blocks = _blocks(partitions, is_shared=is_shared)
-        Recording.write(work / "index", changes, work / "points", batches, blocks, by_commit=by_commit and is_shared)
-        if not is_shared:
-            (work / "zones").write_bytes(
-                pack(ZoneMap.build(gathered(points, tables), partitions, spaces_of(tables)).state())
-            )
-        known = {"partitions": partitions, "is_shared": is_shared, "refused": [entry.line() for entry in refused]}
-        write_json(ready, known)
+        (work / "points").write_bytes(pack(door.take()))
+        Recording.write(work / "index", changes, work / "points", batches, by_commit=by_commit)
+        write_json(ready, {"partitions": partitions, "refused": [entry.line() for entry in refused]})
     known = json.loads(ready.read_text())
     plan = Plan(
         job=hashlib.sha256(str(work.resolve()).encode() + (work / MARK).read_bytes()).hexdigest(),
         catalog_sql=catalog_sql,
-        strategies=message_strategies(strategies),
         shards=known["partitions"],
-        partitions=known["partitions"],
-        zone_state=b"" if known["is_shared"] else (work / "zones").read_bytes(),
-        parts=str((work / "parts").resolve()) if known["is_shared"] else "",
+        parts=str((work / "parts").resolve()),
         index=str((work / "index").resolve()),
         by_commit=by_commit,
         load="" if load is None else str(load.resolve()),

@@ -136,7 +136,7 @@ def _shards(settings: Run) -> int:
     text = path.read_text()
     try:
         shards = settings.shards or shards_of(text)
-        Plan("", settings.catalog_sql, {}, shards, shards, is_stream=True).formerly(text)
+        Plan("", settings.catalog_sql, shards, is_stream=True).formerly(text)
     except ValueError as error:
         raise UsageError(f"{path} is damaged ({error}), so {settings.checkpoint} {NOT_WHOLE}") from None
     return shards

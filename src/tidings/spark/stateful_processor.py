@@ -67,10 +67,6 @@ class Stage(Protocol):
         """The stage under an earlier plan. UsageError if this one cannot go on with the state of that one."""
         ...
 
-    def owns(self, key: str) -> bool:
-        """Whether the stage handles envelopes with this key; others are passed on unchanged to a later stage."""
-        ...
-
     def shard(self, key: str) -> Shard: ...
 
 
@@ -105,9 +101,6 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
             for frame in rows
             for kind, blob in zip(frame["kind"].tolist(), frame["blob"].tolist(), strict=True)
         ]
-        if not self._stage.owns(name):
-            yield _frame(inputs)
-            return
         stamp = self._state.stamp()
         held, how = self._current(name, stamp)
         outputs = _Outputs()

@@ -150,7 +150,7 @@ def plan_of(spark: SparkSession, catalog: str, shards: int = 0, **more: Any) -> 
         spark.conf.set(name, value)
     count = shards or default_shards(spark)
     name = f"stream-{uuid.uuid4().hex}"
-    return Plan(name, catalog, {}, count, count, is_stream=True, **more)
+    return Plan(name, catalog, count, is_stream=True, **more)
 
 
 def envelopes(changes: DataFrame, subscriptions: DataFrame, plan: Plan) -> DataFrame:

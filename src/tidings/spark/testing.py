@@ -15,7 +15,10 @@ def run_spark(
     batch_sizes: list[int],
     strategy: dict[str, str],
 ) -> list[str]:
-    """Notification lines of a replay on Spark. Runs inside a `spark_session` share that session, which is much faster."""
+    """Notification lines of a replay on Spark, where strategies are all one.
+
+    Runs inside a `spark_session` share that session, which is much faster.
+    """
     with tempfile.TemporaryDirectory(prefix="tidings-test-") as temporary:
         folder = Path(temporary)
         catalog, subscriptions, changes = (
@@ -25,7 +28,5 @@ def run_spark(
         subscriptions.write_bytes(b"".join(line + b"\n" for line in subscription_lines))
         changes.write_bytes(b"".join(line + b"\n" for line in change_lines))
         out = folder / "out.jsonl"
-        replay_on_spark(
-            catalog, subscriptions, changes, out, folder / "quarantine.jsonl", batch_sizes, strategy, "local[2]"
-        )
+        replay_on_spark(catalog, subscriptions, changes, out, folder / "quarantine.jsonl", batch_sizes, "local[2]")
         return out.read_text(encoding="utf-8").split("\n")[:-1]

@@ -1,8 +1,8 @@
-"""The types of workloads: a catalog with lazily made lines of the file contract, or other files made as lazily."""
+"""The types of workloads: a catalog with lazily made lines of the file contract."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,20 +14,6 @@ class WorkloadLines:
     catalog_sql: str
     subscriptions: Iterator[bytes]
     changes: Iterator[bytes]
-
-
-@dataclass(frozen=True)
-class Output:
-    """Files of one kind.
-
-    unit: what is counted, "lines of changes" or "documents"; None where nothing is.
-    total: how many of them there will be, as far as it is known.
-    files: lines by the file's name, which is relative to the output folder. Each iterator can be consumed once.
-    """
-
-    unit: str | None
-    total: int
-    files: Mapping[str, Iterator[bytes]]
 
 
 class Generator(Protocol):

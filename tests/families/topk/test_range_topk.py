@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from range_topk_reference import (
     Client,
     Numbers,
@@ -20,7 +21,6 @@ from range_topk_reference import (
     k_best,
     sends_of,
 )
-
 from tidings.families.topk.kernels.range_topk import RangeTopkIndex
 from tidings.families.topk.kernels.range_topk.layout import BLOCK_MAX, INT64_MAX, INT64_MIN, NODE_MAX
 

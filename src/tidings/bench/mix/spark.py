@@ -48,7 +48,7 @@ def measure(data: MixData, heading: Heading, say: Say) -> list[Figure]:
         spark.streams.addListener(listener)
         try:
             stats = replay_on_spark(
-                catalog, subscriptions, lines, folder / "out.jsonl", folder / "refused.jsonl", batches, {}, "local[*]"
+                catalog, subscriptions, lines, folder / "out.jsonl", folder / "refused.jsonl", batches, "local[*]"
             )
             taken = time.perf_counter() - started
             _await(seconds, len(batches) - 1)  # The replay stops within the last one.

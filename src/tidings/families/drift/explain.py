@@ -1,4 +1,4 @@
-"""What a strategy does with changes of a followed value, in words."""
+"""What `tidings explain` says about a drift subscription."""
 
 from __future__ import annotations
 
@@ -12,19 +12,14 @@ from tidings.model.codes import value_of
 from tidings.model.points import Placement
 from tidings.model.types import ColumnType
 
-_COSTS = {
-    "region": "1 message to a few ranges of radii and labels, however many subscriptions it concerns",
-    "scan": "the same message, found by comparing with every subscription of the row",
-    "unicast": "1 message per affected subscription, found by the ends of their intervals",
-    "relax": "1 message to everyone who follows the row, whether it concerns them or not",
-}
+_COSTS = "1 message to a few ranges of radii and labels, however many subscriptions it concerns"
 
 
 class DriftExplanation(Explanation):
     summary = "rows told again when a value has moved: SELECT .. FROM t WHERE key = x AND moved_percent(a) >= 5"
 
-    def lines(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
+    def lines(self, form: Form, placement: Placement, catalog: Catalog) -> Sequence[tuple[str, str]]:
         space = space_of(form, catalog)
         radius = value_of(ColumnType.DOUBLE, placement.coords[0])
-        label = "chosen by the server" if space.follows_one_row or strategy != "region" else "its birth"
-        return [("point", f"(radius = {radius}, label {label})"), ("a change costs", _COSTS[strategy])]
+        label = "chosen by the server" if space.follows_one_row else "its birth"
+        return [("point", f"(radius = {radius}, label {label})"), ("a change costs", _COSTS)]

@@ -8,7 +8,7 @@ from tidings.families.drift import subscription
 from tidings.families.drift.explain import DriftExplanation
 from tidings.families.drift.reference import DriftReference
 from tidings.families.optional import Evaluating, Objecting, Objection, Trace, Tracing
-from tidings.families.protocols import Family, Server, Views
+from tidings.families.protocols import Family, Server
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog
 from tidings.model.points import Placement
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 class DriftFamily(Family, Evaluating, Objecting, Tracing):
     name = "drift"
-    strategies = ("region", "scan", "unicast", "relax")
+    strategies = ("region",)
     reference = DriftReference()
     explanation = DriftExplanation()
 
@@ -38,19 +38,11 @@ class DriftFamily(Family, Evaluating, Objecting, Tracing):
     def spec(self, form: Form, catalog: Catalog) -> FormSpec:
         return subscription.spec_of(form, catalog)
 
-    def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
+    def own_server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
         # Imported here because compiled kernels take a second to import, and only servers need them.
-        from tidings.families.drift.strategies import RegionServer, RelaxServer, ScanServer, UnicastServer
+        from tidings.families.drift.strategies import RegionServer
 
-        space = subscription.space_of(form, catalog)
-        if strategy == "relax":
-            return RelaxServer(space)
-        return {"region": RegionServer, "scan": ScanServer, "unicast": UnicastServer}[strategy](space)
-
-    def views(self, form: Form, catalog: Catalog) -> Views:
-        from tidings.families.drift.view import DriftViews
-
-        return DriftViews(subscription.space_of(form, catalog))
+        return RegionServer(subscription.space_of(form, catalog))
 
     def evaluates(self, form: Form) -> bool:
         return True

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.drift.rows import TIME, VALUE, Float64Array, values_of
-from tidings.families.drift.subscription import DIMS, Space
+from tidings.families.drift.subscription import Space
 from tidings.model.change import TableChanges
 from tidings.model.channel import channel_column
-from tidings.model.codes import CODE_MAX, CODE_MIN, Int64Array, codes_of_doubles
+from tidings.model.codes import Int64Array, codes_of_doubles
 from tidings.model.message import MessageBatch
 from tidings.model.region import Regions, TagArray
 
@@ -37,12 +37,6 @@ def regions_of(touched: Touched, tags: TagArray) -> Regions:
     lo = np.stack([codes_of_doubles(touched.reach_lo), touched.label_lo], axis=1)
     hi = np.stack([codes_of_doubles(touched.reach_hi), touched.label_hi], axis=1)
     return Regions(lo, hi, np.repeat(tags, np.diff(touched.starts)), touched.starts)
-
-
-def everyone(tags: TagArray) -> Regions:
-    """A region of all points for each of the tags."""
-    lo = np.full((len(tags), DIMS), CODE_MIN, np.int64)
-    return Regions(lo, np.full_like(lo, CODE_MAX), tags, np.arange(len(tags) + 1))
 
 
 def messages_of(

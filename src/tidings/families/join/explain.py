@@ -1,4 +1,4 @@
-"""What a strategy does with changes of a join, and why, in words."""
+"""What `tidings explain` says about a join subscription."""
 
 from __future__ import annotations
 
@@ -13,15 +13,6 @@ from tidings.model.catalog import Catalog
 from tidings.model.codes import value_of
 from tidings.model.points import Placement
 
-_SKYLINES = {
-    "clu": "the partners next to each of a few marks that everybody's range holds one of",
-    "clu+": "the partners next to each of a few marks, merged where nobody lies between two of them",
-    "tup": "all partners' values",
-    "tup+": "all partners' values, merged where nobody lies between two of them",
-    "sub": "the smallest ranges that have a partner",
-    "min": "as few points as can be",
-}
-
 
 class JoinExplanation(ChannellessExplanation):
     summary = "rows of several tables that belong together: SELECT .. FROM t JOIN u USING (a) WHERE b BETWEEN x AND y"
@@ -31,7 +22,7 @@ class JoinExplanation(ChannellessExplanation):
     )
     shared_only = "OR, <> and IS NULL"
 
-    def lines(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
+    def lines(self, form: Form, placement: Placement, catalog: Catalog) -> Sequence[tuple[str, str]]:
         ends = []
         for i, ref in enumerate(predicates_of(form.shape)):
             type = catalog.table(ref.table).column(ref.column).type
@@ -42,7 +33,7 @@ class JoinExplanation(ChannellessExplanation):
             count = len(msgspec.msgpack.decode(placement.details, type=AnyOf).alternatives)
             conditions = f"any of {count} conjunctions; the point's box holds all of them"
             return [("point", point), ("conditions", conditions)]
-        return [("point", point), *_costs(space_of(form, catalog), strategy)]
+        return [("point", point), *_costs(space_of(form, catalog))]
 
 
 def _extent(low: str, high: str, *, is_equality: bool) -> str:
@@ -51,23 +42,8 @@ def _extent(low: str, high: str, *, is_equality: bool) -> str:
     return f"in [{low}, {high}]"
 
 
-def _costs(space: Space, strategy: str) -> list[tuple[str, str]]:
-    kind, _, skyline = strategy.partition(":")
-    if kind == "auto":
-        return [
-            ("why", _why(space)),
-            ("filters", _filters(space)),
-            ("a change costs", _semijoin(space, "clu+")),
-        ]
-    costs = {
-        "ref-sj": _semijoin(space, skyline),
-        "enum-sj": "1 message per subscription that selects the row and has a partner for it",
-        "rel-sel": "1 message to all who select the row, whether or not they have a partner for it",
-        "ref-j": "1 message per joined row that comes or goes, to all whose predicates hold it",
-        "ref-j+": "1 message per joined row that comes or goes and that somebody wants",
-        "enum-j": "1 message per joined row that comes or goes and subscription whose predicates hold it",
-    }
-    return [("a change costs", costs[kind])]
+def _costs(space: Space) -> list[tuple[str, str]]:
+    return [("why", _why(space)), ("filters", _filters(space)), ("a change costs", _semijoin(space))]
 
 
 def _why(space: Space) -> str:
@@ -92,7 +68,7 @@ def _filters(space: Space) -> str:
     return f"{choices}: what costs least by the changes and the selections of a sample, looked at again as they move"
 
 
-def _semijoin(space: Space, skyline: str) -> str:
+def _semijoin(space: Space) -> str:
     if not any(side.ranged for side in space.sides):
         return (
             "1 message, for all queries that filter the table alike, to those who select the row, if it has a partner; "
@@ -100,6 +76,6 @@ def _semijoin(space: Space, skyline: str) -> str:
         )
     return (
         "1 message, for all queries that filter the table alike, to those who select the row and have a partner for it, "
-        f"told by {_SKYLINES[skyline]}; "
+        "told by the partners next to each of a few marks, merged where nobody lies between two of them; "
         "1 per row that gets its first partner for somebody"
     )

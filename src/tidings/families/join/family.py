@@ -10,7 +10,7 @@ from tidings.families.join import subscription
 from tidings.families.join.explain import JoinExplanation
 from tidings.families.join.reference import JoinReference
 from tidings.families.optional import Disjunctive, Evaluating, Projecting
-from tidings.families.protocols import Family, Server, Views
+from tidings.families.protocols import Family, Server
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog
 from tidings.model.message import MessageBatch
@@ -22,21 +22,9 @@ if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
 
-STRATEGIES = (
-    "auto",
-    *(f"ref-sj:{skyline}" for skyline in ("clu", "clu+", "tup", "tup+", "sub", "min")),
-    "enum-sj",
-    "rel-sel",
-    "ref-j+",
-    "ref-j",
-    "enum-j",
-)
-"""`ref-sj:SKYLINE` is the strategy of semijoins with this skyline."""
-
-
 class JoinFamily(Family, Disjunctive, Projecting, Evaluating):
     name = "join"
-    strategies = STRATEGIES
+    strategies = ("auto",)
     reference = JoinReference()
     explanation = JoinExplanation()
 
@@ -50,16 +38,11 @@ class JoinFamily(Family, Disjunctive, Projecting, Evaluating):
     def spec(self, form: Form, catalog: Catalog) -> FormSpec:
         return subscription.spec_of(form, catalog)
 
-    def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
+    def own_server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
         # Imported here because compiled kernels take a second to import, and only servers need them.
         from tidings.families.join.strategies import server_of
 
-        return server_of(catalog, strategy)
-
-    def views(self, form: Form, catalog: Catalog) -> Views:
-        from tidings.families.join.view import JoinViews
-
-        return JoinViews(subscription.space_of(form, catalog))
+        return server_of(catalog)
 
     def project(self, form: Form, messages: MessageBatch, catalog: Catalog) -> pa.RecordBatch:
         from tidings.families.join.payload import payload_of

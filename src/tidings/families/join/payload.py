@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -30,15 +29,6 @@ def schema_of(space: Space) -> pa.Schema:
     for number, side in enumerate(space.sides):
         fields.extend(pa.field(f"{number}.{name}", side.table.schema.field(name).type) for name in side.payload)
     return pa.schema(fields)
-
-
-def project_joined(space: Space, rows: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Whole joined rows as a payload. rows: [sides], the parts of the joined rows."""
-    count = rows[0].num_rows
-    columns: list[pa.Array] = [pa.array(np.full(count, ALL_SIDES, np.int8))]
-    for side, part in zip(space.sides, rows, strict=True):
-        columns.extend(part.column(name) for name in side.payload)
-    return pa.RecordBatch.from_arrays(columns, schema=schema_of(space))
 
 
 def project(space: Space, number: int, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -18,14 +18,12 @@ from tidings.families.join.subscription import Space, space_of
 from tidings.families.optional import Remembering
 from tidings.families.protocols import ColumnarRows, Created, Memory, Server
 from tidings.families.spec import Form
-from tidings.families.targets import one_each
 from tidings.kernels.arrays import covering
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
 from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
-from tidings.model.region import TagArray
 
 
 @dataclass(eq=False)
@@ -94,16 +92,13 @@ class Subscribers:
         # Before the first subscription the array is narrower.
         return self._coords[slots, :dims] if len(slots) else np.empty((0, dims), np.int64)
 
+    def ids(self, slots: Int64Array) -> list[str]:
+        return [self._ids[slot] for slot in slots.tolist()]
+
     def some(self, form: str, dims: int, count: int) -> Int64Array:
         """Coordinates of about `count` points of a form, evenly sampled."""
         slots = self.slots(form)
         return self.coords(slots[:: max(1, len(slots) // count)], dims)
-
-    def address(self, messages: MessageBatch, affected: tuple[Int64Array, Int64Array, TagArray]) -> MessageBatch | None:
-        """Messages of a form as unicast messages, one for every affected point; None if there is none."""
-        message, slot, tags = affected
-        points = self.coords(slot, messages.regions.dims)
-        return one_each(messages, message, points, [self._ids[at] for at in slot.tolist()], tags)
 
     def dump(self, form: str, dims: int) -> Any:
         ids = pa.array(list(self._slots.get(form, ())), pa.string())

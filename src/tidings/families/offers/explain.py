@@ -27,7 +27,7 @@ class OffersExplanation(ChannellessExplanation):
     )
     shared_only = "several points and ORDER BY"
 
-    def lines(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
+    def lines(self, form: Form, placement: Placement, catalog: Catalog) -> Sequence[tuple[str, str]]:
         space, boxes = space_of(form, catalog), unpack(placement.details)
         is_classic = space.table.constraints.is_classic
         lines = [*_points(space.table, boxes), ("matches", _matches(space.table, boxes))]

@@ -9,8 +9,8 @@ from tidings.families.offers import subscription
 from tidings.families.offers.constraint import packed
 from tidings.families.offers.explain import OffersExplanation
 from tidings.families.offers.reference import OffersReference
-from tidings.families.optional import SHARED, Disjunctive, Evaluating, Gathering, Objecting, Objection, Publishing
-from tidings.families.protocols import Family, Server, Views
+from tidings.families.optional import Disjunctive, Evaluating, Gathering, Objecting, Objection, Publishing
+from tidings.families.protocols import Family, Server
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog, Table
 from tidings.model.points import Placement, PointBatch
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 class OffersFamily(Family, Disjunctive, Evaluating, Gathering, Objecting, Publishing):
     name = "offers"
     placed_tag = 2
-    evaluations = (SHARED, "boxes", "relational")
-    brought = ("relational",)
     strategies = ("region",)
     reference = OffersReference()
     explanation = OffersExplanation()
@@ -58,15 +56,10 @@ class OffersFamily(Family, Disjunctive, Evaluating, Gathering, Objecting, Publis
     def spec(self, form: Form, catalog: Catalog) -> FormSpec:
         return subscription.spec_of(form, catalog)
 
-    def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
+    def own_server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
         from tidings.families.offers.strategies import RegionServer
 
         return RegionServer(catalog)
-
-    def views(self, form: Form, catalog: Catalog) -> Views:
-        from tidings.families.offers.view import OffersViews
-
-        return OffersViews(subscription.space_of(form, catalog))
 
     def evaluates(self, form: Form) -> bool:
         return True

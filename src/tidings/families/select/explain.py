@@ -1,4 +1,4 @@
-"""What a strategy does with changes of a table for select subscriptions, in words."""
+"""What `tidings explain` says about a select subscription."""
 
 from __future__ import annotations
 
@@ -11,22 +11,16 @@ from tidings.model.catalog import Catalog
 from tidings.model.codes import value_of
 from tidings.model.points import Placement
 
-_REGION = "1 message for all select subscriptions on the table, however many and various they are"
-_COSTS = {
-    "region": _REGION,
-    "unicast": "1 message per affected subscription, found with an index",
-    "scan": "1 message per affected subscription, found by comparing with every subscription",
-    "whole": _REGION,
-}
+_COSTS = "1 message for all select subscriptions on the table, however many and various they are"
 
 
 class SelectExplanation(Explanation):
     summary = "rows of one table within ranges: SELECT .. FROM t WHERE a = x AND b BETWEEN y AND z"
 
-    def lines(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
+    def lines(self, form: Form, placement: Placement, catalog: Catalog) -> Sequence[tuple[str, str]]:
         space = space_of(form, catalog)
         names = [f"{end} {column.name}" for column in space.ranges for end in ("lo", "hi")]
         types = [column.type for column in space.ranges for _ in ("lo", "hi")]
         ends = zip(names, types, placement.coords, strict=True)
         point = ", ".join(f"{name} = {value_of(type, code)}" for name, type, code in ends)
-        return [("point", f"({point}) in {space.dims} dimensions"), ("a change costs", _COSTS[strategy])]
+        return [("point", f"({point}) in {space.dims} dimensions"), ("a change costs", _COSTS)]

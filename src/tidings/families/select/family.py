@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidings.families.optional import Disjunctive, Evaluating, Gathering
-from tidings.families.protocols import Family, Server, Views
+from tidings.families.protocols import Family, Server
 from tidings.families.select import subscription, table_form
 from tidings.families.select.explain import SelectExplanation
 from tidings.families.select.reference import SelectReference
 from tidings.families.select.reformulate import NEW
-from tidings.families.select.strategies import RegionServer, ScanServer, UnicastServer
+from tidings.families.select.strategies import RegionServer
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog
 from tidings.model.points import Placement, PointBatch
@@ -20,17 +20,10 @@ from tidings.sql.shape import Shape
 if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
-_SERVERS: dict[str, type[RegionServer]] = {
-    "region": RegionServer,
-    "unicast": UnicastServer,
-    "scan": ScanServer,
-    "whole": RegionServer,
-}
-
 
 class SelectFamily(Family, Disjunctive, Evaluating, Gathering):
     name = "select"
-    strategies = tuple(_SERVERS)
+    strategies = ("region",)
     placed_tag = NEW
     reference = SelectReference()
     explanation = SelectExplanation()
@@ -50,13 +43,8 @@ class SelectFamily(Family, Disjunctive, Evaluating, Gathering):
         is_gathered = Form.from_key(points.form).variant == table_form.TABLE
         return [points if is_gathered else table_form.gathered(points, catalog)]
 
-    def server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
-        return _SERVERS[strategy](_space(form, catalog))
-
-    def views(self, form: Form, catalog: Catalog) -> Views:
-        from tidings.families.select.view import SelectViews
-
-        return SelectViews(_space(form, catalog))
+    def own_server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
+        return RegionServer(_space(form, catalog))
 
     def serves_disjuncts(self, shape: Shape) -> bool:
         return True

@@ -1,14 +1,8 @@
-"""Message strategies of select: `region` (the default), and `unicast` and `scan` as baselines.
-
-All give the same notifications. `region` sends one message per change, to a region, without looking at points; `whole` is
-another name for it as long as messages of `region` are complete by themselves. `unicast` finds the affected subscriptions
-with an index, `scan` by comparing with every point, and both send a message to each.
-"""
+"""The message strategy of select: `region`. A change becomes one message, to a region, without a look at points."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +13,9 @@ from tidings.families.protocols import ColumnarRows, Created, Memory, Server
 from tidings.families.select.index import find_rows
 from tidings.families.select.reformulate import reformulate
 from tidings.families.select.table_form import Predicates, TableSpace, predicates_of
-from tidings.families.targets import IndexedTargets, Targets
 from tidings.model.change import TableChanges
 from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
-from tidings.model.region import Regions
-from tidings.model.space import ParameterSpace, places
 
 
 class RegionServer(Server, Remembering):
@@ -72,50 +63,3 @@ class RegionServer(Server, Remembering):
         for each, count in zip(predicates.distinct, counts.tolist(), strict=True):
             self._shown[list(set(each.shown))] += sign * count
             self._constrained[list({*each.equalities, *each.ranges})] += sign * count
-
-
-class ScanServer(RegionServer):
-    """Unicast messages to all points in a change's region, found by a scan of all points."""
-
-    memory = Memory.POINTS
-
-    def __init__(self, space: TableSpace) -> None:
-        super().__init__(space)
-        self._points = ParameterSpace(space.axes(space.comparable))
-        self._targets: Targets = Targets(self._points.dims)
-
-    def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
-        for messages in super().change(changes):
-            yield from self._addressed(messages)
-
-    def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
-        self._targets.add(points)
-        return super().create(points, tables, wants_snapshots=wants_snapshots)
-
-    def drop(self, points: PointBatch) -> None:
-        super().drop(points)
-        self._targets.remove(points)
-
-    def dump(self) -> Any:
-        return {"columns": super().dump(), "targets": self._targets.dump(())}
-
-    def load(self, state: Any) -> None:
-        super().load(state["columns"])
-        self._targets.load(state["targets"])
-
-    def _addressed(self, messages: MessageBatch) -> Iterable[MessageBatch]:
-        whole = replace(messages, regions=self._points.read(messages.regions, messages.axes))
-        addressed = self._targets.address(whole)
-        if addressed is None:
-            return []
-        points = addressed.regions
-        at = places(self._points.axes, messages.axes)
-        return [replace(addressed, regions=Regions(points.lo[:, at], points.hi[:, at], points.tags, points.starts))]
-
-
-class UnicastServer(ScanServer):
-    """Unicast messages to all points in a change's region, found with an index."""
-
-    def __init__(self, space: TableSpace) -> None:
-        super().__init__(space)
-        self._targets = IndexedTargets(self._points.dims)

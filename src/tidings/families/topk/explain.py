@@ -15,7 +15,7 @@ from tidings.model.points import Placement
 class TopkExplanation(Explanation):
     summary = "the first k rows within a range: SELECT .. FROM t WHERE a BETWEEN x AND y ORDER BY b LIMIT k"
 
-    def lines(self, form: Form, placement: Placement, catalog: Catalog, strategy: str) -> Sequence[tuple[str, str]]:
+    def lines(self, form: Form, placement: Placement, catalog: Catalog) -> Sequence[tuple[str, str]]:
         space = space_of(form, catalog)
         if len(space.ranges) > 1:
             return _several(space, placement)
@@ -35,5 +35,4 @@ def _several(space: Space, placement: Placement) -> Sequence[tuple[str, str]]:
     return [
         ("point", f"({', '.join(named)}) in the space of {len(named)} ranges"),
         ("a change costs", cost),
-        ("several ranges", "are served in one way, whatever the strategy"),
     ]

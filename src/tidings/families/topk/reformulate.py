@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidings.families.topk.subscription import Space
-from tidings.families.topk.view import GONE, PLACED
-from tidings.model.codes import CODE_MAX, CODE_MIN, Int64Array, codes_of
+from tidings.model.codes import Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.region import Regions, TagArray
+
+PLACED, GONE = 1, 2
+"""Tags of boxes: subscriptions in a PLACED box need the row, those in GONE boxes lose it."""
 
 if TYPE_CHECKING:
     from tidings.families.topk.index import RankedRows, RowSends
@@ -31,20 +33,9 @@ def messages_of(space: Space, ranked: RankedRows, seq: Int64Array, batch: RowSen
 def tiles_of(batch: RowSends) -> Regions:
     """The exact region of each send: its tiles."""
     sends = batch.sends
-    return Regions(sends.box_lo, sends.box_hi, np.repeat(_tags_of(batch), np.diff(sends.box_starts)), sends.box_starts)
+    return Regions(sends.box_lo, sends.box_hi, np.repeat(tags_of(batch), np.diff(sends.box_starts)), sends.box_starts)
 
 
-def quadrants_of(space: Space, ranked: RankedRows, batch: RowSends) -> Regions:
-    """For each send the region of all ranges that contain its row."""
-    sends = batch.sends
-    count = len(batch.row)
-    lo, hi = np.full((count, 2), CODE_MIN), np.full((count, 2), CODE_MAX)
-    if space.range is not None:
-        codes, _ = codes_of(space.range.type, ranked.log.take(batch.row).column(space.range.name))
-        # A row that left may have another value by now; its tiles all begin at the old value.
-        lo[:, 1] = hi[:, 0] = np.where(sends.is_gone, sends.hi_min[sends.box_starts[:-1]], codes)
-    return Regions(lo, hi, _tags_of(batch), np.arange(count + 1))
-
-
-def _tags_of(batch: RowSends) -> TagArray:
+def tags_of(batch: RowSends) -> TagArray:
+    """The tag of each send's boxes."""
     return np.where(batch.sends.is_gone, GONE, PLACED).astype(np.uint8)

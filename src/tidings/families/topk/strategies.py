@@ -1,9 +1,4 @@
-"""Message strategies of top-k. All give the same notifications.
-
-`dense` sends a row to the tiles of the plane where it matters, without looking at points. `sparse` knows the points: its tiles
-are fewer and smaller, and none is empty. `dense:EPS` and `sparse:EPS` merge up to k tiles into about 1 / EPS, which contain
-some subscriptions that do not need the row. `unicast` sends a message to each point in the dense tiles; `relax` sends a row
-to all ranges that contain it.
+"""The message strategy of top-k: `dense`. A row goes to the tiles of the plane where it matters, without a look at points.
 
 Forms with option `net`, and forms with several ranges, have one server each, whatever the strategy.
 """
@@ -14,20 +9,16 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tidings.families.listeners import Listeners
 from tidings.families.optional import Remembering
 from tidings.families.protocols import ColumnarRows, Created, Memory, Server
-from tidings.families.targets import IndexedTargets
 from tidings.families.topk.index import RankedRows, RowSends
 from tidings.families.topk.kernels.box_topk import BoxTopkIndex
-from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
-from tidings.families.topk.kernels.range_topk import RangeTopkIndex, Sends
-from tidings.families.topk.reformulate import messages_of, quadrants_of, tiles_of
-from tidings.families.topk.subscription import DIMS, Space
+from tidings.families.topk.reformulate import messages_of, tiles_of
+from tidings.families.topk.subscription import Space
 from tidings.model.change import TableChanges
-from tidings.model.channel import channel_keys, group_channels
+from tidings.model.channel import group_channels
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
@@ -74,99 +65,6 @@ class DenseServer(Server, Remembering):
     def load(self, state: Any) -> None:
         self.ranked.load(state["ranked"])
         self._listeners.load(state["listeners"])
-
-
-class RoundedServer(DenseServer):
-    """`dense:EPS`: at most `groups` tiles for a row that rises; some are larger than necessary."""
-
-    def __init__(self, space: Space, groups: int) -> None:
-        super().__init__(space, RankedRows(space, RangeTopkIndex(space.k, groups)))
-
-
-class SparseServer(DenseServer):
-    """`sparse`: tiles are bounding boxes of the points in them; there are no empty tiles."""
-
-    def __init__(self, space: Space, groups: int | None = None) -> None:
-        self._index = _SparseIndex(space.k, groups)
-        super().__init__(space, RankedRows(space, self._index))
-
-    def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
-        created = super().create(points, tables, wants_snapshots=wants_snapshots)
-        sets, coords = self.ranked.placed(points)
-        self._index.points.add(sets, coords[:, 0], coords[:, 1])
-        return created
-
-    def drop(self, points: PointBatch) -> None:
-        super().drop(points)
-        sets, coords = self.ranked.placed(points)
-        self._index.points.remove(sets, coords[:, 0], coords[:, 1])
-
-    def dump(self) -> Any:
-        points = self._index.points.dump()
-        channel = self.ranked.channels(points.pop("set"))
-        return {"dense": super().dump(), "channel": list(channel), "points": points}
-
-    def load(self, state: Any) -> None:
-        super().load(state["dense"])
-        count = len(state["points"]["lo"])
-        sets = self.ranked.sets_of(channel_keys(state["channel"], count))
-        self._index.points.load({"set": sets, **state["points"]})
-
-
-class _SparseIndex(RangeTopkIndex):
-    """A range top-k index whose tiles are around `points`."""
-
-    def __init__(self, k: int, groups: int | None) -> None:
-        super().__init__(k, groups)
-        self.points = PlaneKdTree()
-
-    def change(
-        self,
-        sets: ArrayLike,
-        entries: ArrayLike,
-        xs: ArrayLike,
-        ys: ArrayLike,
-        ties: ArrayLike,
-        is_present: ArrayLike,
-        among: PlaneKdTree | None = None,
-    ) -> Sends:
-        return super().change(sets, entries, xs, ys, ties, is_present, self.points)
-
-
-class UnicastServer(DenseServer):
-    """`unicast`: one message per send and affected subscription."""
-
-    def __init__(self, space: Space) -> None:
-        super().__init__(space)
-        self._targets = IndexedTargets(DIMS)
-
-    def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
-        for messages in super().change(changes):
-            addressed = self._targets.address(messages)
-            if addressed is not None:
-                yield addressed
-
-    def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
-        self._targets.add(points)
-        return super().create(points, tables, wants_snapshots=wants_snapshots)
-
-    def drop(self, points: PointBatch) -> None:
-        super().drop(points)
-        self._targets.remove(points)
-
-    def dump(self) -> Any:
-        return {"dense": super().dump(), "targets": self._targets.dump(self.space.channel_types)}
-
-    def load(self, state: Any) -> None:
-        super().load(state["dense"])
-        self._targets.load(state["targets"])
-
-
-class RelaxServer(DenseServer):
-    """`relax`: a row is sent to all ranges that contain it; views discard rows that they do not need."""
-
-    def _regions(self, batch: RowSends) -> Regions:
-        return quadrants_of(self.space, self.ranked, batch)
 
 
 class SeveralRangesServer(Server, Remembering):

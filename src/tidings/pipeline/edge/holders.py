@@ -69,7 +69,11 @@ class Holders:
         concerned = set(np.flatnonzero(counts).tolist()) | {place for place, own in enumerate(points) if own}
         return {
             place: Pack(
-                base, passed, int(counts[place]), out[stops[place - 1] if place else 0 : stops[place]], points[place]
+                base,
+                passed,
+                int(counts[place]),
+                out[stops[place - 1] if place else 0 : stops[place]],
+                (*points[place],),
             )
             for place in sorted(concerned)
         }

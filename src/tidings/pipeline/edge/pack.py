@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tidings.model.points import PointBatch
 
@@ -22,11 +22,7 @@ class Pack:
     count: int
     """Number of items."""
     items: bytes
-    points: list[PointBatch] = field(default_factory=list)
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.count and not self.points
+    points: tuple[PointBatch, ...] = ()
 
 
 def place_of(id: str, places: int) -> int:

@@ -6,6 +6,7 @@ IS NULL, option `net`, and the like) are evaluated at the centre, as by the send
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -53,8 +54,17 @@ class RegionSender(Sender):
         self._router = Router(catalog, place_of, self.holders.words)
         self._moved: list[PointBatch] = []
         self._decisions: dict[str, Any] = {}
-        self.messages = 0
-        """Messages so far."""
+        self.messages: Counter[str] = Counter()
+        """Messages so far, by family."""
+        self._bytes: Counter[str] = Counter()
+        self.on_messages: Callable[[MessageBatch], object] = _ignore
+        """Called with what region servers send."""
+        self.on_points: Callable[[PointBatch], object] = _ignore
+        """Called with creations and drops of the subscriptions they serve, with the coordinates they have given them."""
+
+    def traffic(self) -> tuple[Counter[str], Counter[str]]:
+        messages, sizes = super().traffic()
+        return Counter({**messages, **self.messages}), Counter({**sizes, **self._bytes})
 
     def evaluates(self, form_key: str) -> bool:
         return not is_routed(form_key, self._catalog)
@@ -112,7 +122,10 @@ class RegionSender(Sender):
             messages += self._host.follow(self._decisions, max(int(changes.seq[-1]) for changes in stretch))
             self._decisions = {}
         for batch in messages:
-            self.messages += len(batch)
+            self.on_messages(batch)
+            family = family_of(batch.form)[0].name
+            self.messages[family] += len(batch)
+            self._bytes[family] += batch.payload.nbytes
             yield from self._addressed(batch, past)
 
     def _addressed(self, messages: MessageBatch, past: _Past) -> Iterator[_Need]:
@@ -134,7 +147,9 @@ class RegionSender(Sender):
         names = spec_of(points.form, self._catalog).tables
         tables: Any = {name: rows_at(self.replica.store, self._catalog.table(name), event) for name in names}
         sent = Sent()
-        self._router.move(self._host.release(points, tables, sent))
+        placed = self._host.release(points, tables, sent)
+        self.on_points(placed)
+        self._router.move(placed)
         for batch in sent.snapshots:
             yield from self._first_rows(batch, event, past)
 
@@ -146,6 +161,10 @@ class RegionSender(Sender):
             version = past.version(table, key, int(batch.seq[row]))
             assert version != NONE, "a snapshot has a row that is not there"
             yield event, version, mask
+
+
+def _ignore(_: object) -> None:
+    pass
 
 
 class _Past:

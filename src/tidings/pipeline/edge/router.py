@@ -89,6 +89,10 @@ class Router:
     def places(self, messages: MessageBatch, tags: int) -> Int64Array:
         """The places that each message's region meets in a box with one of these tags, as bits, [messages, words]."""
         found = np.zeros((len(messages), self._words), np.int64)
+        if messages.target is not None:
+            place = np.array([self._place_of(id) for id in messages.target.to_pylist()], np.int64)
+            found[np.arange(len(messages)), place >> 6] = np.int64(1) << (place & 63)
+            return found
         for key in messages.to or (messages.form,):
             form = self._forms.get(key)
             if form is None:

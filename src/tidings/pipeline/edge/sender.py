@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -45,6 +46,10 @@ class Sender(ABC):
         packs, self._packs = self._packs, {}
         return packs, applied
 
+    def traffic(self) -> tuple[Counter[str], Counter[str]]:
+        """(messages, bytes of the values of their rows) so far, by family."""
+        return self.replica.messages(), self.replica.message_bytes()
+
     def evaluates(self, form_key: str) -> bool:
         """Whether the replica evaluates subscriptions of a form."""
         return True
@@ -62,7 +67,8 @@ class Sender(ABC):
     def told(self, batch: Batch, told: Sequence[tuple[str, Told]]) -> None:
         entered = self._entered(batch, told)
         self._packs = self.holders.packs(self.replica.store, batch, entered, self._points, self.replica.passed)
-        self._points = [[] if own else own for own in self._points]
+        for own in self._points:
+            own.clear()
 
     @abstractmethod
     def _entered(self, batch: Batch, told: Sequence[tuple[str, Told]]) -> list[Entered]:

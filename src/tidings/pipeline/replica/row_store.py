@@ -345,7 +345,9 @@ class RowStore(RowVersions):
         """The version of the current row with a primary key, NONE if there is none: as after the lines read last."""
         values = dict(zip(table.key, key, strict=True))
         texts, codes = cells_of(table, [values.get(name) for name in table.column_names])
-        return int(look_up(self.rows, self.keys, self.put(self.number(table.name), texts, codes)))
+        # First, as it may replace the arrays.
+        probe = self.put(self.number(table.name), texts, codes)
+        return int(look_up(self.rows, self.keys, probe))
 
     def dump(self) -> Any:
         """All current rows and `passed`, for `load`."""

@@ -1,25 +1,16 @@
-"""Rows as texts: values on their way into a row store, and all rows of one as records again."""
+"""Values of rows as texts, on their way into a row store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from json.encoder import encode_basestring
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tidings.model.catalog import Catalog, Table
+from tidings.model.catalog import Table
 from tidings.model.codes import code_of
 from tidings.model.render import kept_text
-
-
-class RowTexts(Protocol):
-    """Rows of all tables as texts."""
-
-    catalog: Catalog
-
-    def texts(self, table: str) -> Iterator[list[bytes]]: ...
 
 
 def cells_of(table: Table, values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
@@ -39,25 +30,6 @@ def cells_of(table: Table, values: Sequence[Any]) -> tuple[list[bytes | None], l
 def key_cells(table: Table, id: str) -> tuple[list[bytes | None], list[int]]:
     """As `cells_of`, of a row of constraints of which only the id is known."""
     return cells_of(table, (id, *([None] * (len(table.columns) - 1))))
-
-
-def insert_lines(store: RowTexts) -> list[bytes]:
-    """All current rows as insert records with seqs from 1 on."""
-    lines: list[bytes] = []
-    for table in store.catalog.tables:
-        for texts in store.texts(table.name):
-            lines.append(b'{"seq": %d, ' % (len(lines) + 1) + _insert(table, texts) + b"}")
-    return lines
-
-
-def _insert(table: Table, texts: Sequence[bytes]) -> bytes:
-    """The fields of a record that inserts a row."""
-    head = f'"table": {encode_basestring(table.name)}, "op": "insert", '.encode()
-    if table.has_constraints:
-        id, where, _, expires, until, _ = texts
-        return head + b'"id": %b, "where": %b, "expires": %b' % (id, where, until if expires == b"null" else expires)
-    names = (encode_basestring(name).encode() for name in table.column_names)
-    return head + b'"row": {' + b", ".join(b"%b: %b" % cell for cell in zip(names, texts, strict=True)) + b"}"
 
 
 def bytes_of(data: bytes | bytearray) -> npt.NDArray[np.uint8]:

@@ -1,1 +1,1 @@
-"""Constraints matched with constraints on Spark: by the index over a partition grid, by SQL, and in replays."""
+"""Constraints matched with constraints on Spark in one batch, by the index over a partition grid."""

@@ -10,7 +10,6 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidings.endpoint import Endpoint
 from tidings.model.blob import unpack
-from tidings.model.notification import NotificationBatch
 from tidings.sinks.parts import PartsSink, add_metrics, check_folder, claim_folder
 from tidings.spark import envelope as kinds
 from tidings.spark.sinks.guard import Guard
@@ -48,10 +47,8 @@ class FilesSink:
 def write_envelopes(sink: PartsSink, batch: int, rows: Iterable[Any]) -> dict[str, Any]:
     """Writes one micro-batch of envelopes (rows with kind and blob). Returns its metrics.
 
-    Lines are in files that replicas have written, which envelopes name; or, from gateways, in the envelopes themselves.
+    Lines are in files that replicas have written, which envelopes name.
     """
-    notifications: list[NotificationBatch] = []
-    refused: list[bytes] = []
     files: dict[str, list[str]] = {}
     metrics: dict[str, Any] = {}
     for row in rows:
@@ -60,15 +57,5 @@ def write_envelopes(sink: PartsSink, batch: int, rows: Iterable[Any]) -> dict[st
             files.setdefault(blob.decode().rpartition(".")[2], []).append(blob.decode())
         elif row["kind"] == kinds.METRICS:
             add_metrics(metrics, unpack(blob))
-        elif row["kind"] == kinds.NOTIFICATIONS:
-            notifications.append(unpack(blob))
-        elif row["kind"] == kinds.REFUSED:
-            refused.append(blob)
-    texts: dict[str, Iterable[bytes | memoryview]] = {}
-    if notifications:
-        texts[kinds.NOTIFICATIONS] = NotificationBatch.merge(notifications).text()
-    if refused:
-        texts[kinds.REFUSED] = refused
-        metrics["quarantined"] = sum(blob.count(b"\n") for blob in refused)
-    sink.write(batch, texts, metrics, files)
+    sink.write(batch, {}, metrics, files)
     return metrics

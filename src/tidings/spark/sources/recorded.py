@@ -44,16 +44,11 @@ class Recording:
         self._cuts = known["cuts"]
 
     @staticmethod
-    def write(
-        index: Path, changes: Path, points: Path, batches: Sequence[int], blocks: int, *, by_commit: bool = False
-    ) -> None:
-        """Writes the index. batches: sizes of micro-batches in lines, used in turn; blocks: number of blocks in each.
-
-        by_commit: no block splits a transaction; `blocks` is 1 then.
-        """
+    def write(index: Path, changes: Path, points: Path, batches: Sequence[int], *, by_commit: bool = False) -> None:
+        """Writes the index. batches: sizes of micro-batches in lines, used in turn; by_commit: none splits a transaction."""
         known = {"changes": str(changes.resolve()), "points": str(points.resolve())}
         partial = index.with_name(f".{index.name}.partial")
-        cuts = _cuts(changes, batches, blocks)
+        cuts = _cuts(changes, batches)
         if by_commit:
             cuts = _moved_cuts(changes, cuts)
         partial.write_bytes(pack({**known, "cuts": np.array(cuts, np.int64)}))
@@ -77,9 +72,9 @@ class Recording:
             yield Row(kinds.END, None, None)
 
 
-def recorded_source(spark: SparkSession, blocks: int) -> DataFrame:
-    """The job's input: an endless stream of block numbers, `blocks` of them in every micro-batch."""
-    numbers = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=blocks, numPartitions=blocks).load()
+def recorded_source(spark: SparkSession) -> DataFrame:
+    """The job's input: an endless stream of block numbers, one of them in every micro-batch."""
+    numbers = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=1, numPartitions=1).load()
     return numbers.select(lit(kinds.RECORDED).alias("kind"), col("value").alias("position"))
 
 
@@ -88,12 +83,12 @@ def recorded_blocks(source: DataFrame) -> DataFrame:
     return source.select("kind", unhex(lpad(hex("position"), 16, "0")).alias("blob"))
 
 
-def _cuts(changes: Path, batches: Sequence[int], blocks: int) -> list[tuple[int, int]]:
+def _cuts(changes: Path, batches: Sequence[int]) -> list[tuple[int, int]]:
     """(line, byte) where each block begins, and where the last one ends; the last line may lack its newline.
 
     A block has the lines that its size says, or as many as make _BLOCK_BYTES_MAX bytes.
     """
-    sizes = (size for batch in cycle(batches) for size in _split(batch, blocks))
+    sizes = cycle(batches)
     cuts = [(0, 0)]
     line = byte = 0
     due = next(sizes)
@@ -111,8 +106,7 @@ def _cuts(changes: Path, batches: Sequence[int], blocks: int) -> list[tuple[int,
     end = (line + (last != b"\n"), byte)
     if cuts[-1] != end:
         cuts.append(end)
-    missing = -(len(cuts) - 1) % blocks if len(cuts) > 1 else blocks
-    return cuts + [end] * missing
+    return cuts if len(cuts) > 1 else [*cuts, end]
 
 
 def _moved_cuts(changes: Path, cuts: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -142,10 +136,3 @@ def _lines_before(source: IO[bytes], stop: int, start: int) -> list[bytes]:
         if begin == start or any(tx_of(line) is not UNREADABLE for line in known):
             return known
         size *= 4
-
-
-def _split(lines: int, blocks: int) -> Iterator[int]:
-    """Number of lines (maybe 0) of each block, where a micro-batch of `lines` lines has `blocks` blocks."""
-    share = -(-lines // blocks)
-    for number in range(blocks):
-        yield max(0, min(share, lines - number * share))

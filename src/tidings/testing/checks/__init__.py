@@ -4,11 +4,9 @@ from tidings.testing.checks.affected import check_only_affected_are_told
 from tidings.testing.checks.agreement import check_batches_do_not_matter, check_strategies_agree
 from tidings.testing.checks.case import Case
 from tidings.testing.checks.exact import check_exact
+from tidings.testing.checks.places import check_places
 from tidings.testing.checks.regions import check_regions
 from tidings.testing.checks.replicas import check_replicas
-from tidings.testing.checks.restart import check_restart
-from tidings.testing.checks.sharding import check_sharding
-from tidings.testing.checks.wire import check_wire
 
 ENGINE_CHECKS = (
     check_exact,
@@ -17,14 +15,20 @@ ENGINE_CHECKS = (
     check_batches_do_not_matter,
 )
 """Checks of notification lines only, which can be run on any engine."""
-STAGE_CHECKS = (check_replicas, check_restart, check_sharding)
-"""Checks that lines do not depend on how stages are sharded and restarted."""
-MESSAGE_CHECKS = (check_regions, check_wire)
-"""Checks of which points messages reach, and of their encoding."""
+STAGE_CHECKS = (check_replicas, check_places)
+"""Checks that lines do not depend on where subscriptions are evaluated, and on restarts."""
+MESSAGE_CHECKS = (check_regions,)
+"""Checks of which points messages reach."""
 CHECKS = (*ENGINE_CHECKS, *STAGE_CHECKS, *MESSAGE_CHECKS)
 
-SHARED_CHECKS = (check_exact, check_only_affected_are_told, check_batches_do_not_matter, check_replicas)
-"""Those that say something of families evaluated over shared rows alone."""
+SHARED_CHECKS = (
+    check_exact,
+    check_only_affected_are_told,
+    check_batches_do_not_matter,
+    check_replicas,
+    check_places,
+)
+"""Those that need no region servers."""
 
 __all__ = [
     "CHECKS",

@@ -76,12 +76,13 @@ class Case:
 
     def some_strategies(self) -> list[str]:
         """The first strategy and a random other, since families may have a dozen and each is run on the workload."""
-        first, *others = self.strategies or self.family.strategies
-        return [first, *self.rng.sample(others, min(1, len(others)))]
+        names = list(self.strategies or self.family.strategies)
+        return [*names[:1], *self.rng.sample(names[1:], min(1, len(names[1:])))]
 
     def any_strategy(self) -> dict[str, str]:
         """Options that choose a random strategy: `shared` in half of the cases, else a message strategy."""
-        is_shared = self.workload.has_transactions or self.rng.random() < 0.5
+        is_shared = not self.strategies and (self.workload.has_transactions or not self.family.strategies)
+        is_shared = is_shared or self.rng.random() < 0.5
         return self.strategy(SHARED if is_shared else None)
 
     def lines(self, strategy: dict[str, str], sizes: list[int] | None = None) -> list[str]:

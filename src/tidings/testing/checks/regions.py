@@ -17,14 +17,15 @@ from tidings.families.optional import Gathering
 from tidings.families.registry import gathered, project_all
 from tidings.model.catalog import Catalog
 from tidings.model.channel import ChannelKey, channel_keys
+from tidings.model.message import MessageBatch
 from tidings.model.points import Event, PointBatch
 from tidings.pipeline.door import Door
+from tidings.pipeline.edge.regions import RegionSender
 from tidings.sql import Statement
 from tidings.testing.checks.case import Case
-from tidings.testing.deployment import BatchResult, deploy, run_steps
 from tidings.testing.oracle import Followed, Recomputation, walk
 from tidings.testing.plain import read_record
-from tidings.testing.workload import Record
+from tidings.testing.workload import Record, chunks
 
 Reached = tuple[int, str, ChannelKey]
 Coords = dict[tuple[str, ChannelKey], list[tuple[int, list[int]]]]
@@ -118,8 +119,7 @@ def check_regions(case: Case) -> None:
     altered = _Altered(case)
     walk(case.workload, altered)
     for strategy in case.some_strategies():
-        steps = run_steps(deploy(case.workload, case.strategy(strategy)), case.workload.change_lines(), case.sizes())
-        counts = _reached(case, steps, altered.points_at)
+        counts = _reached(case, *_sent(case, case.strategy(strategy)), altered.points_at)
         reached = set(counts)
         twice = [place for place, count in counts.items() if count > 1]
         assert case.may_hear_twice or not twice, f"{strategy}: reached twice: {sorted(twice)}"
@@ -128,10 +128,25 @@ def check_regions(case: Case) -> None:
         assert not idle, f"{strategy}: reached for nothing: {sorted(idle)}"
 
 
-def _coords(steps: list[BatchResult]) -> Coords:
+def _sent(case: Case, strategies: dict[str, str]) -> tuple[list[MessageBatch], list[PointBatch]]:
+    """(all messages, all points with their final coordinates), one change after the other as their own commits."""
+    sender = RegionSender(case.workload.catalog, 1, lambda _: 0, strategies, by_commit=False)
+    messages, points = list[MessageBatch](), list[PointBatch]()
+    sender.on_messages, sender.on_points = messages.append, points.append
+    door = Door(case.workload.catalog)
+    door.read(case.workload.subscription_lines())
+    position = 0
+    for chunk in chunks(case.workload.change_lines(), case.sizes()):
+        sender.feed(chunk, position, door.take())
+        position += len(chunk)
+    sender.feed([], position, door.take(), is_end=True)
+    return messages, points
+
+
+def _coords(batches: list[PointBatch]) -> Coords:
     """Final coordinates of all points, which the server may have chosen."""
     placed: Coords = {}
-    for points in PointBatch.by_form(points for step in steps for points in step.points):
+    for points in PointBatch.by_form(batches):
         born = points.take(points.event == np.int8(Event.CREATE))
         for at, (id, channel) in enumerate(
             zip(born.id.to_pylist(), channel_keys(born.channel, len(born)), strict=True)
@@ -140,10 +155,11 @@ def _coords(steps: list[BatchResult]) -> Coords:
     return placed
 
 
-def _reached(case: Case, steps: list[BatchResult], points_at: dict[int, list[_Point]]) -> Counter[Reached]:
+def _reached(
+    case: Case, sent: list[MessageBatch], points: list[PointBatch], points_at: dict[int, list[_Point]]
+) -> Counter[Reached]:
     reached: Counter[Reached] = Counter()
-    placed = _coords(steps)
-    sent = [messages for step in steps for messages in step.messages]
+    placed = _coords(points)
     for batch in (own for messages in sent for own in project_all(messages, case.workload.catalog)):
         channels = channel_keys(batch.channel, len(batch))
         targets = [None] * len(batch) if batch.target is None else batch.target.to_pylist()

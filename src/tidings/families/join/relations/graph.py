@@ -1,34 +1,13 @@
-"""A join graph: the relations of one join and the indexed edges between them. Joined rows are found by following the edges."""
+"""A join graph: the relations of one join and the indexed edges between them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from tidings.families.join.relations.join_index import IndexedEdge, JoinIndex, expand
+from tidings.families.join.relations.join_index import IndexedEdge, JoinIndex
 from tidings.families.join.relations.relation import Relation
 from tidings.families.join.subscription import Space
-from tidings.kernels.rows import NONE
-from tidings.model.codes import BoolArray, Int64Array
-
-
-class Combined:
-    """Joined rows, maybe partial: joined row i comes from the row at owner[i] and has entry entries[side][i] of each side."""
-
-    def __init__(self, owner: Int64Array, entries: dict[int, Int64Array]) -> None:
-        self.owner, self.entries = owner, entries
-
-    def __len__(self) -> int:
-        return len(self.owner)
-
-    def take(self, at: Int64Array | BoolArray) -> Combined:
-        return Combined(self.owner[at], {side: some[at] for side, some in self.entries.items()})
-
-    def concat(self, other: Combined) -> Combined:
-        entries = {side: np.concatenate([some, other.entries[side]]) for side, some in self.entries.items()}
-        return Combined(np.concatenate([self.owner, other.owner]), entries)
 
 
 @dataclass(frozen=True)
@@ -62,35 +41,3 @@ class JoinGraph:
             (one, two): IndexedEdge((one, two), (index(one, two), index(two, one))) for one, two in space.join_columns
         }
         return JoinGraph(space, tuple(self.relations[number] for number in numbers), edges)
-
-    def combine(self, number: int, entries: Int64Array, allowed: Sequence[BoolArray] | None = None) -> Combined:
-        """All joined rows of the rows `entries` of side `number`. allowed: [sides], whether each entry may take part."""
-        found = Combined(np.arange(len(entries)), {number: entries})
-        while len(found.entries) < len(self.relations):
-            side, edges = self._next(found)
-            known = edges[0].other(side)
-            values = edges[0].index(known).value_of(found.entries[known])
-            distinct, of = np.unique(values, return_inverse=True)
-            place, partner = expand(edges[0].index(side).entries_at(distinct), of)
-            found = found.take(place)
-            found.entries[side] = partner
-            fits = np.ones(len(found), np.bool_) if allowed is None else allowed[side][partner]
-            for edge in edges[1:]:
-                other = edge.other(side)
-                value = edge.index(side).value_of(partner)
-                fits &= (value != NONE) & (value == edge.index(other).value_of(found.entries[other]))
-            found = found.take(fits)
-        return found
-
-    def _next(self, found: Combined) -> tuple[int, list[IndexedEdge]]:
-        """A side not yet in `found` that is joined to sides in it, and the edges to these."""
-        for pair in self.edges:
-            for side, other in (pair, pair[::-1]):
-                if side not in found.entries and other in found.entries:
-                    own = [
-                        edge
-                        for sides, edge in self.edges.items()
-                        if side in sides and edge.other(side) in found.entries
-                    ]
-                    return side, own
-        raise AssertionError("the tables of a join are connected")

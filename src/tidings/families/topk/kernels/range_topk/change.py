@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.families.topk.kernels.plane_kdtree.layout import TreePointers, tree_pointers
-from tidings.families.topk.kernels.range_topk import sparse, staircase
+from tidings.families.topk.kernels.range_topk import staircase
 from tidings.families.topk.kernels.range_topk.layout import (
     BAD_ENTRY,
     BAD_SET,
@@ -33,7 +32,6 @@ from tidings.families.topk.kernels.range_topk.layout import (
     PROGRESS,
     SENDS,
     SET_COUNT,
-    SNAPS,
     TIE,
     U8,
     Int,
@@ -67,9 +65,7 @@ START, END, GAP_Y, GAP_TIE, GAP_PLACE, GAP_FIELDS = range(6)
 @kernel
 def send_change(
     s: Pointers,
-    c: TreePointers,
     out: OutputPointers,
-    is_sparse: bool,
     of: Int,
     place: Int,
     was_there: bool,
@@ -88,9 +84,6 @@ def send_change(
     """
     falls = is_gone or (was_there and y > y_old)
     lefts, rights = lows_around(s, of, place, 1 if was_there else 0, x, y_old if falls else y, tie)
-    if is_sparse:
-        sparse.send_stairs(s, c, out, of, x, lefts, rights, entry, is_gone)
-        return bool(not falls or sparse.sweep(s, c, out, of, x, y, tie, is_gone, lefts, rights, room))
     staircase.send_stairs(s, out, x, lefts, entry, is_gone)
     return bool(not falls or staircase.sweep(s, out, of, x, y, tie, is_gone, lefts, rights, room))
 
@@ -98,9 +91,7 @@ def send_change(
 @kernel
 def change_one(
     s: Pointers,
-    c: TreePointers,
     out: OutputPointers,
-    is_sparse: bool,
     of: Int,
     entry: Int,
     x: Int,
@@ -115,7 +106,7 @@ def change_one(
     x_old, y_old, tie_old = s.entries[at + ENTRY_X], s.entries[at + ENTRY_Y], s.entries[at + ENTRY_TIE]
     place = seek(s, of, x_old, tie_old) if was_present else -1
     if was_present and is_present and x == x_old and tie == tie_old:
-        if not send_change(s, c, out, is_sparse, of, place, True, x, y_old, y, tie, False, entry, room):
+        if not send_change(s, out, of, place, True, x, y_old, y, tie, False, entry, room):
             return NEEDS_OUTPUT
         if y != y_old:
             rekey(s, of, place, y_old, y, tie)
@@ -125,14 +116,14 @@ def change_one(
         return BAD_TIE
     # An entry that moves is gone from where it was, and then appears where it is.
     if was_present:
-        if not send_change(s, c, out, is_sparse, of, place, True, x_old, y_old, y_old, tie_old, True, entry, room):
+        if not send_change(s, out, of, place, True, x_old, y_old, y_old, tie_old, True, entry, room):
             return NEEDS_OUTPUT
         remove(s, of, place)
         s.entries[at + OWNER] = 0
         s.head[PRESENT] -= 1
     if is_present:
         place = seek(s, of, x, tie)
-        send_change(s, c, out, is_sparse, of, place, False, x, y, y, tie, False, entry, room)
+        send_change(s, out, of, place, False, x, y, y, tie, False, entry, room)
         insert(s, of, place, x, y, tie, entry)
         s.entries[at + OWNER] = of + 1
         s.entries[at + ENTRY_X], s.entries[at + ENTRY_Y], s.entries[at + ENTRY_TIE] = x, y, tie
@@ -147,12 +138,6 @@ def change(
     entries: I64,
     m: I64,
     work: I64,
-    tree_head: I64,
-    tree_sets: I64,
-    tree_nodes: I64,
-    tree_m: I64,
-    tree_work: I64,
-    is_sparse: bool,
     of: I64,
     changed: I64,
     xs: I64,
@@ -170,11 +155,9 @@ def change(
     """Makes the changes from place `at` on; unless DONE, go on with head[PROGRESS] when what is reported is seen to.
 
     The sends of change i are put to send_starts[i]:send_starts[i + 1] of sent and is_gone; the boxes of send j to
-    box_starts[j]:box_starts[j + 1] of box_lo and box_hi, which have as much room as there is for sends. Only if it is
-    sparse, the points of the kd-tree count.
+    box_starts[j]:box_starts[j + 1] of box_lo and box_hi, which have as much room as there is for sends.
     """
     s = pointers(head, sets, entries, m, work)
-    c = tree_pointers(tree_head, tree_sets, tree_nodes, tree_m, tree_work)
     out = OutputPointers(pointer(sent), pointer(is_gone), pointer(box_starts), pointer(box_lo), pointer(box_hi))
     room = box_lo.shape[0]
     if at == 0:
@@ -190,12 +173,12 @@ def change(
             return BAD_X
         if not has_room(s, of[i]):
             return NEEDS_ROOM
-        sends, boxes, lookups, snaps = head[SENDS], head[BOXES], head[LOOKUPS], head[SNAPS]
+        sends, boxes, lookups = head[SENDS], head[BOXES], head[LOOKUPS]
         if boxes + 3 * head[K] > room:
             return NEEDS_OUTPUT
-        status = change_one(s, c, out, is_sparse, of[i], changed[i], xs[i], ys[i], ties[i], is_present[i] != 0, room)
+        status = change_one(s, out, of[i], changed[i], xs[i], ys[i], ties[i], is_present[i] != 0, room)
         if status != DONE:
-            head[SENDS], head[BOXES], head[LOOKUPS], head[SNAPS] = sends, boxes, lookups, snaps
+            head[SENDS], head[BOXES], head[LOOKUPS] = sends, boxes, lookups
             return status
         send_starts[i + 1] = head[SENDS]
     return DONE

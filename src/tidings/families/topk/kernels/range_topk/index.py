@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tidings.families.topk.kernels.plane_kdtree import PlaneKdTree
-from tidings.families.topk.kernels.range_topk import change, net
+from tidings.families.topk.kernels.range_topk import change
 from tidings.families.topk.kernels.range_topk.layout import (
     BAD_ENTRY,
     BAD_SET,
     BAD_X,
     BOXES,
     DONE,
-    ENTRY_TIE,
-    ENTRY_X,
-    ENTRY_Y,
     I64,
     LOOKUPS,
     NEEDS_OUTPUT,
     NEEDS_ROOM,
-    OWNER,
     PRESENT,
     PROGRESS,
     SENDS,
     SET_COUNT,
     SIZE,
-    SNAPS,
     empty_arrays,
 )
-from tidings.families.topk.kernels.range_topk.net import NEW, NUMBER, OLD, SCRATCH, SEND_BOXES, TOUCHED_FIELDS
 from tidings.families.topk.kernels.range_topk.output import Output, Outputs, Sends
 from tidings.kernels.arguments import as_argument, as_ints, check_lengths
 from tidings.kernels.arrays import grow
 from tidings.kernels.extents import TOP, WANTED
 
-__all__ = ["NetRangeTopkIndex", "RangeTopkIndex", "Sends"]
+__all__ = ["RangeTopkIndex", "Sends"]
 
 K_MAX = 1 << 16
-
-_NO_POINTS = PlaneKdTree()
-"""Stands for a tree where all points count, known or not."""
 
 
 class RangeTopkIndex:
@@ -84,11 +76,6 @@ class RangeTopkIndex:
         """How often the next entry to take the place of another has been looked for, in vain or not."""
         return int(self._head[LOOKUPS])
 
-    @property
-    def snaps(self) -> int:
-        """How many boxes have been looked at for points of a kd-tree."""
-        return int(self._head[SNAPS])
-
     def new_set(self) -> int:
         """Number of a new set, without entries: 0, 1, 2 .."""
         number = int(self._head[SET_COUNT])
@@ -105,14 +92,26 @@ class RangeTopkIndex:
         ys: ArrayLike,
         ties: ArrayLike,
         is_present: ArrayLike,
-        among: PlaneKdTree | None = None,
     ) -> Sends:
         """Gives entries new numbers, or makes them absent, one after the other; returns who must be sent what.
 
         An entry whose numbers stay the same is sent to those who hold it. If something is wrong with a change, an error
-        is raised, with the changes before that made. Among the points of a kd-tree, whose sets have the same numbers,
-        nobody else counts: boxes are drawn around these, and joined where no other point is in between.
+        is raised, with the changes before that made.
         """
+        return self._change(change.change, (), sets, entries, xs, ys, ties, is_present)
+
+    def _change(
+        self,
+        kernel: Callable[..., int],
+        more: tuple[I64, ...],
+        sets: ArrayLike,
+        entries: ArrayLike,
+        xs: ArrayLike,
+        ys: ArrayLike,
+        ties: ArrayLike,
+        is_present: ArrayLike,
+    ) -> Sends:
+        """As `change`, by a kernel that takes `more` arrays behind those of the index."""
         of, changed = as_ints(sets), as_ints(entries)
         numbers = (as_ints(xs), as_ints(ys), as_ints(ties))
         present = as_argument(is_present, np.bool_).reshape(-1)
@@ -121,16 +120,15 @@ class RangeTopkIndex:
         send_starts = np.zeros(len(of) + 1, np.int64)
         output = self._outputs.get(len(of), 4 * self.k)
         at = 0
-        tree = (*(_NO_POINTS if among is None else among).arrays, among is not None)
         columns = (of, changed, *numbers, present.view(np.uint8), send_starts)
-        while (status := change.change(*self._arrays, *tree, *columns, *output, at)) != DONE:
+        while (status := kernel(*self._arrays, *more, *columns, *output, at)) != DONE:
             at = int(self._head[PROGRESS])
             if status == NEEDS_ROOM:
                 self._make_room()
             elif status == NEEDS_OUTPUT:
                 output = self._longer(output)
             else:
-                raise _error(status, int(of[at]), int(changed[at]), int(numbers[0][at]))
+                raise error_of(status, int(of[at]), int(changed[at]), int(numbers[0][at]))
         sends, boxes = int(self._head[SENDS]), int(self._head[BOXES])
         self._outputs.expect(len(of), boxes, self.k)
         return output.sends(send_starts, sends, boxes)
@@ -143,7 +141,7 @@ class RangeTopkIndex:
         most = min(self.k, int(self._arrays.sets[: self._head[SET_COUNT], SIZE].max(initial=0)))
         found = np.empty(len(of) * most, np.int64)
         if change.best(*self._arrays, of, first, last, starts, found) != DONE:
-            raise _error(BAD_SET, int(of[self._head[PROGRESS]]), 0, 0)
+            raise error_of(BAD_SET, int(of[self._head[PROGRESS]]), 0, 0)
         return starts, found[: starts[-1]].copy()
 
     def retie(self, sets: ArrayLike, entries: ArrayLike, ties: ArrayLike) -> None:
@@ -169,123 +167,7 @@ class RangeTopkIndex:
         return self._outputs.longer(output, int(self._head[SENDS]), int(self._head[BOXES]))
 
 
-class NetRangeTopkIndex(RangeTopkIndex):
-    """A range top-k index that can also send the net effect of many changes at once, to those who need no more.
-
-    All points hold what they should after all sends of a batch; in between, they may not. Each is sent as little as
-    possible: an entry that it is to hold if that was changed, or was not held before, once; and one that it is to hold
-    no more, if it would not drop that by itself, once.
-    """
-
-    def __init__(self, k: int) -> None:
-        super().__init__(k)
-        self._slots = np.zeros(0, np.int64)
-        """[entries] zero between batches; within one, who is touched or met."""
-        self._met = np.zeros(0, np.int64)
-        """[entries] room for those met."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays held, but for those of the last sends."""
-        return super().nbytes + self._slots.nbytes + self._met.nbytes
-
-    def net(
-        self,
-        sets: ArrayLike,
-        entries: ArrayLike,
-        xs: ArrayLike,
-        ys: ArrayLike,
-        ties: ArrayLike,
-        is_present: ArrayLike,
-    ) -> tuple[I64, Sends]:
-        """Makes changes as `change` does; returns the set of each send, and what they come to: sends as of one change.
-
-        An entry named whose numbers are the same in the end is sent to those who hold it. One that is still there but
-        has another x, or is in another set, is sent as gone to those who hold it no more. A send may have several times
-        k boxes. If something is wrong with a change, an error is raised, and none is made.
-        """
-        of, changed = as_ints(sets), as_ints(entries)
-        numbers = (as_ints(xs), as_ints(ys), as_ints(ties))
-        present = as_argument(is_present, np.bool_).reshape(-1)
-        check_lengths(of, changed, *numbers, present)
-        self._cover_entries(changed)
-        if len(self._slots) < len(self._arrays.entries):
-            self._slots = np.zeros(len(self._arrays.entries), np.int64)
-            self._met = np.empty(len(self._arrays.entries), np.int64)
-        room = np.empty((2 * len(of), TOUCHED_FIELDS), np.int64)
-        status, count = net.gather(
-            self._head, self._arrays.entries, of, changed, *numbers, present.view(np.uint8), self._slots, room
-        )
-        touched = room[:count]
-        try:
-            if status != DONE:
-                at = int(self._head[PROGRESS])
-                raise _error(status, int(of[at]), int(changed[at]), int(numbers[0][at]))
-            sends = self._send(touched)
-            # An entry that is gone is in no set, or in another.
-            before, now = touched[self._slots[sends.entry] - 1, OLD + OWNER], self._arrays.entries[sends.entry, OWNER]
-            return np.where(sends.is_gone, before, now) - 1, sends
-        finally:
-            self._slots[touched[:, NUMBER]] = 0
-
-    def _send(self, touched: I64) -> Sends:
-        order, gone, fallen = _order(touched)
-        kept = np.empty((gone + fallen + SCRATCH, net.profile_words(self.k)), np.int64)
-        net.keep(*self._arrays, touched[order[: gone + fallen], NUMBER], kept)
-        self._settle(touched, NEW)
-        self._head[SENDS] = self._head[BOXES] = 0
-        output = self._outputs.get(len(touched), 2 * SEND_BOXES * (self.k + 1))
-        at, count = 0, 0
-        while True:
-            status, count = net.send_batch(
-                *self._arrays, touched, self._slots, self._met, kept, order, gone, fallen, *output, at, count
-            )
-            if status == DONE:
-                break
-            output, at = self._longer(output), int(self._head[PROGRESS])
-        met = self._met[:count]
-        if count:
-            output = self._send_met(touched, met, output)
-        self._slots[met] = 0
-        sends, boxes = int(self._head[SENDS]), int(self._head[BOXES])
-        self._outputs.expect(len(touched), boxes, self.k)
-        return output.sends(np.array([0, sends]), sends, boxes)
-
-    def _send_met(self, touched: I64, met: I64, output: Output) -> Output:
-        """Sends entries that have not been touched: goes back to the old state to see who had them."""
-        kept = np.empty((len(met) + 1, net.profile_words(self.k)), np.int64)
-        net.keep(*self._arrays, met, kept)
-        self._settle(touched, OLD)
-        at = 0
-        while net.send_met(*self._arrays, met, kept, *output, at) != DONE:
-            output, at = self._longer(output), int(self._head[PROGRESS])
-        self._settle(touched, NEW)
-        return output
-
-    def _settle(self, touched: I64, state: int) -> None:
-        """Makes the sets what they are in the old or the new state; ValueError, and back in the old one, if not possible."""
-        while (status := net.settle(*self._arrays, touched, state)) != DONE:
-            if status == NEEDS_ROOM:
-                self._make_room()
-                continue
-            refused = touched[self._head[PROGRESS]]
-            self._settle(touched, OLD)
-            raise _error(status, int(refused[NEW + OWNER]) - 1, int(refused[NUMBER]), int(refused[NEW + ENTRY_X]))
-
-
-def _order(touched: I64) -> tuple[I64, int, int]:
-    """In which order to send: first those gone from their x, or their set, then the fallen ones; how many of each."""
-    old, new = touched[:, OLD:NEW], touched[:, NEW:]
-    was, is_there = old[:, OWNER] > 0, new[:, OWNER] > 0
-    stayed = was & is_there & (old[:, ENTRY_X] == new[:, ENTRY_X])
-    y_old, y = old[:, ENTRY_Y], new[:, ENTRY_Y]
-    fell = stayed & ((y > y_old) | ((y == y_old) & (new[:, ENTRY_TIE] > old[:, ENTRY_TIE])))
-    gone, fallen = np.flatnonzero(was & ~stayed), np.flatnonzero(fell)
-    fallen = fallen[np.lexsort((new[fallen, ENTRY_TIE], new[fallen, ENTRY_Y]))[::-1]]
-    return np.concatenate([gone, fallen, np.flatnonzero(is_there & ~fell)]), len(gone), len(fallen)
-
-
-def _error(status: int, number: int, entry: int, x: int) -> Exception:
+def error_of(status: int, number: int, entry: int, x: int) -> Exception:
     """What to raise for a change that cannot be made."""
     if status == BAD_SET:
         return KeyError(f"there is no set {number}")

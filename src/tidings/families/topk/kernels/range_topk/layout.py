@@ -52,11 +52,9 @@ ROOT, ROOT_SHAPE, SIZE, SET_FIELDS = range(4)
 OWNER, ENTRY_X, ENTRY_Y, ENTRY_TIE, ENTRY_FIELDS = range(5)
 
 # Fields of `head` behind those of extents: k; most boxes of a send (see `group_of`); where a kernel stopped; sets; entries
-# present; how often the next best entry was looked for; how many boxes were asked for points; sends and boxes written so far.
+# present; how often the next best entry was looked for; sends and boxes written so far.
 # Then the free lists of extents of blocks, and of lists.
-K, GROUPS, PROGRESS, SET_COUNT, PRESENT, LOOKUPS, SNAPS, SENDS, BOXES, FREE_BLOCKS = range(
-    EXTENT_FIELDS, EXTENT_FIELDS + 10
-)
+K, GROUPS, PROGRESS, SET_COUNT, PRESENT, LOOKUPS, SENDS, BOXES, FREE_BLOCKS = range(EXTENT_FIELDS, EXTENT_FIELDS + 9)
 FREE_LISTS = FREE_BLOCKS + CLASSES
 HEAD_FIELDS = FREE_LISTS + CLASSES
 
@@ -66,8 +64,6 @@ DONE, NEEDS_ROOM, NEEDS_OUTPUT, BAD_SET, BAD_ENTRY, BAD_X, BAD_TIE = range(7)
 # Fields of a side of `work`, k + 2 words each: the low entries and the segments between them (see staircase).
 LOW_X, EDGE, LOW_PLACE, LEAST_Y, LEAST_TIE, LEAST_PLACE, SIDE_FIELDS = range(7)
 LEFT, RIGHT = 0, 1
-# Fields of the columns of a staircase, k + 2 words each, behind the two sides (see sparse).
-COLUMN_LO_MIN, COLUMN_LO_MAX, COLUMN_HI_MIN, COLUMN_HI_MAX, IS_JOINED, COLUMN_FIELDS = range(6)
 
 
 class Arrays(NamedTuple):
@@ -90,7 +86,7 @@ def empty_arrays(k: int, groups: int) -> Arrays:
     head[:FREE_BLOCKS] = 0
     head[K], head[GROUPS] = k, groups
     sets, entries = np.zeros((0, SET_FIELDS), np.int64), np.zeros((0, ENTRY_FIELDS), np.int64)
-    work = np.zeros((2 * SIDE_FIELDS + COLUMN_FIELDS) * (k + 2), np.int64)
+    work = np.zeros(2 * SIDE_FIELDS * (k + 2), np.int64)
     return Arrays(head, sets, entries, np.zeros(0, np.int64), work)
 
 

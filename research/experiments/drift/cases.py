@@ -1,0 +1,89 @@
+"""The experiments of the paper as cases: which timeline, from which move on, and by what the number of people grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from research.bench.drift.data import Timeline
+from research.experiments.drift.outcome import STRATEGIES, play, server_us
+from research.experiments.paper import Config, Rows, Say
+from research.workloads.drift.all import drift_all
+from research.workloads.drift.radii import drift_radii
+from research.workloads.drift.same import SameCase, drift_same
+from research.workloads.drift.stocks import drift_stocks
+from tidings.workloads.workload import Generator
+
+_BOOTSTRAP = 10_000
+"""Changes before the walk of the same radius, during which people come."""
+
+
+class Started(NamedTuple):
+    timeline: Timeline
+    begin: int
+    """The first move that counts."""
+
+
+def _radii(config: Config, size: int, seed: int) -> Started:
+    """The first change inserts the row."""
+    return Started(Timeline.of(drift_radii(seed=seed, rows=1, subscriptions=size, changes=1 + config["events"])), 1)
+
+
+def _same(config: Config, size: int, seed: int, arrival_rate: float = 1.0, early: float = 0.5) -> Started:
+    """The share `early` of the subscriptions comes before what counts."""
+    changes = _BOOTSTRAP + config["events"]
+    # A little more than the share, as it is rounded down.
+    share = (_BOOTSTRAP + 0.5) / changes
+    case = SameCase(bootstrap_changes=share, bootstrap_subscriptions=early, arrivals_max=arrival_rate)
+    return Started(
+        Timeline.of(drift_same(seed=seed, rows=1, subscriptions=size, changes=changes, case=case)), _BOOTSTRAP
+    )
+
+
+def _mixed(workload: Generator) -> Callable[[Config, int, int], Started]:
+    """All radii; the first changes insert the rows."""
+
+    def start(config: Config, size: int, seed: int) -> Started:
+        timeline = Timeline.of(workload(seed=seed, rows=0, subscriptions=size, changes=config["events"]))
+        return Started(timeline, len(timeline.names))
+
+    return start
+
+
+CASES: dict[str, Callable[[Config, int, int], Started]] = {
+    "radii": _radii,
+    "same": _same,
+    "all": _mixed(drift_all),
+    "stocks": _mixed(drift_stocks),
+}
+
+
+def by_size(name: str) -> Callable[[Config, int, Say], Rows]:
+    """A case at growing numbers of subscriptions; server time where the configuration says for how many moves."""
+
+    def run(config: Config, seed: int, say: Say) -> Rows:
+        rows = []
+        for size in config["sizes"]:
+            say(f"{size:,} subscriptions")
+            timeline, begin = CASES[name](config, size, seed)
+            outcome = play(timeline, begin)
+            row = {"subscriptions": size} | outcome.messages() | outcome.traffic()
+            for strategy in STRATEGIES if "baseline_events" in config else ():
+                events = config["events" if strategy == "region" else "baseline_events"]
+                row[f"{strategy}_us"] = server_us(timeline, begin, events, strategy)
+            rows.append(row)
+        return rows
+
+    return run
+
+
+def arrivals(config: Config, seed: int, say: Say) -> Rows:
+    """The same radius as people come faster (figure 10)."""
+    rows = []
+    for rate in config["rates"]:
+        say(f"{rate:g} new subscriptions per event")
+        early = config["subscriptions"]
+        size = early + int(rate * config["events"])
+        outcome = play(*_same(config, size, seed, rate, early / size))
+        rows.append({"rate": rate, "subscriptions": size} | outcome.messages() | outcome.traffic())
+    return rows

@@ -1,0 +1,113 @@
+"""What the messages of changes come to: how many, their bytes where they leave, where they are carried and where they end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from research.experiments.join.subscribers import Subscribers
+from research.experiments.paper import Rows
+from research.wire import wire_sizes
+from tidings.families.join.payload import PLACED, SIDE
+from tidings.families.spec import Form
+from tidings.model.codes import Int64Array
+from tidings.model.message import MessageBatch
+from tidings.model.region import Regions
+
+Totals = Counter[str]
+
+STRAWMEN = ("enum-j", "enum-sj", "rel-sel", "ref-j", "ref-j+")
+SKYLINES = ("ref-sj:sub", "ref-sj:tup", "ref-sj:clu", "ref-sj:clu+")
+OWN = ("ref-sj:tup+", "ref-sj:min")
+"""Skylines that are not in the paper."""
+BEST = "ref-sj:clu+"
+LABELS = {
+    "enum-j": "Enum-J",
+    "enum-sj": "Enum-SJ",
+    "rel-sel": "Rel-Sel",
+    "ref-j": "Ref-J",
+    "ref-j+": "Ref-J+",
+    "ref-sj:sub": "Ref-SJ-Sub",
+    "ref-sj:tup": "Ref-SJ-Tup",
+    "ref-sj:clu": "Ref-SJ-Clu",
+    "ref-sj:clu+": "Ref-SJ-Clu+",
+    "ref-sj:tup+": "tup+ (ours)",
+    "ref-sj:min": "min (ours)",
+    "auto": "auto (ours)",
+}
+
+OUTPUT_BYTES_PER_US = 70 / 8
+"""The paper's server writes its messages at 70 Mbit/s, and counts that as processing."""
+
+
+def totals(sent: Iterable[MessageBatch], table: str, people: Subscribers) -> Totals:
+    """Sums over the messages for changes of one table."""
+    found: Totals = Counter()
+    for messages in sent:
+        if len(messages):
+            found.update(_totals(messages, table, people))
+    return found
+
+
+def _totals(messages: MessageBatch, table: str, people: Subscribers) -> dict[str, float]:
+    size, notes, reach = wire_sizes(messages), _notes(messages), people.reach(messages)
+    skylines = _skylines(messages, table)
+    found = {
+        "messages": len(messages),
+        "hops": reach.brokers.sum(),
+        "deliveries": reach.deliveries.sum(),
+        "skylines": np.count_nonzero(skylines),
+        "points": skylines.sum(),
+        "description": (size - wire_sizes(_without_regions(messages)))[skylines > 0].sum(),
+    }
+    for name, copies in (("sent", 1), ("carried", reach.brokers), ("delivered", reach.deliveries)):
+        found |= {name: (size * copies).sum(), f"{name}_notes": (notes * copies).sum()}
+    # Unicast goes past the brokers; all else takes its last hop from one.
+    found["last_hop"] = found["delivered"] + (found["carried"] if messages.target is None else 0)
+    return {name: float(value) for name, value in found.items()}
+
+
+def _notes(messages: MessageBatch) -> Int64Array:
+    """How many payloads each message has."""
+    columns = [name for name in messages.payload.schema.names if name == "note" or name.endswith(".note")]
+    found: Int64Array = np.sum([messages.payload.column(name).is_valid().to_numpy(False) for name in columns], axis=0)
+    return found
+
+
+def _skylines(messages: MessageBatch, table: str) -> Int64Array:
+    """Boxes in which a row of the changed table itself is to be held, by message."""
+    form = Form.from_key(messages.form)
+    if messages.to:
+        is_own = np.full(len(messages), form.variant == table)
+    else:
+        is_own = messages.payload.column(SIDE).to_numpy() == form.shape.tables.index(table)
+    ends = np.concatenate([[0], np.cumsum(messages.regions.tags == PLACED)])
+    starts = messages.regions.starts
+    return np.where(is_own, ends[starts[1:]] - ends[starts[:-1]], 0)
+
+
+def _without_regions(messages: MessageBatch) -> MessageBatch:
+    none = messages.regions.take(np.empty(0, np.int64))
+    return replace(messages, regions=Regions(none.lo, none.hi, none.tags, np.zeros(len(messages) + 1, np.int64)))
+
+
+def per_change(found: Totals, changes: int) -> dict[str, float]:
+    """Means over changes; what is said of skylines is per skyline."""
+    means = {name: found[name] / max(1, changes) for name in _MEANS}
+    return means | {name: found[name] / max(1.0, found["skylines"]) for name in ("points", "description")}
+
+
+_MEANS = ("messages", "hops", "deliveries", "sent", "carried", "delivered", "last_hop")
+
+
+def figures(rows: Rows, x: str, name: str) -> dict[Any, dict[str, float]]:
+    """x -> strategy -> what was found, where there is anything."""
+    found: dict[Any, dict[str, float]] = {}
+    for row in rows:
+        if name in row:
+            found.setdefault(row[x], {})[row["strategy"]] = row[name]
+    return found

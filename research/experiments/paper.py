@@ -1,0 +1,83 @@
+"""Runs the experiments of one paper: results as JSON, pictures, and a page with published numbers beside measured ones."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidings.bench.stamp import load_average, stamp
+
+if TYPE_CHECKING:
+    from research.experiments.plots import Picture
+
+
+Say = Callable[[str], None]
+Config = dict[str, Any]
+"""A table of `config.toml` or of `published.toml`."""
+Rows = list[dict[str, Any]]
+"""Results of an experiment: a row for every point of its curves."""
+Results = dict[str, Rows]
+"""Results by experiment."""
+Run = Callable[[Config, int, Say], Rows]
+"""(configuration of the experiment, seed, what to tell the user by)"""
+
+
+@dataclass(frozen=True)
+class Paper:
+    """What the folder of a paper's experiments brings."""
+
+    folder: Path
+    experiments: Mapping[str, Run]
+    pictures: Mapping[str, Picture]
+    page: Callable[[Results, Config, Config, list[str]], str]
+    """(results, published numbers, stamp, names of pictures) -> the page about them"""
+    warm_up: Callable[[], object] | None = None
+
+    def main(self, arguments: list[str] | None = None) -> None:
+        name = f"python -m research.experiments.{self.folder.name}"
+        text = f"`{name}`: runs all experiments and writes their results, pictures and a page about them."
+        parser = argparse.ArgumentParser(prog=name, description=text)
+        parser.add_argument("--config", type=Path, default=self.folder / "config.toml", help="what to run")
+        parser.add_argument("--out", type=Path, default=self.folder / "results", help="folder for results and pictures")
+        known = ", ".join(self.experiments)
+        parser.add_argument("names", nargs="*", help=f"which of {known} (default: all in the config)")
+        given = parser.parse_args(arguments)
+        unknown = set(given.names) - set(self.experiments)
+        if unknown:
+            parser.error(f"unknown experiments {', '.join(sorted(unknown))}; there are: {known}")
+        config = tomllib.loads(given.config.read_text(encoding="utf-8"))
+        self._run(config, given.names or [name for name in self.experiments if name in config], given.out)
+
+    def _run(self, config: dict[str, Any], names: list[str], out: Path) -> None:
+        started = time.monotonic()
+        stamped = stamp(config["seed"])
+        if self.warm_up is not None:
+            _say("warming up")
+            self.warm_up()
+        results: Results = {}
+        seconds: dict[str, float] = {}
+        for name in names:
+            begun = time.monotonic()
+            say = lambda text, name=name: _say(f"{name}: {text}")  # noqa: E731
+            results[name] = self.experiments[name](config[name], config["seed"], say)
+            seconds[name] = time.monotonic() - begun
+        stamped |= {"load_average_end": load_average(), "seconds": time.monotonic() - started, "seconds_each": seconds}
+        published = tomllib.loads((self.folder / "published.toml").read_text(encoding="utf-8"))
+        out.mkdir(parents=True, exist_ok=True)
+        everything = {"stamp": stamped, "config": config, "published": published, "measured": results}
+        (out / "results.json").write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
+        from research.experiments.plots import draw
+
+        pictures = draw(self.pictures, results, out)
+        (out / "README.md").write_text(self.page(results, published, stamped, pictures), encoding="utf-8")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

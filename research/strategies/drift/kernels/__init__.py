@@ -1,0 +1,1 @@
+"""Compiled structures of the baselines of drift."""

@@ -1,0 +1,61 @@
+"""Joined rows, found by following the edges of a join graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tidings.families.join.relations.graph import JoinGraph
+from tidings.families.join.relations.join_index import IndexedEdge, expand
+from tidings.kernels.rows import NONE
+from tidings.model.codes import BoolArray, Int64Array
+
+
+class Combined:
+    """Joined rows, maybe partial: joined row i comes from the row at owner[i] and has entry entries[side][i] of each side."""
+
+    def __init__(self, owner: Int64Array, entries: dict[int, Int64Array]) -> None:
+        self.owner, self.entries = owner, entries
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def take(self, at: Int64Array | BoolArray) -> Combined:
+        return Combined(self.owner[at], {side: some[at] for side, some in self.entries.items()})
+
+    def concat(self, other: Combined) -> Combined:
+        entries = {side: np.concatenate([some, other.entries[side]]) for side, some in self.entries.items()}
+        return Combined(np.concatenate([self.owner, other.owner]), entries)
+
+
+def combine(graph: JoinGraph, number: int, entries: Int64Array, allowed: Sequence[BoolArray] | None = None) -> Combined:
+    """All joined rows of the rows `entries` of side `number`. allowed: [sides], whether each entry may take part."""
+    found = Combined(np.arange(len(entries)), {number: entries})
+    while len(found.entries) < len(graph.relations):
+        side, edges = _next(graph, found)
+        known = edges[0].other(side)
+        values = edges[0].index(known).value_of(found.entries[known])
+        distinct, of = np.unique(values, return_inverse=True)
+        place, partner = expand(edges[0].index(side).entries_at(distinct), of)
+        found = found.take(place)
+        found.entries[side] = partner
+        fits = np.ones(len(found), np.bool_) if allowed is None else allowed[side][partner]
+        for edge in edges[1:]:
+            other = edge.other(side)
+            value = edge.index(side).value_of(partner)
+            fits &= (value != NONE) & (value == edge.index(other).value_of(found.entries[other]))
+        found = found.take(fits)
+    return found
+
+
+def _next(graph: JoinGraph, found: Combined) -> tuple[int, list[IndexedEdge]]:
+    """A side not yet in `found` that is joined to sides in it, and the edges to these."""
+    for pair in graph.edges:
+        for side, other in (pair, pair[::-1]):
+            if side not in found.entries and other in found.entries:
+                own = [
+                    edge for sides, edge in graph.edges.items() if side in sides and edge.other(side) in found.entries
+                ]
+                return side, own
+    raise AssertionError("the tables of a join are connected")

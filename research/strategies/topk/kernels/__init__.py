@@ -1,0 +1,1 @@
+"""Compiled structures of the strategies of top-k."""

@@ -1,0 +1,145 @@
+"""Servers of the strategies of top-k."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from research.strategies.targets import IndexedTargets
+from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
+from research.strategies.topk.sparse_index import SparseRangeTopkIndex
+from tidings.families.protocols import ColumnarRows, Created, Server
+from tidings.families.spec import Form
+from tidings.families.topk.index import RankedRows, RowSends
+from tidings.families.topk.kernels.range_topk import RangeTopkIndex, Sends
+from tidings.families.topk.reformulate import tags_of
+from tidings.families.topk.strategies import DenseServer, SeveralRangesServer
+from tidings.families.topk.subscription import DIMS, Space, space_of
+from tidings.model.catalog import Catalog
+from tidings.model.change import TableChanges
+from tidings.model.channel import channel_keys
+from tidings.model.codes import CODE_MAX, CODE_MIN, codes_of
+from tidings.model.message import MessageBatch
+from tidings.model.points import PointBatch
+from tidings.model.region import Regions
+
+
+def server(form: Form, catalog: Catalog, kind: str, eps: float | None = None) -> Server:
+    """eps: of `dense:EPS` and `sparse:EPS`, which limits the number of tiles of a row that rises."""
+    space = space_of(form, catalog)
+    if len(space.ranges) > 1:
+        return SeveralRangesServer(space)
+    groups = None if eps is None else min(space.k, ceil(1 / eps))
+    if kind == "sparse":
+        return SparseServer(space, groups)
+    if groups is not None:
+        return RoundedServer(space, groups)
+    return UnicastServer(space) if kind == "unicast" else RelaxServer(space)
+
+
+class RoundedServer(DenseServer):
+    """`dense:EPS`: at most `groups` tiles for a row that rises; some are larger than necessary."""
+
+    def __init__(self, space: Space, groups: int) -> None:
+        super().__init__(space, RankedRows(space, RangeTopkIndex(space.k, groups)))
+
+
+class SparseServer(DenseServer):
+    """`sparse`: tiles are bounding boxes of the points in them; there are no empty tiles."""
+
+    def __init__(self, space: Space, groups: int | None = None) -> None:
+        self._index = _SparseIndex(space.k, groups)
+        super().__init__(space, RankedRows(space, self._index))
+
+    def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
+        created = super().create(points, tables, wants_snapshots=wants_snapshots)
+        sets, coords = self.ranked.placed(points)
+        self._index.points.add(sets, coords[:, 0], coords[:, 1])
+        return created
+
+    def drop(self, points: PointBatch) -> None:
+        super().drop(points)
+        sets, coords = self.ranked.placed(points)
+        self._index.points.remove(sets, coords[:, 0], coords[:, 1])
+
+    def dump(self) -> Any:
+        points = self._index.points.dump()
+        channel = self.ranked.channels(points.pop("set"))
+        return {"dense": super().dump(), "channel": list(channel), "points": points}
+
+    def load(self, state: Any) -> None:
+        super().load(state["dense"])
+        count = len(state["points"]["lo"])
+        sets = self.ranked.sets_of(channel_keys(state["channel"], count))
+        self._index.points.load({"set": sets, **state["points"]})
+
+
+class _SparseIndex(SparseRangeTopkIndex):
+    """A range top-k index whose tiles are around `points`."""
+
+    def __init__(self, k: int, groups: int | None) -> None:
+        super().__init__(k, groups)
+        self.points = PlaneKdTree()
+
+    def change(
+        self,
+        sets: ArrayLike,
+        entries: ArrayLike,
+        xs: ArrayLike,
+        ys: ArrayLike,
+        ties: ArrayLike,
+        is_present: ArrayLike,
+    ) -> Sends:
+        return self.change_among(self.points, sets, entries, xs, ys, ties, is_present)
+
+
+class UnicastServer(DenseServer):
+    """`unicast`: one message per send and affected subscription."""
+
+    def __init__(self, space: Space) -> None:
+        super().__init__(space)
+        self._targets = IndexedTargets(DIMS)
+
+    def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
+        for messages in super().change(changes):
+            addressed = self._targets.address(messages)
+            if addressed is not None:
+                yield addressed
+
+    def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
+        self._targets.add(points)
+        return super().create(points, tables, wants_snapshots=wants_snapshots)
+
+    def drop(self, points: PointBatch) -> None:
+        super().drop(points)
+        self._targets.remove(points)
+
+    def dump(self) -> Any:
+        return {"dense": super().dump(), "targets": self._targets.dump(self.space.channel_types)}
+
+    def load(self, state: Any) -> None:
+        super().load(state["dense"])
+        self._targets.load(state["targets"])
+
+
+class RelaxServer(DenseServer):
+    """`relax`: a row is sent to all ranges that contain it; views discard rows that they do not need."""
+
+    def _regions(self, batch: RowSends) -> Regions:
+        return _quadrants_of(self.space, self.ranked, batch)
+
+
+def _quadrants_of(space: Space, ranked: RankedRows, batch: RowSends) -> Regions:
+    """For each send the region of all ranges that contain its row."""
+    sends = batch.sends
+    count = len(batch.row)
+    lo, hi = np.full((count, 2), CODE_MIN), np.full((count, 2), CODE_MAX)
+    if space.range is not None:
+        codes, _ = codes_of(space.range.type, ranked.log.take(batch.row).column(space.range.name))
+        # A row that left may have another value by now; its tiles all begin at the old value.
+        lo[:, 1] = hi[:, 0] = np.where(sends.is_gone, sends.hi_min[sends.box_starts[:-1]], codes)
+    return Regions(lo, hi, tags_of(batch), np.arange(count + 1))

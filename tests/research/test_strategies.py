@@ -1,0 +1,102 @@
+"""The strategies of `research` keep the promises of the contract suite, as those of the product do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from join_star import BOTH, ITEMS, ROWS, SHOPS, STAR, TURNED, check_that_rows_are_dropped_where_they_came, played
+from research import strategies
+from research.strategies import JOINS, SERVERS
+from research.strategies.join.servers import server_of
+from tidings.families import registry
+from tidings.families.optional import SHARED, FamilyServer
+from tidings.model.errors import UsageError
+from tidings.sql import parse_catalog
+from tidings.testing import (
+    CHECKS,
+    check_family,
+    drift_workloads,
+    join_workloads,
+    select_workloads,
+    topk_workloads,
+)
+from tidings.testing.join_inputs import selects_either
+
+ROOT = Path(__file__).parents[2]
+# Regions of drift are exact up to rows that are told again with nothing changed in what is shown, and those of `relax` are not
+# at all; a row of top-k may be sent to those who already hold k better ones for a moment, while another moves.
+CASES = {
+    "select": (select_workloads(), {}),
+    "drift": (drift_workloads(), {"has_exact_regions": lambda *_: False}),
+    "topk": (topk_workloads(), {"has_exact_regions": lambda *_: False, "may_hear_twice": True}),
+    "join": (
+        join_workloads(),
+        {"has_exact_regions": lambda *_: False, "may_hear_twice": True, "may_reach": selects_either},
+    ),
+}
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("family", CASES)
+def test_contract(family, check):
+    workloads, options = CASES[family]
+    names = (*registry.family(family).strategies, *SERVERS[family])
+    check_family(family, workloads, checks=[check], examples=10, strategies=names, **options)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("strategy", JOINS)
+def test_joins_share_rows_where_they_can(strategy):
+    messages, told = played(strategy, [SHOPS, ITEMS, BOTH, TURNED], ROWS)
+    assert told == ["s0", "s1", "s2", "s3"]
+    # Sales are filtered by items, but for those who have none: these are by shops.
+    semijoins = {"rel-sel": [4]}.get(strategy, [1, 3])
+    if isinstance(server_of(parse_catalog(STAR), strategy), FamilyServer):
+        assert sorted(len(batch.to) for batch in messages) == semijoins
+        assert [len(batch) for batch in messages] == [1] * len(semijoins)
+    else:
+        assert all(not batch.to for batch in messages) and sum(map(len, messages)) == 4
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("strategy", JOINS)
+def test_rows_of_joins_are_dropped_where_they_came(strategy):
+    check_that_rows_are_dropped_where_they_came(strategy)
+
+
+def test_they_are_there_by_name_and_can_be_taken_away():
+    assert registry.parse_strategies(["select=scan", "topk=dense:0.5", "offers=relational"])
+    strategies.register()
+    with pytest.raises(UsageError, match="has a strategy 'scan' already"):
+        registry.add_strategy("select", "scan", SERVERS["select"]["scan"])
+    with pytest.raises(UsageError, match="either a server or an evaluator"):
+        registry.add_strategy("select", "other")
+    strategies.unregister()
+    for family in SERVERS:
+        known = registry.family(family)
+        assert registry.strategies_of(known) == (SHARED, *known.strategies)
+    with pytest.raises(UsageError, match="no strategy 'relational'"):
+        registry.parse_strategies(["offers=relational"])
+    strategies.register()
+
+
+@pytest.mark.parametrize(
+    ("named", "shown"),
+    [
+        ("research.strategies:register", "shared region unicast scan"),
+        ("research.strategies:nonesuch", "TIDINGS_STRATEGIES names 'research.strategies:nonesuch'"),
+    ],
+)
+def test_the_environment_names_them_for_other_processes(named, shown):
+    code = "from tidings.families import registry; print(*registry.strategies_of(registry.family('select')))"
+    environment = {**os.environ, "TIDINGS_STRATEGIES": named}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=ROOT, check=False
+    )
+    assert shown in done.stdout + done.stderr
