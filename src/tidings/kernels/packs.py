@@ -104,7 +104,7 @@ def list_entered(
 
 
 @uncounted
-def _add_item(items: I64, masks: I64, count: Int, event: Int, version: Int, flags: Int) -> None:
+def _add_item(items: I64, count: Int, event: Int, version: Int, flags: Int) -> None:
     items[count, EVENT], items[count, ITEM_VERSION], items[count, FLAGS] = event, version, flags
 
 
@@ -120,7 +120,7 @@ def _backfill(items: I64, masks: I64, count: Int, event: Int, version: Int, mask
         may[version, word] |= more
     if not is_any:
         return count
-    _add_item(items, masks, count, event, version, np.int64(IS_BACKFILL))
+    _add_item(items, count, event, version, np.int64(IS_BACKFILL))
     return count + 1
 
 
@@ -180,7 +180,7 @@ def list_items(
                 flags = np.int64(IS_DELETE if after == NONE else 0)
                 if len(is_part) and is_part[event] != 0:
                     flags |= IS_PART
-                _add_item(items, masks, count, event, before if after == NONE else after, flags)
+                _add_item(items, count, event, before if after == NONE else after, flags)
                 count += 1
         while at < entries and entered_event[at] < stop:
             count = _backfill(
