@@ -124,7 +124,7 @@ def stream() -> Any:
     """A function that feeds a live replica: (subscription events, lines of changes) -> notifications."""
     catalog = parse_catalog(ORDERS)
     replica = Replica(catalog, keeps_points=True, is_stream=True)
-    registrar = Registrar(catalog, lambda _: True, lambda _: True)
+    registrar = Registrar(catalog, lambda id, place: True, lambda _: True)
 
     def feed(wishes: list[dict[str, Any]], lines: list[bytes], restarts: bool = True) -> list[Any]:
         nonlocal replica

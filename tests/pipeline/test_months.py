@@ -89,7 +89,7 @@ class Stream:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.registrar = Registrar(CATALOG, lambda id: True, lambda offset: True)
+        self.registrar = Registrar(CATALOG, lambda id, place: True, lambda offset: True)
         self.replica = Replica(CATALOG, keeps_points=True, is_stream=False)
         self.seq = 0
 
@@ -197,7 +197,7 @@ def test_sizes_are_those_of_what_is_held() -> None:
     assert counts["subscriptions"] == len(ids) and counts["rows"] == rows and 10 < counts["forms"] <= 300
     full = stream.replica.nbytes, stream.registrar.nbytes
     assert full[0] > before[0] + 300 * 300 and full[1] > before[1] + 300 * 300
-    restored = Registrar(CATALOG, lambda id: True, lambda offset: True)
+    restored = Registrar(CATALOG, lambda id, place: True, lambda offset: True)
     restored.load(stream.registrar.dump())
     assert restored._known_bytes == stream.registrar._known_bytes > 0
     stream.handle(*({"id": id, "drop": True} for id in ids))

@@ -30,7 +30,7 @@ class Live:
 
     def __init__(self, catalog_sql: str) -> None:
         self.catalog = parse_catalog(catalog_sql)
-        self.registrar = Registrar(self.catalog, lambda _: True, lambda _: True)
+        self.registrar = Registrar(self.catalog, lambda id, place: True, lambda _: True)
         self.replica = Replica(self.catalog, keeps_points=True, is_stream=True)
         self.views: dict[str, Counter[str]] = {}
         self.failed: list[tuple[str, str]] = []

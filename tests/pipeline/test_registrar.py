@@ -24,7 +24,7 @@ SQL, OTHER = "SELECT * FROM t WHERE x > 1", "SELECT * FROM t WHERE x > 2"
 
 def registrar(*, own: str = "", remainder: int = 0) -> Registrar:
     """remainder: it reports broken lines at offsets that have this remainder by 2."""
-    return Registrar(CATALOG, lambda id: id.startswith(own), lambda offset: offset % 2 == remainder)
+    return Registrar(CATALOG, lambda id, place: id.startswith(own), lambda offset: offset % 2 == remainder)
 
 
 def handle(registry: Registrar, passed: int, *records: dict[str, Any]) -> tuple[list[tuple[str, int, str]], list[Any]]:
@@ -129,7 +129,7 @@ def test_a_mark_of_byte_order_is_no_part_of_an_event() -> None:
 def test_a_query_that_the_catalog_has_outgrown_can_be_dropped() -> None:
     text = "CREATE TABLE a (k BIGINT PRIMARY KEY, price DOUBLE); CREATE TABLE b (k BIGINT PRIMARY KEY);"
     before, after = parse_catalog(text), parse_catalog(f"{text} ALTER TABLE b ADD COLUMN price DOUBLE;")
-    registry, grown = (Registrar(catalog, lambda id: True, lambda offset: True) for catalog in (before, after))
+    registry, grown = (Registrar(catalog, lambda id, place: True, lambda offset: True) for catalog in (before, after))
     sql = "SELECT * FROM a JOIN b USING (k) WHERE price > 3"
     handle(registry, 1, {"id": "a", "sql": sql})
     grown.load(registry.dump())

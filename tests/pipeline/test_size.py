@@ -100,7 +100,7 @@ def test_an_id_counts_in_every_point() -> None:
         door.create(id, sql, 0)
     assert len(door) == 0 and door.take() == []
     door.create(id, "SELECT * FROM t WHERE x = 1", 0)
-    registrar = Registrar(CATALOG, lambda id: True, lambda offset: True)
+    registrar = Registrar(CATALOG, lambda id, place: True, lambda offset: True)
     points, (answer,) = registrar.handle([("p", 0, json.dumps({"id": id, "sql": sql}).encode())], 0)
     assert points == [] and len(registrar) == 0
     assert answer.refused is not None and "choose a shorter one" in answer.refused

@@ -9,10 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
 from tidings.kernels.events import Events, Projections, Told
 from tidings.kernels.lives import Lives
 from tidings.kernels.rows import I64, Rows
 from tidings.model.points import PointBatch
+
+_NOTHING = np.empty(0, np.int64)
 
 
 class RowSource(Protocol):
@@ -79,8 +83,15 @@ class Evaluator(ABC):
         Rows are as after the micro-batch.
         """
 
-    def dump(self) -> Any:
-        """What cannot be found again from current rows and points, as something `tidings.model.blob.pack` takes."""
+    def held(self) -> tuple[I64, I64]:
+        """(slots, versions): rows of which a subscription was last told otherwise than they are, as it was told them."""
+        return _NOTHING, _NOTHING
+
+    def dump(self, numbers: I64 | None = None) -> Any:
+        """What cannot be found again from current rows and points, as something `tidings.model.blob.pack` takes.
+
+        numbers: [slots], the slot that each subscription has in the dump, NONE for those that are left out; None: all as here.
+        """
         return None
 
     def load(self, state: Any) -> None:

@@ -50,6 +50,8 @@ class _Record(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     after: After = 0
     drop: bool = False
     option: Literal["net"] | None = None
+    place: str | None = None
+    """For live jobs with gateways; elsewhere of no effect."""
 
 
 class Door:

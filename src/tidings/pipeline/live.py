@@ -17,9 +17,13 @@ from tidings.kernels.rows import I64
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import NO_TIME
+from tidings.model.errors import UsageError
 from tidings.model.notification import NotificationBatch
 from tidings.model.points import PointBatch
 from tidings.model.quarantine import Quarantined, raw_text
+from tidings.pipeline.edge.dispatch import Dispatch, PlaceOptions
+from tidings.pipeline.edge.place_tree import PlaceTree
+from tidings.pipeline.edge.wire import Parcel
 from tidings.pipeline.registrar import Answer, Registrar
 from tidings.pipeline.replica.batch import Origin, Places
 from tidings.pipeline.replica.replica import Applied, Replica
@@ -61,6 +65,8 @@ class Output(NamedTuple):
     """Changes of rows that came by another partition before."""
     times: I64
     """[changes]: when each accepted change was made, in microseconds, or NO_TIME."""
+    parcels: Sequence[Parcel] = ()
+    """What gateways and brokers are sent, in jobs that have some; nobody else is told then."""
 
     def reports(self) -> dict[str, bytes]:
         """Answers, refused records and warnings as lines, by kind; kinds of which there are none are left out."""
@@ -72,15 +78,15 @@ class Output(NamedTuple):
         return {kind: b"\n".join([*lines, b""]) for kind, lines in found.items() if lines}
 
 
-def _everything(_: object) -> bool:
+def _everything(*_: object) -> bool:
     return True
 
 
 class Live:
     """A replica and a registrar.
 
-    is_own: whether a subscription is told by this one, where there are several. reports: whether this one reports what is
-    wrong with the record at a place, which all of them see.
+    is_own: whether a subscription, given by id and place, is told by this one, where there are several. reports: whether this
+    one reports what is wrong with a record, which all of them see. places: the job has gateways, which are told instead.
     """
 
     def __init__(
@@ -89,11 +95,18 @@ class Live:
         *,
         by_commit: bool = True,
         is_stream: bool = True,
-        is_own: Callable[[str], bool] = _everything,
+        is_own: Callable[[str, str], bool] = _everything,
         reports: Callable[[int], bool] = _everything,
+        places: PlaceOptions | None = None,
     ) -> None:
-        self.replica = Replica(catalog, keeps_points=True, is_stream=is_stream, by_commit=by_commit)
-        self._registrar = Registrar(catalog, is_own, reports)
+        tree = None if places is None else PlaceTree(places.names)
+        self._registrar = Registrar(catalog, is_own, reports, tree)
+        self._dispatch: Dispatch | None = None
+        if places is None or tree is None:
+            self.replica = Replica(catalog, keeps_points=True, is_stream=is_stream, by_commit=by_commit)
+        else:
+            self._dispatch = Dispatch(catalog, places, tree, self._registrar, is_own, by_commit=by_commit)
+            self.replica = self._dispatch.replica
         self._reports = reports
         self.needs_base = False
         """Whether the log does not suffice to get here again, and a dump is needed, which clears this."""
@@ -105,13 +118,27 @@ class Live:
     def dump(self) -> bytes:
         self.needs_base = False
         # In pieces: a single value of a message may have 4 GiB at most.
-        return pack({"replica": _pieces(self.replica.dump()), "known": _pieces(self._registrar.dump())})
+        state = {"known": _pieces(self._registrar.dump())}
+        if self._dispatch is None:
+            state["replica"] = _pieces(self.replica.dump())
+        else:
+            state["dispatch"] = _pieces(self._dispatch.dump())
+        return pack(state)
 
     def load(self, blob: bytes) -> None:
         state = unpack(blob)
-        self.replica.load(b"".join(state["replica"]))
+        if ("dispatch" in state) != (self._dispatch is not None):
+            raise UsageError(
+                "the checkpoint is of a job with gateways (a sink places:): go on with one, or begin with a new checkpoint"
+                if "dispatch" in state
+                else "the checkpoint is of a job without gateways: a sink places: needs a new checkpoint"
+            )
         if state["known"]:
             self._registrar.load(b"".join(state["known"]))
+        if self._dispatch is None:
+            self.replica.load(b"".join(state["replica"]))
+        else:
+            self._dispatch.load(b"".join(state["dispatch"]))
 
     def load_rows(self, lines: Sequence[bytes], position: int) -> list[Quarantined]:
         """Takes rows that are there before the first micro-batch. They may be others the next time, so a dump is needed."""
@@ -147,7 +174,11 @@ class Live:
         return self._registrar.handle(located, self.replica.passed)
 
     def apply(self, taken: Input) -> Output:
-        found = self.replica.apply(taken.lines, taken.origin, taken.points, is_end=taken.is_end)
+        parcels: Sequence[Parcel] = ()
+        if self._dispatch is None:
+            found = self.replica.apply(taken.lines, taken.origin, taken.points, is_end=taken.is_end)
+        else:
+            found, parcels = self._dispatch.apply(taken.lines, taken.origin, taken.points, taken.answers)
         seqs, times = _seq_times(found, taken.times)
         if len(found.notifications) and len(seqs):
             found.notifications.tail_time = _tail_times(found.notifications, seqs, times)
@@ -158,11 +189,15 @@ class Live:
             list(self._warnings(found)),
             len(found.batch.shared),
             times,
+            parcels,
         )
 
     def replay(self, taken: Input) -> None:
         """Repeats a micro-batch, of which everybody has been told."""
-        self._expelled(self.replica.replay(taken.lines, taken.origin, taken.points, is_end=taken.is_end))
+        if self._dispatch is None:
+            self._expelled(self.replica.replay(taken.lines, taken.origin, taken.points, is_end=taken.is_end))
+        else:
+            self._expelled(self._dispatch.apply(taken.lines, taken.origin, taken.points, taken.answers)[0])
 
     def _expelled(self, found: Applied) -> list[Answer]:
         """Answers to those whose subscriptions could not be evaluated, and who are registered no more."""

@@ -11,15 +11,16 @@ events. An insert creates, an update replaces, a delete drops.
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from tidings.model.catalog import Catalog
-from tidings.model.errors import RecordError, TidingsError
+from tidings.model.errors import RecordError, TidingsError, UsageError
 from tidings.model.points import Event, PointBatch
 from tidings.pipeline.door import After, Door, Id, rare_collections
+from tidings.pipeline.edge.place_tree import PlaceTree
 
 _REGISTERED_BYTES = 400
 """Approximate bytes of a registered subscription, characters of its id and query left out."""
@@ -34,12 +35,21 @@ class _Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     drop: bool = False
     replace: bool = False
     option: Literal["net"] | None = None
+    place: str | None = None
+
+
+class _Resync(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A gateway or broker that has lost its state asks for all of it."""
+
+    place: str
+    resync: Literal[True]
 
 
 class _Row(msgspec.Struct, gc=False):
     id: Id
     sql: str | None = None
     option: Literal["net"] | None = None
+    place: str | None = None
 
 
 class _Key(msgspec.Struct, gc=False):
@@ -70,11 +80,13 @@ class _RowEvent(msgspec.Struct, gc=False):
             return [_Event(before, drop=True)]
         is_kept = self.row.sql is None and "sql" in self.keep and before in known
         sql = known[before].sql if is_kept else self.row.sql
-        new = _Event(self.row.id, sql, replace=self.op not in ("insert", "c"), option=self.row.option)
+        row, is_change = self.row, self.op not in ("insert", "c")
+        new = _Event(row.id, sql, replace=is_change, option=row.option, place=row.place)
         return [new] if before == self.row.id else [_Event(before, drop=True), new]
 
 
 _row_decoder = msgspec.json.Decoder(_RowEvent)
+_resync_decoder = msgspec.json.Decoder(_Resync)
 
 
 class Answer(msgspec.Struct, omit_defaults=True):
@@ -86,6 +98,8 @@ class Answer(msgspec.Struct, omit_defaults=True):
     event: str = ""
     seq: int | None = None
     refused: str | None = None
+    place: str = ""
+    """The gateway that has the subscription, or would have it; empty in jobs without gateways."""
 
 
 class _Registered(NamedTuple):
@@ -95,18 +109,34 @@ class _Registered(NamedTuple):
     """The subscription is told of changes after this one."""
     form: str
     """Of its first point."""
+    place: str = ""
 
 
 class Registrar:
-    """The registry of those subscriptions whose id `is_own`. Answers broken lines whose offset it `reports`."""
+    """The registry of subscriptions; of those whose id and place `is_own` it gives points and answers.
 
-    def __init__(self, catalog: Catalog, is_own: Callable[[str], bool], reports: Callable[[int], bool]) -> None:
+    Answers broken lines whose offset it `reports`. In a job with gateways (tree) every shard registers all subscriptions, as
+    only so each knows which ids are taken; in others each registers its own ones, and places are empty.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        is_own: Callable[[str, str], bool],
+        reports: Callable[[int], bool],
+        tree: PlaceTree | None = None,
+    ) -> None:
         self._door = Door(catalog, needs_evaluator=True)
         self._is_own = is_own
         self._reports = reports
+        self._tree = tree
         self._known: dict[str, _Registered] = {}
         self._known_bytes = 0
         self._decoder = msgspec.json.Decoder(_Event)
+        self._left: dict[str, str] = {}
+        """Places of subscriptions that were dropped since `forget_left`."""
+        self.resyncs: list[str] = []
+        """Nodes that have asked for all of their state, until somebody takes them."""
 
     def __len__(self) -> int:
         return len(self._known)
@@ -115,6 +145,34 @@ class Registrar:
     def nbytes(self) -> int:
         """Approximate bytes of the registry and of the templates of its queries. Takes no time per subscription."""
         return self._known_bytes + self._door.nbytes
+
+    def place_of(self, id: str) -> str:
+        """The place of a subscription that is registered, or was when `forget_left` was called last."""
+        known = self._known.get(id)
+        return self._left[id] if known is None else known.place
+
+    def query_of(self, id: str) -> tuple[str, str] | None:
+        """(SQL, place) of a subscription that is there."""
+        known = self._known.get(id)
+        return None if known is None else (known.sql, known.place)
+
+    def left(self) -> Iterator[tuple[str, str]]:
+        """(id, place) of subscriptions that are at a place no more since `forget_left`."""
+        for id, place in self._left.items():
+            known = self._known.get(id)
+            if known is None or known.place != place:
+                yield id, place
+
+    def forget_left(self) -> None:
+        """Says that all events so far have happened: nobody asks for subscriptions any more that are not there."""
+        if self._left:
+            self._left.clear()
+
+    def living(self) -> Iterator[tuple[str, str, str]]:
+        """(id, SQL, place) of every subscription of one's own."""
+        for id, known in self._known.items():
+            if self._is_own(id, known.place):
+                yield id, known.sql, known.place
 
     def handle(self, lines: Iterable[tuple[str, int, bytes]], passed: int) -> tuple[list[PointBatch], list[Answer]]:
         """Handles events, given as (partition, offset, line), in this order, when all changes up to seq `passed` are in."""
@@ -134,40 +192,65 @@ class Registrar:
                     yield Answer(partition, offset, refused=f"not a usable subscription event: {error}")
                 continue
             for event in events:
-                if self._is_own(event.id):
-                    yield self._answer(
-                        Answer(partition, offset, event.id, "drop" if event.drop else "create"), event, passed
-                    )
+                if isinstance(event, _Resync):
+                    answer = self._resync(event, Answer(partition, offset, event="resync", seq=passed))
+                    if self._reports(offset):
+                        yield answer
+                    continue
+                if self._tree is None and not self._is_own(event.id, ""):
+                    continue
+                answer = Answer(partition, offset, event.id, "drop" if event.drop else "create")
+                self._answer(answer, event, passed)
+                if self._tree is None or self._is_own(event.id, answer.place):
+                    yield answer
 
-    def _answer(self, answer: Answer, event: _Event, passed: int) -> Answer:
-        try:
-            if event.after > passed:
-                raise RecordError(f"'after' {event.after} has not come yet: events of a stream happen when they come")
-            answer.seq = self._drop(event, passed) if event.drop else self._create(event, passed)
-        except TidingsError as error:
-            answer.refused = str(error)
+    def _resync(self, event: _Resync, answer: Answer) -> Answer:
+        if self._tree is None:
+            answer.seq, answer.refused = None, "this job has no gateways"
+        elif self._tree.number(event.place) is None:
+            answer.seq, answer.refused = None, f"there is no place {event.place!r} next to the job"
+        else:
+            self.resyncs.append(event.place)
         return answer
 
-    def _read(self, line: bytes) -> list[_Event]:
+    def _answer(self, answer: Answer, event: _Event, passed: int) -> None:
+        try:
+            if self._tree is not None:
+                answer.place = self._place(event)
+            if event.after > passed:
+                raise RecordError(f"'after' {event.after} has not come yet: events of a stream happen when they come")
+            answer.seq = self._drop(event, passed) if event.drop else self._create(event, answer.place, passed)
+        except TidingsError as error:
+            answer.refused = str(error)
+
+    def _place(self, event: _Event) -> str:
+        """Where a subscription is, or is to be: what the event says, else where it is, else a hash of its id."""
+        assert self._tree is not None
+        known = self._known.get(event.id)
+        if known is not None and (event.place is None or event.drop):
+            return known.place
+        return self._tree.choose(event.id, event.place)
+
+    def _read(self, line: bytes) -> Sequence[_Event | _Resync]:
         try:
             return [self._decoder.decode(line)]
         except msgspec.ValidationError:
-            # Nearly every event is in our own format; what is in neither is refused for not being in it.
-            try:
-                change = _row_decoder.decode(line)
-            except msgspec.ValidationError:
-                change = None
-            if change is None:
-                raise
-            return change.events(self._known)
+            # Nearly every event is in our own format; what is in no other is refused for not being in it.
+            for decoder in (_row_decoder, _resync_decoder):
+                try:
+                    found = decoder.decode(line)
+                except msgspec.ValidationError:
+                    continue
+                return found.events(self._known) if isinstance(found, _RowEvent) else [found]
+            raise
 
-    def _create(self, event: _Event, moment: int) -> int:
+    def _create(self, event: _Event, place: str, moment: int) -> int:
         """Returns the seq after which the subscription is told."""
         if event.sql is None:
             raise RecordError("neither 'sql' nor 'drop': true")
         known = self._known.get(event.id)
         is_net = event.option == "net"
-        if known is not None and (known.sql, known.is_net) == (event.sql, is_net):
+        if known is not None and (known.sql, known.is_net, known.place) == (event.sql, is_net, place):
             return known.seq
         if known is not None and not event.replace:
             raise RecordError(
@@ -177,9 +260,10 @@ class Registrar:
         placement = self._door.place(event.sql, is_net=is_net, id=event.id)
         if known is not None:
             self._leave(event.id, known, moment)
-        new = self._known[event.id] = _Registered(event.sql, is_net, moment, placement.form)
+        new = self._known[event.id] = _Registered(event.sql, is_net, moment, placement.form, place)
         self._known_bytes += _bytes_of(event.id, new)
-        self._door.gather(Event.CREATE, event.id, moment, placement)
+        if self._is_own(event.id, place):
+            self._door.gather(Event.CREATE, event.id, moment, placement)
         return moment
 
     def _drop(self, event: _Event, moment: int) -> int:
@@ -201,8 +285,11 @@ class Registrar:
     def _leave(self, id: str, known: _Registered, moment: int) -> None:
         del self._known[id]
         self._known_bytes -= _bytes_of(id, known)
+        if self._tree is not None:
+            self._left[id] = known.place
         # Whoever drops needs the id alone. The query is not compiled again: under a catalog that has grown it may fail.
-        self._door.gather(Event.DROP, id, moment, self._door.nowhere(known.form))
+        if self._is_own(id, known.place):
+            self._door.gather(Event.DROP, id, moment, self._door.nowhere(known.form))
 
     def dump(self) -> bytes:
         """The registry, for `load`."""
@@ -211,6 +298,11 @@ class Registrar:
     def load(self, state: bytes) -> None:
         self._known = msgspec.msgpack.decode(state, type=dict[str, _Registered])
         self._known_bytes = sum(_bytes_of(id, known) for id, known in self._known.items())
+        if self._tree is not None and (gone := {known.place for known in self._known.values()} - set(self._tree.names)):
+            raise UsageError(
+                f"the place {min(gone)!r} has subscriptions, and is none of the places of this job: name it, or move them "
+                "to another one before"
+            )
 
 
 def _bytes_of(id: str, known: _Registered) -> int:

@@ -17,7 +17,7 @@ from tidings.pipeline.live import WARNINGS as WARNINGS
 SCHEMA = "key string, kind string, blob binary, counts array<bigint>"
 
 LINES, POINTS, END, RECORDED, EVENTS = "lines", "points", "end", "recorded", "events"
-METRICS, PART, NOTES = "metrics", "part", "notes"
+METRICS, PART, NOTES, PARCEL = "metrics", "part", "notes", "parcel"
 
 
 class Envelope(NamedTuple):

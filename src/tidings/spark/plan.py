@@ -32,6 +32,7 @@ class Plan:
     result. has_columns: there they are packed columns, instead of lines. index: the index file of recorded input
     (`sources.recorded.Recording`). is_stream: lines come from partitions of a stream, and subscriptions by events (`stream`).
     by_commit: as in `RowStore`. load: file or folder of rows that replicas load before their first micro-batch; empty: none.
+    gateways: names of the places that are sent parcels, and receive what they are sent; without, notifications are the output.
     """
 
     job: str
@@ -43,6 +44,8 @@ class Plan:
     by_commit: bool = True
     load: str = ""
     has_columns: bool = False
+    gateways: tuple[str, ...] = ()
+    receive: str = ""
 
     @cached_property
     def catalog(self) -> Catalog:

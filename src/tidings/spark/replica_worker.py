@@ -14,6 +14,8 @@ from tidings.live.counters import figures, totals
 from tidings.model.blob import pack, unpack
 from tidings.model.notification import NotificationBatch
 from tidings.model.quarantine import Quarantined
+from tidings.pipeline.edge.dispatch import PlaceOptions
+from tidings.pipeline.edge.wire import encode
 from tidings.pipeline.live import Input, Live, notes_of
 from tidings.pipeline.partition import replica_of, share
 from tidings.pipeline.stream_lines import split_lines
@@ -38,12 +40,14 @@ class ReplicaWorker:
             is_stream=plan.is_stream,
             is_own=self._is_own,
             reports=self._reports,
+            places=PlaceOptions(plan.gateways, plan.receive, plan.catalog_sql) if plan.gateways else None,
         )
         self._is_new = True
         """Whether nothing has been loaded, replayed or handled yet."""
 
-    def _is_own(self, id: str) -> bool:
-        return replica_of(id, self._plan.shards) == self._number
+    def _is_own(self, id: str, place: str) -> bool:
+        """All subscriptions of a place are in one shard, and so are those of all places behind a broker."""
+        return replica_of(place.partition("/")[0] or id, self._plan.shards) == self._number
 
     def _reports(self, place: int) -> bool:
         """Whether this replica reports what is wrong with the record at this place: all replicas see it, one should speak."""
@@ -78,6 +82,8 @@ class ReplicaWorker:
         found = self._live.apply(taken)
         found = found._replace(refused=[*unloaded, *found.refused])
         yield from self._deliver(key, found.told)
+        for parcel in found.parcels:
+            yield Envelope(key, kinds.PARCEL, encode(parcel))
         for kind, lines in found.reports().items():
             yield from self._report(key, kind, lines)
         if notes := notes_of(found.answers):

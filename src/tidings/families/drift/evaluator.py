@@ -177,11 +177,18 @@ class DriftEvaluator(Evaluator):
                 self._audiences.head[STAMP] = stamp
                 self._closed.clear()
 
-    def dump(self) -> Any:
+    def held(self) -> tuple[I64, I64]:
         nothing = np.empty(0, np.int64)
         slots = np.empty(list_held(self._audiences, nothing, nothing), np.int64)
-        held = np.empty_like(slots)
-        list_held(self._audiences, slots, held)
+        versions = np.empty_like(slots)
+        list_held(self._audiences, slots, versions)
+        return slots, versions
+
+    def dump(self, numbers: I64 | None = None) -> Any:
+        slots, held = self.held()
+        if numbers is not None:
+            is_own = numbers[slots] != NONE
+            slots, held = numbers[slots[is_own]], held[is_own]
         versions, number = np.unique(held, return_inverse=True)
         return {"slot": slots, "number": number, "versions": self.store.pack(versions)}
 

@@ -374,7 +374,7 @@ class OffersEvaluator(Evaluator):
 
     # State
 
-    def dump(self) -> Any:
+    def dump(self, numbers: I64 | None = None) -> Any:
         return len(self._rankings) or None
 
     def load(self, state: Any) -> None:

@@ -97,6 +97,14 @@ class Holders:
             everywhere[-1] = (1 << self.places % _WORD) - 1
         self._may[versions], self._sure[versions] = everywhere, 0
 
+    def assign(self, place: int, current: I64, versions: I64) -> None:
+        """Says that a place holds these rows, and no others of the current ones."""
+        self._cover(int(current.max(initial=-1)) + 1)
+        word, bit = place // _WORD, np.int64(1) << np.int64(place % _WORD)
+        for bits in (self._may, self._sure):
+            bits[current, word] &= ~bit
+            bits[versions, word] |= bit
+
     def dump(self, versions: I64) -> tuple[I64, I64]:
         """Who holds these current rows, for `load`."""
         self._cover(int(versions.max(initial=-1)) + 1)

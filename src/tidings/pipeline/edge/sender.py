@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from tidings.kernels.arrays import grow
 from tidings.kernels.events import Told
 from tidings.kernels.packs import list_entered
+from tidings.kernels.rows import I64
 from tidings.model.catalog import Catalog
 from tidings.model.points import Event, PointBatch
 from tidings.pipeline.edge.holders import Entered, Holders
@@ -26,10 +28,16 @@ class Sender(ABC):
     """
 
     def __init__(
-        self, catalog: Catalog, places: int, place_of: Callable[[str], int], *, by_commit: bool = True
+        self,
+        catalog: Catalog,
+        places: int,
+        place_of: Callable[[str], int],
+        *,
+        by_commit: bool = True,
+        is_stream: bool = False,
     ) -> None:
-        """place_of: id of a subscription -> its place."""
-        self.replica = Replica(catalog, by_commit=by_commit)
+        """place_of: id of a subscription -> its place. is_stream: as in `RowStore`; then there may be a `dump`."""
+        self.replica = Replica(catalog, keeps_points=is_stream, is_stream=is_stream, by_commit=by_commit)
         self.replica.observe(self)
         self.holders = Holders(places)
         self._place_of = place_of
@@ -45,6 +53,36 @@ class Sender(ABC):
         applied = self.replica.apply(lines, origin, points, is_end=is_end)
         packs, self._packs = self._packs, {}
         return packs, applied
+
+    def slots_at(self, place: int) -> I64:
+        """The subscriptions of a place, by slot."""
+        slots = np.array(sorted(self.replica.subscriptions.slots.values()), np.int64)
+        own: I64 = slots[self._place[slots] == place]
+        return own
+
+    def base(self, place: int) -> bytes:
+        """All that a place needs to hold, as a dump for `PartialReplica.load`. From now on it counts as holding just that."""
+        slots = self.slots_at(place)
+        _, told = self.replica.first_answers(slots)
+        entered = [version for _, version, _ in self._evaluated(told)]
+        versions = np.unique(np.concatenate([np.empty(0, np.int64), *entered]))
+        self.holders.assign(place, self.replica.store.all_current(), versions)
+        return self.replica.dump_part(slots, versions)
+
+    def dump(self) -> Any:
+        """State for `load`, as something `tidings.model.blob.pack` takes."""
+        may, sure = self.holders.dump(self.replica.store.all_current())
+        return {"replica": self.replica.dump(), "may": may, "sure": sure}
+
+    def load(self, state: Any, *, knows_holders: bool) -> None:
+        """knows_holders: whether the places are those of the dump; if not, each needs a new base."""
+        versions = self.replica.load(state["replica"])
+        if knows_holders:
+            self.holders.load(versions, state["may"], state["sure"])
+        known = self.replica.subscriptions
+        grow(self._place, len(known.ids))
+        for id, slot in known.slots.items():
+            self._place[slot] = self._place_of(id)
 
     def traffic(self) -> tuple[Counter[str], Counter[str]]:
         """(messages, bytes of the values of their rows) so far, by family."""

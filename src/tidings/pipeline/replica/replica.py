@@ -24,6 +24,7 @@ from tidings.kernels.events import CREATE, DROP, Events, Told
 from tidings.kernels.lives import FAMILY, SINCE
 from tidings.kernels.net import net_groups, net_units
 from tidings.kernels.rows import I64, NONE
+from tidings.kernels.rows.change import current_with_key
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX
@@ -263,9 +264,10 @@ class Replica:
         }
         return pack(state)
 
-    def load(self, blob: bytes) -> None:
+    def load(self, blob: bytes) -> I64:
+        """Restores what `dump` or `dump_part` gave. Returns the versions of its rows, in the order of the dump."""
         state = unpack(blob)
-        self.store.load(state["store"])
+        versions = self.store.load(state["store"])
         for batch in state["pending"]:
             self._wait(batch)
         living: list[tuple[str, list[int], list[str]]] = []
@@ -281,6 +283,78 @@ class Replica:
         for name, held in state["families"].items():
             if held is not None and name in self._evaluators:
                 self._evaluators[name].load(held)
+        return versions
+
+    def dump_part(self, slots: I64, versions: I64) -> bytes:
+        """As `dump`, of these subscriptions and these current rows, for a `PartialReplica`."""
+        numbers = np.full(len(self.subscriptions.ids), NONE, np.int64)
+        numbers[slots] = np.arange(len(slots))
+        held = [(points.take(numbers[at] != NONE), at[numbers[at] != NONE]) for points, at in self._held.living()]
+        state = {
+            "store": self.store.dump_part(versions),
+            "pending": [],
+            "points": [[points, numbers[at]] for points, at in held if len(at)],
+            "families": {name: evaluator.dump(numbers) for name, evaluator in self._evaluators.items()},
+        }
+        return pack(state)
+
+    def first_answers(self, slots: I64) -> tuple[Events, list[tuple[str, Told]]]:
+        """What subscriptions would be told if they were created now: (their creations, (family, told))."""
+        number = np.full(len(self.subscriptions.ids), NONE, np.int64)
+        number[slots] = np.arange(len(slots))
+        lives = self.subscriptions.lives.copy()
+        lives[slots, SINCE] = np.arange(len(slots))
+        nowhere, moment = np.full(len(slots), NONE), np.full(len(slots), self.passed)
+        events = Events(np.full(len(slots), CREATE), moment, nowhere, nowhere, nowhere, slots)
+        made: dict[str, Evaluator] = {}
+        for points, at in self._held.living():
+            own = np.flatnonzero(number[at] != NONE)
+            if len(own):
+                family = family_of(points.form)[0]
+                if family.name not in made:
+                    made[family.name] = registry.evaluator(family, self.catalog, self.store, self._strategies)
+                made[family.name].add(points.take(own), at[own], lives)
+        found = []
+        for name, evaluator in made.items():
+            told = evaluator.apply(events, lives, self._forms.projections.arrays)
+            found.append((name, Told(*(part.copy() for part in told))))
+            # It may have pinned versions.
+            evaluator.remove(slots)
+        return events, found
+
+    def snapshots(self, slots: I64) -> NotificationBatch:
+        """The answers of subscriptions, as what they have been told adds up to, told once more as of now."""
+        if not len(slots):
+            return NO_NOTIFICATIONS
+        self._keep_written()
+        events, told = self.first_answers(slots)
+        told = [(name, self._as_told(name, part)) for name, part in told]
+        counted = self.notifications.copy()
+        found = self._write(Batch((), 0), events, told)
+        self.notifications = counted
+        self._keep_written()
+        return found
+
+    def _as_told(self, family: str, told: Told) -> Told:
+        """First answers with each row as its subscription was last told it."""
+        evaluator = self._evaluators.get(family)
+        slots, versions = evaluator.held() if evaluator is not None else (_NOTHING, _NOTHING)
+        if not len(slots):
+            return told
+        rows, keys = self.store.rows, self.store.keys
+        current = [int(current_with_key(rows, keys, version)) for version in versions.tolist()]
+        held: dict[int, dict[int, int]] = {}
+        for slot, now, version in zip(slots.tolist(), current, versions.tolist(), strict=True):
+            held.setdefault(slot, {})[now] = version
+        tail, tails, changes = told.tail.copy(), told.tails.tolist(), told.changes.tolist()
+        for at, slot in enumerate(told.slot.tolist()):
+            if slot in held:
+                event, projection, first, end = tails[tail[at]]
+                tails.append([event, projection, len(changes), len(changes) + end - first])
+                changes += [[old, held[slot].get(new, new)] for old, new in changes[first:end]]
+                tail[at] = len(tails) - 1
+        made = np.array(tails, np.int64), np.array(changes, np.int64).reshape(-1, 2)
+        return told._replace(tail=tail, tails=made[0], changes=made[1])
 
     def _hold(self, points: PointBatch, slots: I64) -> None:
         if self._keeps_points:

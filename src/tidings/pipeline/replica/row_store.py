@@ -351,16 +351,28 @@ class RowStore(RowVersions):
 
     def dump(self) -> Any:
         """All current rows and `passed`, for `load`."""
-        current = [self.current(number) for number in range(len(self.catalog.tables))]
-        versions = np.concatenate([np.empty(0, np.int64), *current])
+        versions = self.all_current()
         latest = {name: int(self._latest[number]) for name, number in self._partitions.items()}
         state = {"rows": self.pack(versions), "passed": self.passed, "latest": latest, "expiry": self._expiry.dump()}
         state["loads"] = self._first_load.dump({number: name for name, number in self._partitions.items()})
         came_by = self._came_by[versions] if len(self._came_by) else self._came_by
         return {**state, "came_by": came_by, "tables": described(self.catalog)}
 
-    def load(self, state: Any) -> None:
-        """Restores a dump into an empty store. The dump may be of a catalog that this one extends."""
+    def all_current(self) -> I64:
+        """Versions of the current rows of all tables."""
+        current = [self.current(number) for number in range(len(self.catalog.tables))]
+        return np.concatenate([np.empty(0, np.int64), *current])
+
+    def dump_part(self, versions: I64) -> Any:
+        """As `dump`, of these current rows alone, for a store to which no records come but by packs."""
+        state = {"rows": self.pack(versions), "passed": self.passed, "latest": {}, "expiry": Expiry().dump()}
+        return {**state, "loads": None, "came_by": [], "tables": described(self.catalog)}
+
+    def load(self, state: Any) -> I64:
+        """Restores a dump into an empty store. The dump may be of a catalog that this one extends.
+
+        Returns the versions that its rows have now, in the order of the dump.
+        """
         self._former = former_tables(state["tables"], self.catalog)
         versions = self.unpack(state["rows"])
         if len(state["came_by"]):
@@ -376,6 +388,7 @@ class RowStore(RowVersions):
         numbers = self._enter(list(latest))
         self._latest[numbers] = list(latest.values())
         self._first_load.load(state.get("loads"), self._partitions)
+        return versions
 
     def _read_odd(self, batch: Batch, ingest: Ingest, loads: dict[int, int]) -> dict[int, Publication]:
         """Parses the lines that the kernel could not read, or refuses them. Lines without a record then leave the batch.

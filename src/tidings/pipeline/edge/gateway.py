@@ -1,0 +1,134 @@
+"""What a gateway makes of its parcels: notifications of its subscriptions, each once, or the wish for a base."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidings.model.blob import pack, unpack
+from tidings.model.errors import TidingsError
+from tidings.model.notification import NO_NOTIFICATIONS, NotificationBatch
+from tidings.pipeline.edge.partial import PartialReplica
+from tidings.pipeline.edge.wire import Base, Kind, Parcel, Query, base_of, notices_of, pack_of
+from tidings.pipeline.registrar import Answer
+from tidings.sql import parse_catalog
+
+_PIECE_BYTES = 16 * 2**20
+
+
+class Taken(NamedTuple):
+    """What came of a parcel. created: subscriptions that are there from now on; ended: ids of those that are no more."""
+
+    passed: int
+    told: NotificationBatch
+    answers: Sequence[Answer] = ()
+    created: Sequence[Query] = ()
+    ended: Sequence[str] = ()
+    is_whole: bool = False
+    """Whether `told` are snapshots of all subscriptions, and there are no others: what was told before does not count."""
+
+
+class Gateway:
+    """The subscriptions of a place. Parcels that it has had are passed over; one that does not follow makes it need a base."""
+
+    def __init__(self) -> None:
+        self.run = ""
+        """The job whose parcels these are; empty: there was none."""
+        self.batch = 0
+        """The last micro-batch of which there was a parcel."""
+        self.needs_base = True
+        self.queries: dict[str, Query] = {}
+        """The living subscriptions, by id."""
+        self._replica: PartialReplica | None = None
+        """None where notices are received."""
+        self._catalog_sql = ""
+        self.passed = 0
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self._replica is None else self._replica.nbytes
+
+    @property
+    def catalog_sql(self) -> str:
+        """Tables of the job; empty before the first base."""
+        return self._catalog_sql
+
+    def take(self, parcel: Parcel, *, is_told: bool = True) -> Taken | None:
+        """Takes a parcel. None if it is passed over. is_told: False when state is restored from parcels."""
+        if parcel.kind is Kind.BASE:
+            return self._take_base(parcel, is_told=is_told)
+        if parcel.run == self.run and parcel.batch <= self.batch:
+            return None
+        if parcel.run != self.run or parcel.previous != self.batch:
+            self.needs_base = True
+        if self.needs_base:
+            return None
+        self.batch, self.passed = parcel.batch, parcel.passed
+        told = NO_NOTIFICATIONS
+        if self._replica is not None:
+            if parcel.kind is not Kind.ROWS:
+                raise TidingsError("the job sends notices where it sent rows before, and no base between")
+            told = self._replica.take(pack_of(parcel.body), is_told=is_told)
+        elif is_told:
+            told = notices_of(parcel.body) or told
+        ended = [id for id, _ in parcel.ended]
+        for id in ended:
+            self.queries.pop(id, None)
+        self.queries |= {query.id: query for query in parcel.created}
+        return Taken(parcel.passed, told, parcel.answers, parcel.created, ended)
+
+    def _take_base(self, parcel: Parcel, *, is_told: bool) -> Taken | None:
+        if parcel.run == self.run:
+            if parcel.batch < self.batch or (
+                parcel.batch == self.batch and parcel.is_compulsory and not self.needs_base
+            ):
+                return None
+            if not parcel.is_compulsory and not self.needs_base and parcel.previous <= self.batch:
+                # Another of our name has asked for it, or we have before a restart.
+                self.batch = parcel.batch
+                return None
+        base = base_of(parcel.body)
+        former = self.queries if parcel.run == self.run else {}
+        told = self._begin(base, is_told=is_told)
+        self.run, self.batch, self.passed, self.needs_base = parcel.run, parcel.batch, parcel.passed, False
+        ended = [id for id in former if id not in self.queries]
+        return Taken(parcel.passed, told, parcel.answers, base.queries, ended, is_whole=True)
+
+    def _begin(self, base: Base, *, is_told: bool) -> NotificationBatch:
+        self.queries = {query.id: query for query in base.queries}
+        self._catalog_sql = base.catalog_sql
+        if not base.replica:
+            self._replica = None
+            return (notices_of(base.notices) or NO_NOTIFICATIONS) if is_told else NO_NOTIFICATIONS
+        self._replica = PartialReplica(parse_catalog(base.catalog_sql), keeps_points=True)
+        self._replica.load(b"".join(base.replica))
+        if not is_told:
+            return NO_NOTIFICATIONS
+        slots = self._replica.subscriptions.slots
+        return self._replica.snapshots(np.array(sorted(slots.values()), np.int64))
+
+    def dump(self) -> bytes:
+        """State for `load`."""
+        blob = b"" if self._replica is None else self._replica.dump()
+        state: dict[str, Any] = {
+            "run": self.run,
+            "batch": self.batch,
+            "passed": self.passed,
+            "needs_base": int(self.needs_base),
+            "catalog": self._catalog_sql,
+            "queries": [list(query) for query in self.queries.values()],
+            "replica": [blob[at : at + _PIECE_BYTES] for at in range(0, len(blob), _PIECE_BYTES)],
+        }
+        return pack(state)
+
+    def load(self, blob: bytes) -> None:
+        """Restores what `dump` gave, in a new gateway."""
+        state = unpack(blob)
+        self.run, self.batch, self.passed = state["run"], state["batch"], state["passed"]
+        self.needs_base, self._catalog_sql = bool(state["needs_base"]), state["catalog"]
+        self.queries = {query[0]: Query(*query) for query in state["queries"]}
+        if state["replica"]:
+            self._replica = PartialReplica(parse_catalog(self._catalog_sql), keeps_points=True)
+            self._replica.load(b"".join(state["replica"]))

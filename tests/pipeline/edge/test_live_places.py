@@ -1,0 +1,221 @@
+"""A live job with gateways: what they tell is what one engine tells, whoever crashes, and whoever loses all it had."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidings.model.notification import NotificationBatch
+from tidings.pipeline.edge.dispatch import NOTICES, ROWS, PlaceOptions
+from tidings.pipeline.edge.gateway import Gateway
+from tidings.pipeline.edge.wire import Kind, Parcel, base_of, decode, encode, notices_of, pack_of
+from tidings.pipeline.live import Live
+from tidings.testing import FAMILY_WORKLOADS, Workload, with_transactions
+
+NAMES = ("berlin", "paris", "rome")
+View = Counter[str]
+
+
+def text(record: dict[str, Any]) -> bytes:
+    return json.dumps(record).encode()
+
+
+class Job:
+    """A job in several shards, each with a dump and a log behind it, as durable engines and Spark have them."""
+
+    def __init__(self, catalog_sql: str, receive: str, shards: int) -> None:
+        self.options = PlaceOptions(NAMES, receive, catalog_sql)
+        self.shards = shards
+        self.catalog = Workload(catalog_sql, [], []).catalog
+        self.lives = [self.life(number) for number in range(shards)]
+        self.dumps: list[bytes | None] = [None] * shards
+        self.log: list[tuple[list[bytes], list[bytes], list[bytes]]] = []
+        """Micro-batches since the dumps: lines, events, and what was sent."""
+
+    def life(self, number: int) -> Live:
+        def is_own(id: str, place: str) -> bool:
+            return zlib.crc32(place.encode()) % self.shards == number
+
+        return Live(self.catalog, is_own=is_own, places=self.options)
+
+    def feed(self, lines: list[bytes], events: list[bytes]) -> list[Parcel]:
+        sent = [parcel for live in self.lives for parcel in live.apply(live.take(lines, events)).parcels]
+        self.log.append((lines, events, [encode(parcel) for parcel in sent]))
+        return sent
+
+    def fold(self) -> None:
+        self.dumps, self.log = [live.dump() for live in self.lives], []
+
+    def restart(self) -> None:
+        """All shards die. What they send again is the same: so they know who holds which rows, whichever was taken."""
+        self.lives = [self.life(number) for number in range(self.shards)]
+        for live, dump in zip(self.lives, self.dumps, strict=True):
+            if dump is not None:
+                live.load(dump)
+        for lines, events, sent in self.log:
+            again = [parcel for live in self.lives for parcel in live.apply(live.take(lines, events)).parcels]
+            assert [meaning(decode(encode(parcel))) for parcel in again] == [meaning(decode(data)) for data in sent]
+
+
+def meaning(parcel: Parcel) -> tuple[Any, ...]:
+    """What a parcel says, whatever the order of subscriptions in it and the padding of their columns."""
+    head = parcel.kind, parcel.node, parcel.batch, parcel.previous, parcel.passed, parcel.created, parcel.ended
+    if parcel.kind is Kind.NOTICES:
+        told = notices_of(parcel.body)
+        return *head, None if told is None else told.lines()
+    if parcel.kind is Kind.ROWS:
+        pack = pack_of(parcel.body)
+        return *head, pack.items, sorted((points.form, sorted(points.id.to_pylist())) for points in pack.points)
+    base = base_of(parcel.body)
+    return *head, sum(map(len, base.replica)), sorted(base.queries)
+
+
+class Places:
+    """Gateways with what they were sent since their bases, and the views of their subscribers."""
+
+    def __init__(self) -> None:
+        self.gateways = {name: Gateway() for name in NAMES}
+        self.bases: dict[str, bytes] = {}
+        self.sent: dict[str, list[bytes]] = {name: [] for name in NAMES}
+        self.views: dict[str, dict[str, View]] = {name: {} for name in NAMES}
+
+    def feed(self, parcels: list[Parcel]) -> list[str]:
+        """The lines that are news: those of first bases, and of those after a loss, are checked against views."""
+        told = []
+        for parcel in parcels:
+            data = encode(parcel)
+            self.sent[parcel.node].append(data)
+            taken = self.gateways[parcel.node].take(decode(data))
+            if taken is None:
+                continue
+            if taken.is_whole:
+                self.views[parcel.node] = folded({}, taken.told)
+            else:
+                self.views[parcel.node] = folded(self.views[parcel.node], taken.told)
+                told.append(taken.told)
+            for id in taken.ended:
+                self.views[parcel.node].pop(id, None)
+        return NotificationBatch.merge(told).lines()
+
+    def gateway_of(self, id: str) -> str:
+        return next(name for name, gateway in self.gateways.items() if id in gateway.queries)
+
+    def fold(self, name: str) -> None:
+        self.bases[name], self.sent[name] = self.gateways[name].dump(), []
+
+    def restart(self, name: str) -> None:
+        gateway = self.gateways[name] = Gateway()
+        if name in self.bases:
+            gateway.load(self.bases[name])
+        for data in self.sent[name]:
+            gateway.take(decode(data), is_told=False)
+
+    def lose(self, name: str) -> None:
+        self.gateways[name] = Gateway()
+        self.bases.pop(name, None)
+        self.sent[name] = []
+
+
+def folded(views: dict[str, View], told: NotificationBatch) -> dict[str, View]:
+    for line in told.lines():
+        record = json.loads(line)
+        view = Counter() if record.get("snapshot") else views[record["subscription"]]
+        for change in record["changes"]:
+            if change["op"] != "insert":
+                view[json.dumps(change["row" if change["op"] == "delete" else "old"])] -= 1
+            if change["op"] != "delete":
+                view[json.dumps(change["row"])] += 1
+        assert min(view.values(), default=0) >= 0, line
+        views[record["subscription"]] = +view
+    return views
+
+
+Step = tuple[int, str, int]
+STEPS = st.lists(
+    st.tuples(
+        st.integers(0, 12),
+        st.sampled_from(["restart", "fold", "lose", "job", "base", "drop", "move"]),
+        st.integers(0, 20),
+    ),
+    max_size=10,
+)
+
+
+def check(workload: Workload, receive: str, shards: int, sizes: list[int], steps: list[Step]) -> None:
+    whole, job, places = Live(workload.catalog), Job(workload.catalog_sql, receive, shards), Places()
+    lines = [text({k: v for k, v in record.items() if k != "seq"}) for record in workload.changes]
+    wishes = list({record["id"]: record for record in workload.subscriptions if "sql" in record}.values())
+    views: dict[str, View] = {}
+    living: dict[str, str] = {}
+    number = at = 0
+    while at < len(lines) or wishes:
+        size = sizes[number % len(sizes)]
+        batch, at = lines[at : at + size], at + size
+        events: list[dict[str, Any]] = []
+        for wish in wishes[:2]:
+            own = {"id": wish["id"], "sql": wish["sql"]} | ({"option": "net"} if number % 3 == 1 else {})
+            own |= {"place": NAMES[number % 3]} if number % 2 else {}
+            events.append(own)
+            living[wish["id"]] = wish["sql"]
+        wishes = wishes[2:]
+        for moment, what, which in steps:
+            if moment != number:
+                continue
+            name = NAMES[which % 3]
+            if what == "lose":
+                places.lose(name)
+                events.append({"place": name, "resync": True})
+            elif what in ("restart", "fold"):
+                getattr(places, what)(name)
+            elif what == "job":
+                job.restart()
+            elif what == "base":
+                job.fold()
+            elif living:
+                id = sorted(living)[which % len(living)]
+                if any(event.get("id") == id for event in events):
+                    continue
+                if what == "drop":
+                    del living[id]
+                    events.append({"id": id, "drop": True})
+                elif places.gateway_of(id) != name:
+                    events.append({"id": id, "sql": living[id], "replace": True, "place": name})
+        moved = {event["id"] for event in events if event.get("replace")}
+        # A move is a drop and a creation. A seq is taken where there are events, of whatever kind.
+        alone = [{"id": id, "drop": True} for id in moved] + [event for event in events if "resync" not in event]
+        found = whole.apply(whole.take(batch, [text(event) for event in alone or [{}] * len(events)]))
+        told = places.feed(job.feed(batch, [text(event) for event in events]))
+        views = folded(views, found.told)
+        for id in set(views) - set(living):
+            del views[id]
+        lost = {parcel for parcel in places.gateways.values() if parcel.needs_base}
+        assert not lost
+        expected = found.told.lines()
+        if number and not any("resync" in event for event in events):
+            assert told == expected
+        assert {id: view for each in places.views.values() for id, view in each.items()} == views
+        number += 1
+
+
+@pytest.mark.parametrize("receive", [ROWS, NOTICES])
+@pytest.mark.parametrize("family", FAMILY_WORKLOADS)
+def test_gateways_tell_what_one_engine_tells(family: str, receive: str) -> None:
+    plain = FAMILY_WORKLOADS[family]
+
+    @settings(max_examples=15)
+    @given(
+        st.one_of(plain, with_transactions(plain)),
+        st.sampled_from([1, 2]),
+        st.lists(st.integers(1, 9), min_size=1, max_size=3),
+        STEPS,
+    )
+    def run(workload: Workload, shards: int, sizes: list[int], steps: list[Step]) -> None:
+        check(workload, receive, shards, sizes, steps)
+
+    run()
