@@ -15,7 +15,8 @@ from tidings.live.job import NOT_WHOLE, check_goes_on
 from tidings.live.journal import Entry, Journal
 from tidings.model.errors import UsageError
 from tidings.model.quarantine import Quarantined
-from tidings.pipeline.live import Input, Live, Output
+from tidings.pipeline.edge.dispatch import PlaceOptions
+from tidings.pipeline.live import WITH_GATEWAYS, WITHOUT_GATEWAYS, Input, Live, Output
 from tidings.pipeline.replica.replica import Replica
 from tidings.sql import parse_catalog
 
@@ -29,8 +30,11 @@ Tell = Callable[[int, Output], object]
 Offsets = dict[str, Any]
 
 
-def check(folder: Path, catalog_sql: str) -> bool:
-    """Whether there is state to go on from. UsageError if it cannot be used with this catalog."""
+def check(folder: Path, catalog_sql: str, *, has_places: bool = False) -> bool:
+    """Whether there is state to go on from. UsageError if it cannot be used with this catalog.
+
+    has_places: whether the job has gateways.
+    """
     catalog = parse_catalog(catalog_sql)
     path = folder / _PLAN
     if not path.exists():
@@ -39,7 +43,7 @@ def check(folder: Path, catalog_sql: str) -> bool:
         return False
     try:
         known = json.loads(path.read_text())
-        format, former = known["format"], known["catalog"]
+        format, former, had_places = known["format"], known["catalog"], known.get("places") is not None
     except (ValueError, KeyError):
         raise UsageError(f"{path} is damaged, so {folder} {NOT_WHOLE}") from None
     if format != _FORMAT:
@@ -47,6 +51,8 @@ def check(folder: Path, catalog_sql: str) -> bool:
             f"the checkpoint is of format {format}, this version of Tidings writes {_FORMAT}: go on with the version that "
             "wrote it, or begin with a new checkpoint"
         )
+    if had_places != has_places:
+        raise UsageError(WITH_GATEWAYS if had_places else WITHOUT_GATEWAYS)
     check_goes_on(catalog, parse_catalog(former))
     return True
 
@@ -62,14 +68,17 @@ class DurableEngine:
         by_commit: bool = True,
         load: Path | None = None,
         before_fold: Callable[[], object] | None = None,
+        places: PlaceOptions | None = None,
     ) -> None:
         """folder: a checkpoint that was checked. load: rows that a new engine has before the first micro-batch.
 
-        before_fold: called before a new base replaces the journal, from which output cannot be made again then.
+        before_fold: called before a new base replaces the journal, from which output cannot be made again then. places: of a
+        job with gateways.
         """
         self._folder = folder
         self._before_fold = before_fold
         self._plan: dict[str, Any] = {"format": _FORMAT, "catalog": catalog_sql, "by_commit": by_commit}
+        self._plan["places"] = None if places is None else [list(places.names), places.receive]
         path = folder / _PLAN
         known: dict[str, Any] = (
             json.loads(path.read_text()) if path.exists() else {**self._plan, "has_load": load is not None}
@@ -82,7 +91,7 @@ class DurableEngine:
             head, _, base = base.partition(b"\n")
             known, self.offsets = msgspec.json.decode(head)
         self._former = known
-        self._live = Live(parse_catalog(known["catalog"]), by_commit=known["by_commit"])
+        self._live = _live_of(known)
         self.before = totals(self.replica)
         """What was counted before the last micro-batch."""
         self._unloaded: list[Quarantined] = []
@@ -130,7 +139,7 @@ class DurableEngine:
         if self._is_loading and not self._journal.last:
             tell(1, self.run([], [], {}))
             self._journal.mark(1)
-        if any(self._former[name] != value for name, value in self._plan.items()):
+        if any(self._former.get(name) != value for name, value in self._plan.items()):
             self._move_on()
         elif self._live.needs_base:
             self._fold()
@@ -138,7 +147,7 @@ class DurableEngine:
     def _move_on(self) -> None:
         """Goes on under another catalog. What is in the journal had to be repeated under the one it was written with."""
         state = self._live.dump()
-        self._live = Live(parse_catalog(self._plan["catalog"]), by_commit=self._plan["by_commit"])
+        self._live = _live_of(self._plan)
         self._live.load(state)
         self._former = {**self._former, **self._plan}
         if self._journal.last:
@@ -180,3 +189,12 @@ class DurableEngine:
 
     def close(self) -> None:
         self._journal.close()
+
+
+def _live_of(plan: dict[str, Any]) -> Live:
+    places = plan.get("places")
+    return Live(
+        parse_catalog(plan["catalog"]),
+        by_commit=plan["by_commit"],
+        places=None if places is None else PlaceOptions(tuple(places[0]), places[1], plan["catalog"]),
+    )

@@ -10,6 +10,8 @@ from tidings.endpoint import Endpoint
 from tidings.files import load_files, write_text
 from tidings.model.catalog import Catalog
 from tidings.model.errors import UsageError
+from tidings.pipeline.edge.dispatch import PlaceOptions
+from tidings.sinks import places
 
 NOT_WHOLE = "is not a whole checkpoint: restore it, or begin with a new checkpoint and a new sink"
 _RUN = "run-id"
@@ -49,6 +51,18 @@ class Job:
         """UsageError if there is nothing to load."""
         if self.load is not None:
             load_files(self.load)
+
+    @property
+    def places(self) -> PlaceOptions | None:
+        """The gateways of the job; None: it has none."""
+        return places.options_of(self.sink, self.catalog_sql)
+
+    @property
+    def requests_endpoint(self) -> Endpoint | None:
+        """Where gateways write subscription events of their own."""
+        found = places.requests_of(self.sink)
+        spool = str(self.checkpoint / "requests")
+        return found if found is None or found.format != "files" else found.with_defaults(spool=spool)
 
     @property
     def changes_endpoint(self) -> Endpoint:

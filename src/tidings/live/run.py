@@ -21,13 +21,15 @@ from tidings.sources import Source, begun, open_source
 from tidings.sources import check as check_source
 from tidings.sources.feed import Feed
 
-_CHANGES, _EVENTS = "changes", "events"
+_CHANGES, _EVENTS, _REQUESTS = "changes", "events", "requests"
 _EVENTS_MAX = 1_000
 """Of a micro-batch, so that whoever creates many subscriptions at once keeps nobody waiting."""
 _FILES_SECONDS = 0.1
 """From one micro-batch to the next with a sink of files, unless told otherwise: each makes a file or two for ever."""
 _IDLE_SECONDS = 0.01
 """So long the job waits before it looks again, when there was nothing."""
+_REQUESTS_SECONDS = 0.05
+"""So often the job looks for requests of gateways."""
 _UNITS = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0}
 _INTERVAL = re.compile(rf"\s*(\d+)\s*({'|'.join(_UNITS)})s?\s*", re.IGNORECASE)
 
@@ -36,7 +38,7 @@ def check(job: Job) -> None:
     """Finds what is wrong with a job before anything is made or started: UsageError."""
     if (job.checkpoint / "plan.json").exists():
         raise UsageError(f"{job.checkpoint} is a checkpoint of a job on Spark: say --engine spark, or name a new one")
-    is_known = engine.check(job.checkpoint, job.catalog_sql)
+    is_known = engine.check(job.checkpoint, job.catalog_sql, has_places=job.places is not None)
     _interval(job)
     if not is_known:
         job.check_load()
@@ -68,11 +70,16 @@ def run(job: Job, stop: Stop, on_batch: Callable[[Batch], object], on_step: Call
             job.identify()
             with begun(job.changes_endpoint, job.start), begun(job.events_endpoint):
                 sink.prepare(job.identity, stop.asked)
-                on_step("restoring the state" if engine.check(job.checkpoint, job.catalog_sql) else "making the state")
+                is_known = engine.check(job.checkpoint, job.catalog_sql, has_places=job.places is not None)
+                on_step("restoring the state" if is_known else "making the state")
                 host = _Host(job, sink, on_batch)
                 stack.callback(host.close)
                 changes = Feed(_opened(stack, job.changes_endpoint, job.start), host.offsets.get(_CHANGES), None)
                 events = Feed(_opened(stack, job.events_endpoint), host.offsets.get(_EVENTS), _EVENTS_MAX)
+                requests = None
+                if job.requests_endpoint is not None:
+                    source = _opened(stack, job.requests_endpoint)
+                    requests = Feed(source, host.offsets.get(_REQUESTS), _EVENTS_MAX)
             if job.trigger == "once":
                 changes.stop_at_present()
                 events.stop_at_present()
@@ -80,7 +87,7 @@ def run(job: Job, stop: Stop, on_batch: Callable[[Batch], object], on_step: Call
             on_step("waiting for changes; Ctrl-C or SIGTERM stops")
             while not stop.asked.is_set():
                 began = time.monotonic()
-                is_idle = not host.step(changes, events)
+                is_idle = not host.step(changes, events, requests)
                 if is_idle and job.trigger == "once":
                     return
                 wait = began + interval - time.monotonic()
@@ -105,7 +112,10 @@ class _Host:
     def __init__(self, job: Job, sink: Sink, on_batch: Callable[[Batch], object]) -> None:
         self._sink = sink
         self._on_batch = on_batch
-        self._engine = DurableEngine(job.checkpoint, job.catalog_sql, by_commit=job.by_commit, load=job.load)
+        self._engine = DurableEngine(
+            job.checkpoint, job.catalog_sql, by_commit=job.by_commit, load=job.load, places=job.places
+        )
+        self._asked_at = 0.0
         self._engine.restore(self._tell)
 
     @property
@@ -115,19 +125,24 @@ class _Host:
     def close(self) -> None:
         self._engine.close()
 
-    def step(self, changes: Feed, events: Feed) -> bool:
-        """Whether there was something for a micro-batch."""
+    def step(self, changes: Feed, events: Feed, requests: Feed | None) -> bool:
+        """Whether there was something for a micro-batch. requests: events that gateways write."""
         began = time.monotonic()
         wishes, lines = events.next(), changes.next()
-        if wishes is None and lines is None:
+        asked = None
+        if requests is not None and began - self._asked_at >= _REQUESTS_SECONDS:
+            self._asked_at = began
+            asked = requests.next()
+        if wishes is None and lines is None and not asked:
             self._engine.rest()
             return False
-        offsets = {_CHANGES: changes.place, _EVENTS: events.place}
-        found = self._engine.run(lines or [], wishes or [], offsets)
+        feeds = {_CHANGES: changes, _EVENTS: events, **({} if requests is None else {_REQUESTS: requests})}
+        offsets = {name: feed.place for name, feed in feeds.items()}
+        found = self._engine.run(lines or [], [*(wishes or []), *(asked or [])], offsets)
         self._tell(self._engine.batch, found, began)
         self._engine.settle()
-        changes.commit()
-        events.commit()
+        for feed in feeds.values():
+            feed.commit()
         return True
 
     def _tell(self, batch: int, found: Output, began: float | None = None) -> None:

@@ -31,6 +31,10 @@ from tidings.pipeline.stream_lines import StreamLines
 
 NOTIFICATIONS, ANSWERS, REFUSED, WARNINGS = "notifications", "answers", "refused", "warnings"
 """Kinds of output."""
+WITH_GATEWAYS = (
+    "the checkpoint is of a job with gateways (a sink places:): go on with one, or begin with a new checkpoint"
+)
+WITHOUT_GATEWAYS = "the checkpoint is of a job without gateways: a sink places: needs a new checkpoint"
 _PIECE_BYTES = 16 * 2**20
 _NO_PLACE = "the record does not say where it stands in its partition: its offset or order is null"
 _NOTES_MAX = 20
@@ -128,11 +132,7 @@ class Live:
     def load(self, blob: bytes) -> None:
         state = unpack(blob)
         if ("dispatch" in state) != (self._dispatch is not None):
-            raise UsageError(
-                "the checkpoint is of a job with gateways (a sink places:): go on with one, or begin with a new checkpoint"
-                if "dispatch" in state
-                else "the checkpoint is of a job without gateways: a sink places: needs a new checkpoint"
-            )
+            raise UsageError(WITH_GATEWAYS if "dispatch" in state else WITHOUT_GATEWAYS)
         if state["known"]:
             self._registrar.load(b"".join(state["known"]))
         if self._dispatch is None:

@@ -27,7 +27,10 @@ _REGISTERED_BYTES = 400
 
 
 class _Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A line of the stream of subscription events. It happens when its turn comes; `after` may name a seq that has passed."""
+    """A line of the stream of subscription events. It happens when its turn comes; `after` may name a seq that has passed.
+
+    token: a text that the answer repeats.
+    """
 
     id: Id
     sql: str | None = None
@@ -36,6 +39,7 @@ class _Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     replace: bool = False
     option: Literal["net"] | None = None
     place: str | None = None
+    token: str = ""
 
 
 class _Resync(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -100,6 +104,7 @@ class Answer(msgspec.Struct, omit_defaults=True):
     refused: str | None = None
     place: str = ""
     """The gateway that has the subscription, or would have it; empty in jobs without gateways."""
+    token: str = ""
 
 
 class _Registered(NamedTuple):
@@ -199,7 +204,7 @@ class Registrar:
                     continue
                 if self._tree is None and not self._is_own(event.id, ""):
                     continue
-                answer = Answer(partition, offset, event.id, "drop" if event.drop else "create")
+                answer = Answer(partition, offset, event.id, "drop" if event.drop else "create", token=event.token)
                 self._answer(answer, event, passed)
                 if self._tree is None or self._is_own(event.id, answer.place):
                     yield answer

@@ -15,7 +15,7 @@ from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
 from tidings.pipeline.live import Output
 
-FORMATS = ("files", "nats", "webhook", "python")
+FORMATS = ("files", "nats", "webhook", "python", "places")
 
 
 class Unfinished(Exception):

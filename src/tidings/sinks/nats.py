@@ -7,7 +7,7 @@ its duplicate window.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -24,10 +24,18 @@ _CHECK_SECONDS = 3.0
 _DUPLICATES_SECONDS = 120
 _HEADER_BYTES = 4096
 _SENT_AT_A_TIME = 10_000
+_PARTS = ("notifications.*", "answers", "refused")
 
 
 def open_sink(sink: Endpoint, run: str) -> NatsSink:
     return NatsSink(Settings.of(options_of(sink)))
+
+
+def check_prefix(prefix: str) -> str:
+    """UsageError if it cannot be the beginning of subjects."""
+    if not all(prefix.split(".")) or any(sign.isspace() or not sign.isprintable() or sign in "*>" for sign in prefix):
+        raise UsageError(f"{prefix!r} is no subject of NATS: names between dots, without spaces, '*' and '>'")
+    return prefix
 
 
 def options_of(sink: Endpoint) -> dict[str, str]:
@@ -36,22 +44,24 @@ def options_of(sink: Endpoint) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a writer needs to know. stream: made if there is none; empty: some stream takes the subjects already."""
+    """What a writer needs to know. stream: made if there is none; empty: some stream takes the subjects already.
+
+    parts: of the subjects, behind the prefix. keep_seconds: age of the oldest messages of a stream that is made; 0: any.
+    """
 
     address: Address
     prefix: str
     stream: str
     duplicates_seconds: int
+    parts: Sequence[str]
+    keep_seconds: float
 
     @staticmethod
-    def of(options: Mapping[str, str]) -> Settings:
+    def of(options: Mapping[str, str], parts: Sequence[str] = _PARTS, keep_seconds: float = 0.0) -> Settings:
         given = known_options(options, "sink", ("prefix", "stream", "duplicateWindow"))
-        prefix = given["prefix"]
-        parts = prefix.split(".")
-        if not all(parts) or any(sign.isspace() or not sign.isprintable() or sign in "*>" for sign in prefix):
-            raise UsageError(f"{prefix!r} is no subject of NATS: names between dots, without spaces, '*' and '>'")
         window = number(given, "duplicateWindow", _DUPLICATES_SECONDS, lowest=1)
-        return Settings(Address.of(given), prefix, given.get("stream", ""), window)
+        prefix = check_prefix(given["prefix"])
+        return Settings(Address.of(given), prefix, given.get("stream", ""), window, parts, keep_seconds)
 
     def connected(self) -> JetStream:
         """A connection for `check` and `prepare`, which must be there soon."""
@@ -62,7 +72,7 @@ class Settings:
         try:
             if self.stream and not connection.run(self._has_stream(connection)):
                 return
-            for name in (f"{self.prefix}.{part}" for part in ("notifications.*", "answers", "refused")):
+            for name in (f"{self.prefix}.{part}" for part in self.parts):
                 try:
                     connection.run(connection.context.find_stream_name_by_subject(name))
                 except NotFoundError:
@@ -78,7 +88,10 @@ class Settings:
         try:
             if self.stream and not connection.run(self._has_stream(connection)):
                 config = StreamConfig(
-                    name=self.stream, subjects=[f"{self.prefix}.>"], duplicate_window=self.duplicates_seconds
+                    name=self.stream,
+                    subjects=[f"{self.prefix}.>"],
+                    duplicate_window=self.duplicates_seconds,
+                    max_age=self.keep_seconds,
                 )
                 connection.run(connection.context.add_stream(config))
         except (Error, OSError, TimeoutError) as error:

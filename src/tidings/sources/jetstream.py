@@ -10,8 +10,11 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Coroutine, Iterator, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -42,12 +45,15 @@ except ImportError:
 __all__ = [
     "Address",
     "Error",
+    "Follower",
     "JetStream",
     "Message",
     "Msg",
     "NotFoundError",
     "RetentionPolicy",
     "StreamConfig",
+    "is_single",
+    "known_options",
     "number",
 ]
 
@@ -60,6 +66,12 @@ _PULL_MESSAGES = 1000
 _PULL_SECONDS = 30.0
 _PULL_BYTES = 8 << 20
 _ATTEMPTS = 5
+_FOLLOW_MESSAGES = 200
+_FOLLOW_SECONDS = 5.0
+_LOOK_SECONDS = 1.0
+"""So often a follower looks whether its connection was lost in between."""
+_TIME_OVER, _NOTHING_THERE = "408", "404"
+"""Status of a request that ends without as many messages as it asked for."""
 
 
 @dataclass(frozen=True)
@@ -213,6 +225,9 @@ class JetStream:
             return UsageError(f"cannot reach {head}{reason}: is the server running, and the option servers right?")
         return UsageError(f"{head}: {what or 'request'} failed: {said[-1] if said else type(error).__name__}")
 
+    def no_stream(self, name: str) -> UsageError:
+        return UsageError(f"NATS at {self._address} has no JetStream stream {name!r}")
+
     def stream(self, name: str) -> StreamInfo:
         """What the server knows of a stream, asked for until the address's timeout if there is no answer.
 
@@ -223,13 +238,32 @@ class JetStream:
             try:
                 return self.run(self.context.stream_info(name))
             except NotFoundError:
-                raise UsageError(f"NATS at {self._address} has no JetStream stream {name!r}") from None
+                raise self.no_stream(name) from None
             except (Error, OSError, TimeoutError) as error:
                 # A server that starts again is away for a while, then without JetStream until it has read its streams.
                 is_passing = isinstance(error, OSError | TimeoutError | ServiceUnavailableError)
                 if not is_passing or self.client.is_closed or time.monotonic() > deadline:
                     raise self.explained(error, f"information on stream {name!r}") from None
             self.run(asyncio.sleep(_RECONNECT_SECONDS))
+
+    def stream_of(self, subject: str) -> str:
+        """The name of the stream that takes a subject. UsageError if there is none."""
+        try:
+            found: str = self.run(self.context.find_stream_name_by_subject(subject))
+        except NotFoundError:
+            raise UsageError(f"no JetStream stream at {self._address} takes the subject {subject!r}") from None
+        except (Error, OSError, TimeoutError) as error:
+            raise self.explained(error, f"looking for the subject {subject!r}") from None
+        return found
+
+    def last_of(self, stream: str, subject: str) -> int:
+        """The sequence of the last message of a subject; 0: there is none."""
+        try:
+            return self.run(self.context.get_last_msg(stream, subject)).seq or 0
+        except NotFoundError:
+            return 0
+        except (Error, OSError, TimeoutError) as error:
+            raise self.explained(error, f"reading stream {stream!r}") from None
 
     def pending(self, stream: str, subject: str, after: int) -> int:
         """Number of messages of a subject (empty: of all) behind a sequence."""
@@ -319,8 +353,14 @@ class _Consumer:
 
     @staticmethod
     async def create(
-        connection: JetStream, stream: str, subject: str, after: int, is_size_only: bool = False
+        connection: JetStream,
+        stream: str,
+        subject: str,
+        after: int,
+        is_size_only: bool = False,
+        take: Callable[[Msg], Awaitable[None]] | None = None,
     ) -> _Consumer:
+        """take: what gets the messages; None for the inbox."""
         config = ConsumerConfig(
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
             opt_start_seq=after + 1,
@@ -332,7 +372,7 @@ class _Consumer:
             num_replicas=1,
         )
         inbox = _Inbox()
-        to = await connection.client.subscribe(connection.client.new_inbox(), cb=inbox.take)
+        to = await connection.client.subscribe(connection.client.new_inbox(), cb=take or inbox.take)
         return _Consumer(connection, stream, await connection.context.add_consumer(stream, config), inbox, to)
 
     def __enter__(self) -> _Consumer:
@@ -343,11 +383,14 @@ class _Consumer:
         self._connection.run(self._remove())
 
     async def _remove(self) -> None:
-        try:
-            await self._to.unsubscribe()
+        await self.leave()
+        with suppress(Error, OSError, TimeoutError):
             await self._connection.context.delete_consumer(self._stream, self._name)
-        except (Error, OSError, TimeoutError):
-            return
+
+    async def leave(self) -> None:
+        """Takes no more messages."""
+        with suppress(Error, OSError, TimeoutError):
+            await self._to.unsubscribe()
 
     def pull(self) -> list[Message]:
         """The next messages; none if the server has none."""
@@ -356,11 +399,96 @@ class _Consumer:
         return found or self._connection.run(self._pull(1, 0))
 
     async def _pull(self, messages: int, size: int) -> list[Message]:
-        request = {"batch": messages, "no_wait": True, **({"max_bytes": size} if size else {})}
-        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._name}"
         self._inbox.expect(messages)
-        await self._connection.client.publish(subject, json.dumps(request).encode(), self._to.subject)
+        await self.ask({"batch": messages, "no_wait": True, **({"max_bytes": size} if size else {})})
         return await self._inbox.result()
+
+    async def ask(self, request: dict[str, Any]) -> None:
+        """Asks for messages, which come to whoever takes them."""
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._name}"
+        await self._connection.client.publish(subject, json.dumps(request).encode(), self._to.subject)
+
+
+class Follower:
+    """The messages of a subject as they are stored, from a sequence on. Its methods may be called by one thread at a time.
+
+    A server that is away for a while is waited for: the consumer is made anew behind the last message.
+    """
+
+    def __init__(self, connection: JetStream, stream: str, subject: str, after: int) -> None:
+        self._connection, self._stream, self._subject = connection, stream, subject
+        self._after = after
+        self._consumer: _Consumer | None = None
+        self._found: deque[Message] = deque()
+        self._moved = asyncio.Event()
+        self._wanted = 0
+        """Messages that were asked for and have not come."""
+        self._asked_at = 0.0
+        self._reconnects = self._generation = 0
+
+    def next(self, wait_seconds: float) -> list[Message]:
+        """The next messages; none if none comes within the time. UsageError if the connection is closed."""
+        return self._connection.run(self._next(wait_seconds))
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            self._consumer.__exit__()
+
+    async def _next(self, wait_seconds: float) -> list[Message]:
+        deadline = time.monotonic() + wait_seconds
+        while True:
+            try:
+                await self._ask()
+                self._moved.clear()
+                if not self._found:
+                    left = min(deadline - time.monotonic(), _LOOK_SECONDS)
+                    await asyncio.wait_for(self._moved.wait(), max(left, 0.0))
+            except NotFoundError:
+                raise self._connection.no_stream(self._stream) from None
+            except (Error, OSError, TimeoutError) as error:
+                if self._connection.is_closed:
+                    raise self._connection.explained(error) from None
+                if not isinstance(error, TimeoutError):
+                    self._reconnects = -1
+                    await asyncio.sleep(max(min(deadline - time.monotonic(), _RECONNECT_SECONDS), 0.0))
+            if self._found or time.monotonic() >= deadline:
+                found = list(self._found)
+                self._found.clear()
+                self._after = found[-1].sequence if found else self._after
+                return found
+
+    async def _ask(self) -> None:
+        """Asks for more messages, if none are on their way; by a new consumer, if the one before may be gone."""
+        now, reconnects = time.monotonic(), self._connection.client.stats["reconnects"]
+        is_lost = self._wanted > 0 and now - self._asked_at > _FOLLOW_SECONDS + _ANSWER_SECONDS
+        if self._consumer is None or reconnects != self._reconnects or is_lost:
+            if self._consumer is not None:
+                await self._consumer.leave()
+            self._reconnects = reconnects
+            self._generation += 1
+            self._consumer, self._wanted = None, 0
+            after = self._found[-1].sequence if self._found else self._after
+            self._consumer = await _Consumer.create(
+                self._connection, self._stream, self._subject, after, take=partial(self._take, self._generation)
+            )
+        if self._wanted <= 0:
+            self._wanted, self._asked_at = _FOLLOW_MESSAGES, now
+            request = {"batch": _FOLLOW_MESSAGES, "expires": int(_FOLLOW_SECONDS * 1e9)}
+            await self._consumer.ask(request)
+
+    async def _take(self, generation: int, msg: Msg) -> None:
+        if generation != self._generation:
+            # By a consumer that was given up.
+            return
+        if msg.reply:
+            self._found.append(Message.of(msg))
+            self._wanted -= 1
+        else:
+            # The time is over, or the consumer is gone, of which the next request hears.
+            self._wanted = 0
+            if (msg.headers or {}).get("Status") not in (_TIME_OVER, _NOTHING_THERE):
+                self._reconnects = -1
+        self._moved.set()
 
 
 async def _cancel_others() -> None:
@@ -369,6 +497,11 @@ async def _cancel_others() -> None:
     for task in left:
         task.cancel()
     await asyncio.gather(*left, return_exceptions=True)
+
+
+def is_single(subject: str) -> bool:
+    """Whether it is one subject, without placeholders."""
+    return bool(subject) and not {"*", ">"} & set(subject.split("."))
 
 
 def number(options: Mapping[str, str], name: str, default: int, *, lowest: int) -> int:

@@ -7,14 +7,22 @@ the last message that was read, and when the stream was created: one that was de
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
 from tidings.pipeline.stream_lines import place_of
 from tidings.sources import Offset, Record
-from tidings.sources.jetstream import Address, JetStream, Message, RetentionPolicy, known_options, number
+from tidings.sources.jetstream import (
+    Address,
+    JetStream,
+    Message,
+    RetentionPolicy,
+    is_single,
+    known_options,
+    number,
+)
 
 ROWS_MAX = 100_000
 BYTES_MAX = 64 << 20
@@ -29,11 +37,22 @@ def check(source: Endpoint, start: str = "") -> None:
 
 def open_source(source: Endpoint, start: str = "") -> MessageStream:
     """start: `earliest` (the default), `latest`, or the sequence of the first message."""
-    return MessageStream(Settings.of(options_of(source, start)))
+    return MessageStream(Settings.of(options_of(named(source), start)))
 
 
 def options_of(source: Endpoint, start: str) -> dict[str, str]:
     return {**source.options, "stream": source.required_path("stream"), "start": start}
+
+
+def named(source: Endpoint) -> Endpoint:
+    """A source with the name of its stream: the one that takes the option `subject`, if there is no other name."""
+    if source.path or "subject" not in source.options:
+        return source
+    options = {
+        name: value for name, value in source.options.items() if name.lower() not in ("subject", "failondataloss")
+    }
+    with JetStream(Address.of(known_options(options, "source", _OPTIONS))) as connection:
+        return replace(source, path=connection.stream_of(source.options["subject"]))
 
 
 _OPTIONS = ("stream", "subject", "start", "maxRowsPerTrigger", "maxBytesPerTrigger", "failOnDataLoss")
@@ -120,6 +139,9 @@ class MessageStream:
         after = start["sequence"]
         state = self._state(start)
         last = state.last_seq if self._target is None else min(state.last_seq, self._target)
+        if last > after and is_single(self._settings.subject):
+            # Others write to the stream all the time, maybe because of what is read here.
+            last = min(last, self._connection().last_of(self._settings.stream, self._settings.subject))
         if last <= after:
             return start
         if rows_max is not None:

@@ -151,7 +151,8 @@ class Dispatch:
             slots = self.replica.subscriptions.slots
             own = sorted(slots[query.id] for query in living if query.id in slots)
             notices = notices_body(_whole(self.replica.snapshots(np.array(own, np.int64))))
-        body = base_body(Base(self._options.catalog_sql, self._by_commit, pieces, living, notices))
+        names = [each for each in self._tree.names if self._tree.node_of(each) == name]
+        body = base_body(Base(self._options.catalog_sql, self._by_commit, pieces, living, notices, names))
         previous, self._last[node] = self._last[node], self._batch
         passed = self.replica.passed
         return Parcel(Kind.BASE, "", name, self._batch, previous, passed, body, answers, is_compulsory=is_compulsory)

@@ -17,6 +17,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from tidings.model.blob import pack, unpack
 from tidings.model.errors import TidingsError
@@ -67,7 +68,8 @@ class Parcel(msgspec.Struct, array_like=True, frozen=True):
 class Base(msgspec.Struct, array_like=True, frozen=True):
     """The body of a base. replica: `PartialReplica.dump`, empty where notices are sent. queries: of all living subscriptions.
 
-    notices: packed snapshots of all answers, for places that are sent notices.
+    notices: packed snapshots of all answers, for places that are sent notices. names: of the gateways below a broker, or that
+    of the gateway itself.
     """
 
     catalog_sql: str
@@ -75,6 +77,7 @@ class Base(msgspec.Struct, array_like=True, frozen=True):
     replica: Sequence[bytes]
     queries: Sequence[Query]
     notices: bytes = b""
+    names: Sequence[str] = ()
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -82,8 +85,9 @@ _decode = msgspec.msgpack.Decoder(Parcel).decode
 _decode_base = msgspec.msgpack.Decoder(Base).decode
 
 
-def encode(parcel: Parcel) -> bytes:
-    return bytes([FORMAT]) + _encoder.encode(parcel)
+def encode(parcel: Parcel, run: str | None = None) -> bytes:
+    """run: identity of the job that sends it, if it is not in the parcel."""
+    return bytes([FORMAT]) + _encoder.encode(parcel if run is None else structs.replace(parcel, run=run))
 
 
 def decode(data: bytes) -> Parcel:
