@@ -9,7 +9,22 @@ import sys
 import typer
 
 from tidings import __version__
-from tidings.cli import bench, catalog, demo, explain, key, paint, plan, relay, replay, run, serve, watch, workload
+from tidings.cli import (
+    bench,
+    catalog,
+    demo,
+    explain,
+    gateway,
+    key,
+    paint,
+    plan,
+    relay,
+    replay,
+    run,
+    serve,
+    watch,
+    workload,
+)
 
 app = typer.Typer(
     name="tidings",
@@ -19,7 +34,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (demo, serve, replay, run, catalog, explain, paint, plan, relay, workload, bench, key, watch):
+for command in (demo, serve, gateway, replay, run, catalog, explain, paint, plan, relay, workload, bench, key, watch):
     command.add_to(app)
 
 

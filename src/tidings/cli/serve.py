@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from tidings.cli.replay import EngineName
+
+if TYPE_CHECKING:
+    from tidings.model.catalog import Catalog
+    from tidings.server.engine.frames import Settings
 
 _MASTER = "local[*]"
 
@@ -59,21 +64,15 @@ def serve(
 
     Then: curl -N localhost:8090/v1/subscriptions/cheap/stream. See docs/service.md.
     """
-    import os
     from importlib.util import find_spec
 
+    from tidings.cli.serving import address_of, run_service
     from tidings.durations import bytes_of, seconds_of
-    from tidings.files import load_files, only_one
+    from tidings.files import load_files
     from tidings.model.errors import UsageError
 
-    address, port = _address(listen)
     seconds, size = seconds_of(retain), bytes_of(retain_bytes)
-    if no_auth and address not in ("127.0.0.1", "::1", "localhost"):
-        raise UsageError(f"--no-auth serves this machine alone: listen at 127.0.0.1, not at {address}")
-    if missing := [
-        name for name in ("starlette", "uvicorn", "aiohttp", "jwt", "sqlalchemy") if find_spec(name) is None
-    ]:
-        raise UsageError(f"the service needs the package {missing[0]}: pip install '.[server]' in the clone")
+    address = address_of(listen, no_auth=no_auth)
     is_spark = engine is EngineName.spark
     if not is_spark:
         for name, is_given in (("master", master != _MASTER), ("shards", shards)):
@@ -95,53 +94,29 @@ def serve(
         data.mkdir(parents=True, exist_ok=True)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot use {catalog} and {data}: {error}") from None
-    with only_one(data / "serve"):
-        from tidings.server.engine.spawn import spawn
 
-        # Both processes load their libraries at the same time.
-        spawned = spawn(engine.value)
-        try:
-            from tidings.server.engine.frames import Settings
-            from tidings.server.front import ServiceOptions
-            from tidings.server.jwt_settings import JwtSettings
-            from tidings.server.limits import Quotas
-            from tidings.server.registry import registry_url
-            from tidings.server.serve import listen as bind
-            from tidings.server.serve import serve as run
-            from tidings.sql import parse_catalog
+    def make() -> tuple[Settings, Catalog]:
+        from tidings.server.engine.frames import Settings
+        from tidings.sql import parse_catalog
 
-            loaded = "" if load is None else str(load.absolute())
-            options = ServiceOptions(
-                Settings(
-                    str(data.absolute()),
-                    catalog_sql,
-                    source,
-                    loaded,
-                    seconds,
-                    size,
-                    engine.value,
-                    master,
-                    shards,
-                    source_option,
-                ),
-                parse_catalog(catalog_sql),
-                registry_url(data, registry),
-                Quotas.parse(quota),
-                JwtSettings.of(os.environ, jwt_key, jwt_audience),
-                no_auth,
-                allow_private_webhooks,
-                (*host, "localhost") if host or no_auth else (),
-            )
-            run(options, bind(address, port), ready_file, spawned)
-        finally:
-            spawned.connection.close()
-            spawned.process.wait()
+        loaded = "" if load is None else str(load.absolute())
+        folder = str(data.absolute())
+        settings = Settings(
+            folder, catalog_sql, source, loaded, seconds, size, engine.value, master, shards, source_option
+        )
+        return settings, parse_catalog(catalog_sql)
 
-
-def _address(text: str) -> tuple[str, int]:
-    from tidings.model.errors import UsageError
-
-    host, _, port = text.rpartition(":")
-    if not port.isdigit() or int(port) > 65_535:
-        raise UsageError(f"--listen takes HOST:PORT, not {text!r}")
-    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+    run_service(
+        data,
+        make,
+        engine.value,
+        address,
+        registry=registry,
+        quota=quota,
+        jwt_key=jwt_key,
+        jwt_audience=jwt_audience,
+        no_auth=no_auth,
+        allow_private_webhooks=allow_private_webhooks,
+        host=host,
+        ready_file=ready_file,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -21,10 +21,12 @@ from tidings.server.jwt_settings import JwtSettings
 from tidings.server.limits import Limiter, Quotas
 from tidings.server.link import EngineLink
 from tidings.server.metrics import Metrics
+from tidings.server.mirror import Mirror
 from tidings.server.queries import Queries
 from tidings.server.registry import Registry
 from tidings.server.subscriptions import Subscriptions
 from tidings.server.webhooks.delivery import Webhooks
+from tidings.sql import parse_catalog
 from tidings.terminal import say
 
 T = TypeVar("T")
@@ -47,7 +49,7 @@ class ServiceOptions:
 
     @property
     def engine(self) -> str:
-        """inline or spark."""
+        """inline, spark or gateway."""
         return self.settings.engine
 
 
@@ -62,11 +64,15 @@ class Front:
         self.limiter = Limiter(Quotas.none() if options.no_auth else options.quotas)
         self.callers = Callers(Authenticator(self.registry, options.jwt, options.no_auth), self.in_thread)
         self.queries = Queries(options.catalog)
+        self._mirror = Mirror(self.registry, options.settings.place)
         self.metrics = Metrics()
         self.link = EngineLink(options.settings, self._on_done, spawned)
         self._hub: Hub | None = None
         self._webhooks: Webhooks | None = None
-        self.subscriptions = Subscriptions(self.link, self.registry, self.queries, self.in_thread, self._on_targets)
+        place = options.settings.place or None
+        self.subscriptions = Subscriptions(
+            self.link, self.registry, self.queries, self.in_thread, self._on_targets, place
+        )
         self.subscriptions.on_drop.append(self._on_drop)
         self.subscriptions.on_active.append(self.used)
         self._tasks: list[asyncio.Task[None]] = []
@@ -125,6 +131,10 @@ class Front:
         if self._hub is None:
             self._hub = Hub(self.data / "log")
         self._hub.refresh(done.end)
+        if done.mirrored is not None:
+            if done.mirrored.catalog_sql:
+                self.queries.use(parse_catalog(done.mirrored.catalog_sql))
+            self._threads.submit(self._mirror.take, done.mirrored).add_done_callback(_report_mirror)
         self.lag_seconds = done.seconds
         self.metrics.add(done)
         for id, reason in done.expelled:
@@ -189,6 +199,11 @@ class Front:
         await self.link.close()
         self._threads.shutdown()
         self.registry.close()
+
+
+def _report_mirror(work: Future[None]) -> None:
+    if not work.cancelled() and (error := work.exception()) is not None:
+        say(f"subscriptions of the job could not be put into the registry: {type(error).__name__}: {error}")
 
 
 def _report(task: asyncio.Task[None]) -> None:

@@ -31,6 +31,10 @@ class Queries:
     """Compiles queries of one catalog. Templates are cached: the second query of a shape takes microseconds."""
 
     def __init__(self, catalog: Catalog) -> None:
+        self.use(catalog)
+
+    def use(self, catalog: Catalog) -> None:
+        """Goes on with other tables."""
         self.catalog = catalog
         self._door = Door(catalog, needs_evaluator=True)
         self._compiler = Compiler(catalog)

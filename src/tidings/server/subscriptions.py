@@ -40,7 +40,10 @@ class Subscriptions:
         queries: Queries,
         in_thread: Callable[[Callable[[], Any]], Awaitable[Any]],
         on_targets: Callable[[str, Sequence[str]], object],
+        place: str | None = None,
     ) -> None:
+        """place: of a gateway, where all of its subscriptions are."""
+        self._place = place
         self._link = link
         self._registry = registry
         self._queries = queries
@@ -130,6 +133,8 @@ class Subscriptions:
 
     def _described(self, tenant: str, id: str, body: SubscriptionBody) -> Subscription:
         assert body.sql is not None
+        if self._place is not None and body.place not in (None, self._place):
+            raise ApiError("bad_request", f"this gateway has the place {self._place!r}, not {body.place!r}")
         try:
             found = self._queries.describe(body.sql, body.params, f"{tenant}/{id}")
         except TidingsError as error:
@@ -151,7 +156,7 @@ class Subscriptions:
             list(dict.fromkeys(body.targets)),
             body.every_seconds,
             body.idle_seconds,
-            body.place,
+            body.place or self._place,
             body.metadata,
             time.time(),
         )

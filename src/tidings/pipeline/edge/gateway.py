@@ -51,6 +51,16 @@ class Gateway:
         return 0 if self._replica is None else self._replica.nbytes
 
     @property
+    def has_rows(self) -> bool:
+        """Whether it is sent rows, and evaluates; else notices."""
+        return self._replica is not None
+
+    @property
+    def rows(self) -> int:
+        """Number of rows that it holds."""
+        return 0 if self._replica is None else self._replica.size_counts()["rows"]
+
+    @property
     def catalog_sql(self) -> str:
         """Tables of the job; empty before the first base."""
         return self._catalog_sql

@@ -102,7 +102,7 @@ class OperationRoutes:
                     "key": list(table.key),
                     "columns": [{"name": column.name, "type": column.type.name} for column in table.attributes],
                 }
-                for table in self._front.options.catalog.tables
+                for table in self._front.queries.catalog.tables
             ]
         }
         return answer(tables)
@@ -111,6 +111,8 @@ class OperationRoutes:
         front = self._front
         await front.callers.caller(request, "operator")
         is_stored = front.options.engine == "spark"
+        if front.options.engine == "gateway":
+            raise ApiError("method_not_allowed", "a gateway takes no changes", hint="they go to the source of the job")
         if is_stored and front.options.settings.sources:
             raise ApiError(
                 "method_not_allowed",

@@ -17,7 +17,8 @@ FRAME_BYTES_MAX = 1 << 31
 class Settings(msgspec.Struct, tag="settings", array_like=True):
     """The first frame: what the engine is. sources, source_options: as the command takes them. load: a path, or empty.
 
-    engine: inline or spark. master, shards: as `tidings run` takes them, for Spark.
+    engine: inline, spark or gateway. master, shards: as `tidings run` takes them, for Spark. feed, feed_options, place and
+    receive: as `tidings gateway` takes them, which has no catalog but that of its feed.
     """
 
     data: str
@@ -30,6 +31,10 @@ class Settings(msgspec.Struct, tag="settings", array_like=True):
     master: str = "local[*]"
     shards: int = 0
     source_options: list[str] = []
+    feed: str = ""
+    feed_options: list[str] = []
+    place: str = ""
+    receive: str = ""
 
 
 class Changes(msgspec.Struct, tag="changes", array_like=True):
@@ -77,6 +82,18 @@ class Step(msgspec.Struct, tag="step", array_like=True):
     text: str
 
 
+class Mirrored(msgspec.Struct, array_like=True):
+    """Subscriptions of a gateway, which come and go by its feed. created: (engine id, SQL, seq).
+
+    is_whole: there are no others. catalog_sql: tables of the job, if they are others than before.
+    """
+
+    created: list[tuple[str, str, int]]
+    ended: list[str]
+    is_whole: bool = False
+    catalog_sql: str = ""
+
+
 class Done(msgspec.Struct, tag="done", array_like=True):
     """A micro-batch is in the log up to position `end`. counts: its figures, by the names of `live.counters`.
 
@@ -90,6 +107,7 @@ class Done(msgspec.Struct, tag="done", array_like=True):
     counts: dict[str, int] = {}
     seconds: float = 0.0
     expelled: list[tuple[str, str]] = []
+    mirrored: Mirrored | None = None
 
 
 class Stored(msgspec.Struct, tag="stored", array_like=True):

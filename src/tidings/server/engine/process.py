@@ -23,7 +23,7 @@ from tidings.pipeline.warm import STEPS, warm
 from tidings.server.engine.connection import Sender, main
 from tidings.server.engine.frames import Events, Refused, Result, Settings, Stalled, Step
 from tidings.server.engine.inbox import NOTHING, Inbox, Taken, place_name
-from tidings.server.engine.telling import RETAIN_SECONDS, STALLED_SECONDS, Teller, answers_by_place, expelled
+from tidings.server.engine.telling import RETAIN_SECONDS, STALLED_SECONDS, Teller, answers_by_place, ended_by, expelled
 from tidings.sources import begun, open_source
 from tidings.sources import check as check_source
 from tidings.sources.feed import Feed
@@ -136,7 +136,8 @@ class _Host:
         self._send(self._teller.done(results, counts, time.monotonic() - began, expelled))
 
     def _tell(self, batch: int, found: Output) -> None:
-        self._teller.tell(batch, self._engine.replica.passed, found.told, found.answers, found.refused)
+        passed = self._engine.replica.passed
+        self._teller.tell(batch, passed, found.told, ended_by(found.answers, passed), found.refused)
 
 
 def _results(taken: Taken, found: Output) -> list[Result]:

@@ -31,7 +31,7 @@ from tidings.pipeline.warm import STEPS
 from tidings.server.engine.connection import Sender, main
 from tidings.server.engine.frames import Changes, Events, Result, Settings, Step, Stored
 from tidings.server.engine.inbox import Inbox
-from tidings.server.engine.telling import Teller, answers_by_place, expelled
+from tidings.server.engine.telling import Teller, answers_by_place, ended_by, expelled
 from tidings.server.log.files import sync_folder
 from tidings.signals import Stop
 from tidings.sinks.parts import PartsSink
@@ -215,7 +215,7 @@ class _Tail:
         )
         refused = [_refused(line) for line in self._lines(number, REFUSED)]
         passed = max(teller.passed, sink.metrics_of(number).get("passed", 0))
-        teller.tell(number + 1, passed, sink.columns(number), answers, refused)
+        teller.tell(number + 1, passed, sink.columns(number), ended_by(answers, passed), refused)
         teller.sync()
         by_place = answers_by_place(answers)
         results = self._requests.answered(by_place)

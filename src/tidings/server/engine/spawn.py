@@ -14,11 +14,15 @@ class Spawned(NamedTuple):
     connection: socket.socket
 
 
-_MODULES = {"inline": "tidings.server.engine.process", "spark": "tidings.server.engine.spark_process"}
+_MODULES = {
+    "inline": "tidings.server.engine.process",
+    "spark": "tidings.server.engine.spark_process",
+    "gateway": "tidings.server.engine.gateway_process",
+}
 
 
 def spawn(engine: str) -> Spawned:
-    """An engine process of a kind, inline or spark, that waits for its settings at the other end of the connection."""
+    """An engine process of a kind, inline, spark or gateway, that waits for its settings at the other end of the connection."""
     ours, its = socket.socketpair()
     with its:
         process = subprocess.Popen(

@@ -11,7 +11,7 @@ from tidings.model.notification import NotificationBatch
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.registrar import Answer
 from tidings.server.engine.connection import Sender
-from tidings.server.engine.frames import Done, Result, Settings, Stalled
+from tidings.server.engine.frames import Done, Mirrored, Result, Settings, Stalled
 from tidings.server.engine.quarantine import QUARANTINE, Quarantine, QuarantineFile
 from tidings.server.log.writer import LogWriter
 
@@ -48,16 +48,14 @@ class Teller:
         batch: int,
         passed: int,
         told: NotificationBatch,
-        answers: Iterable[Answer],
-        refused: Iterable[Quarantined],
+        ended: Sequence[tuple[str, int]],
+        refused: Iterable[Quarantined] = (),
     ) -> None:
-        """Puts a micro-batch into the log, when there is room: it is kept elsewhere already, so it will be told."""
+        """Puts a micro-batch into the log, when there is room: it is kept elsewhere already, so it will be told.
+
+        ended: (engine id, seq) of subscriptions that are there no more.
+        """
         now = time.time_ns() // 1000
-        ended = [
-            (answer.id, passed if answer.seq is None else answer.seq)
-            for answer in answers
-            if answer.id and (_is_expelled(answer) or (answer.event == "drop" and answer.refused is None))
-        ]
         records = [
             Quarantine(batch, entry.seq, entry.reason, entry.raw, entry.partition or entry.source, now)
             for entry in refused
@@ -72,10 +70,15 @@ class Teller:
                 time.sleep(STALLED_SECONDS)
 
     def done(
-        self, results: list[Result], counts: dict[str, int], seconds: float, expelled: list[tuple[str, str]]
+        self,
+        results: list[Result],
+        counts: dict[str, int],
+        seconds: float,
+        expelled: list[tuple[str, str]],
+        mirrored: Mirrored | None = None,
     ) -> Done:
         """The report of a micro-batch that is in the log."""
-        return Done(self._log.end, self._log.batch, self._log.passed, results, counts, seconds, expelled)
+        return Done(self._log.end, self._log.batch, self._log.passed, results, counts, seconds, expelled, mirrored)
 
     def retain(self) -> None:
         """Lets go of what is old, from time to time."""
@@ -99,6 +102,15 @@ def answers_by_place(answers: Sequence[Answer]) -> dict[str, list[tuple[int | No
         name = answer.partition.rpartition(":")[2]
         found.setdefault(name, []).append((answer.seq if answer.refused is None else None, answer.refused or ""))
     return found
+
+
+def ended_by(answers: Iterable[Answer], passed: int) -> list[tuple[str, int]]:
+    """(engine id, seq) of the subscriptions that answers say are there no more."""
+    return [
+        (answer.id, passed if answer.seq is None else answer.seq)
+        for answer in answers
+        if answer.id and (_is_expelled(answer) or (answer.event == "drop" and answer.refused is None))
+    ]
 
 
 def expelled(answers: Iterable[Answer]) -> list[tuple[str, str]]:

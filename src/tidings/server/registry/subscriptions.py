@@ -113,6 +113,11 @@ class Subscriptions(RegistryDatabase):
         query = select(func.count()).where(_OWN.tenant == tenant, _OWN.state.in_(["pending", "active"]))
         return self.read(lambda connection: connection.execute(query).scalar_one())
 
+    def at_place(self, place: str) -> list[tuple[str, str]]:
+        """(tenant, id) of the subscriptions of a place."""
+        query = select(_OWN.tenant, _OWN.id).where(_OWN.place == place)
+        return [(row[0], row[1]) for row in self.read(lambda connection: connection.execute(query).all())]
+
     def with_idle(self) -> list[tuple[str, str, float]]:
         """(tenant, id, idle_seconds) of the subscriptions that end when nobody reads them for so long."""
         query = select(_OWN.tenant, _OWN.id, _OWN.idle_seconds).where(_OWN.idle_seconds.is_not(None))
