@@ -49,11 +49,14 @@ class Service:
         assert self._process is not None
         return self._process.pid
 
+    def _words(self) -> list[str]:
+        return ["serve", "--catalog", "catalog.sql", "--data", "data"]
+
     def start(self) -> Service:
         """Returns when the service is ready. Started again, it listens where it did before."""
         ready = self.folder / "ready.json"
         ready.unlink(missing_ok=True)
-        words = ["serve", "--catalog", "catalog.sql", "--data", "data", "--listen", f"127.0.0.1:{self.port}"]
+        words = [*self._words(), "--listen", f"127.0.0.1:{self.port}"]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 _command(*words, "--ready-file", "ready.json", *self._options),

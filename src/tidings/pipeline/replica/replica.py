@@ -307,6 +307,7 @@ class Replica:
         nowhere, moment = np.full(len(slots), NONE), np.full(len(slots), self.passed)
         events = Events(np.full(len(slots), CREATE), moment, nowhere, nowhere, nowhere, slots)
         made: dict[str, Evaluator] = {}
+        added: dict[str, list[I64]] = {}
         for points, at in self._held.living():
             own = np.flatnonzero(number[at] != NONE)
             if len(own):
@@ -314,12 +315,13 @@ class Replica:
                 if family.name not in made:
                     made[family.name] = registry.evaluator(family, self.catalog, self.store, self._strategies)
                 made[family.name].add(points.take(own), at[own], lives)
+                added.setdefault(family.name, []).append(at[own])
         found = []
         for name, evaluator in made.items():
             told = evaluator.apply(events, lives, self._forms.projections.arrays)
             found.append((name, Told(*(part.copy() for part in told))))
             # It may have pinned versions.
-            evaluator.remove(slots)
+            evaluator.remove(np.unique(np.concatenate(added[name])))
         return events, found
 
     def snapshots(self, slots: I64) -> NotificationBatch:
