@@ -8,7 +8,7 @@ removed after a while: readers tell both by the numbers in it. Requests are line
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
@@ -39,6 +39,10 @@ class ParcelWriter(Protocol):
 
     def write(self, parcels: Sequence[Parcel]) -> None:
         """Returns when all of them are stored. One that is there already stays as it is."""
+        ...
+
+    def report(self, batch: int, reports: Mapping[str, bytes], metrics: Mapping[str, Any]) -> None:
+        """Stores what else there is to say of a micro-batch: lines by kind, as `pipeline.live.Output.reports` gives them."""
         ...
 
     def close(self) -> None: ...

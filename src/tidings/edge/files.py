@@ -5,9 +5,10 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 from tidings.durations import seconds_of
 from tidings.edge import Arrived, Position
@@ -15,7 +16,7 @@ from tidings.endpoint import Endpoint
 from tidings.files import only_one, write_bytes
 from tidings.model.errors import UsageError
 from tidings.pipeline.edge.wire import Kind, Parcel, encode
-from tidings.sinks.parts import check_folder, claim_folder
+from tidings.sinks.parts import PartsSink, check_folder, claim_folder
 
 _KEEP = "24h"
 _REMOVE_SECONDS = 60.0
@@ -78,6 +79,9 @@ class FolderWriter:
         if time.monotonic() - self._removed_at > _REMOVE_SECONDS:
             self._removed_at = time.monotonic()
             self._remove(time.time() - self._keep_seconds)
+
+    def report(self, batch: int, reports: Mapping[str, bytes], metrics: Mapping[str, Any]) -> None:
+        PartsSink(self._folder).write(batch, {kind: [data] for kind, data in reports.items()}, metrics)
 
     def _remove(self, oldest: float) -> None:
         for path in (self._folder / "place").rglob("*-[01]"):

@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,7 +22,8 @@ from tidings.edge import Arrived, Position
 from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
 from tidings.pipeline.edge.wire import Kind, Parcel, encode
-from tidings.sinks.nats import Settings, check_prefix
+from tidings.sinks.messages import RUN_CHARACTERS, messages_of_reports
+from tidings.sinks.nats import Settings, check_prefix, publish
 from tidings.sinks.publisher import Publisher, Sending
 from tidings.sources.jetstream import Address, Error, Follower, JetStream, Msg, known_options
 from tidings.terminal import say
@@ -88,11 +89,20 @@ class SubjectWriter:
 
     def write(self, parcels: Sequence[Parcel]) -> None:
         if parcels:
-            if self._publisher is None:
-                self._publisher = Publisher(self._settings.address)
-            size = self._publisher.payload_max - _ROOM_BYTES
-            self._publisher.send([piece for parcel in parcels for piece in self._pieces(parcel, size)])
-            self._publisher.finish()
+            publisher = self._connected()
+            size = publisher.payload_max - _ROOM_BYTES
+            publisher.send([piece for parcel in parcels for piece in self._pieces(parcel, size)])
+            publisher.finish()
+
+    def report(self, batch: int, reports: Mapping[str, bytes], metrics: Mapping[str, Any]) -> None:
+        if messages := messages_of_reports(self._run[:RUN_CHARACTERS], reports):
+            publish(self._settings, self._connected(), messages)
+            self._connected().finish()
+
+    def _connected(self) -> Publisher:
+        if self._publisher is None:
+            self._publisher = Publisher(self._settings.address)
+        return self._publisher
 
     def _pieces(self, parcel: Parcel, size: int) -> Iterator[Sending]:
         data = encode(parcel, self._run)

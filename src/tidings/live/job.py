@@ -70,12 +70,16 @@ class Job:
 
     @property
     def events_endpoint(self) -> Endpoint:
-        """The source of subscription events; of PostgreSQL a table with the columns id and sql, by default `subscriptions`."""
+        """The source of subscription events; of PostgreSQL a table, by default `subscriptions`.
+
+        It has the columns id and sql, and place where there are gateways.
+        """
         source, spool = self.subscriptions, str(self.checkpoint / "subscriptions")
         if source.format != "postgres":
             return source.with_defaults(spool=spool) if source.format == "files" else source
         table = source.options.get("tables", "subscriptions")
-        catalog = f'CREATE TABLE "{table.rpartition(".")[2]}" (id TEXT PRIMARY KEY, sql TEXT);'
+        place = ", place TEXT" if self.places is not None else ""
+        catalog = f'CREATE TABLE "{table.rpartition(".")[2]}" (id TEXT PRIMARY KEY, sql TEXT{place});'
         names = {"tables": table, "slot": "tidings_subscriptions", "publication": "tidings_subscriptions"}
         return source.with_defaults(catalog=catalog, spool=spool, **names)
 

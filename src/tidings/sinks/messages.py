@@ -6,6 +6,7 @@ queue itself where it can. Ids of different runs differ: each run counts from 1,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import blake2b, sha256
 from typing import NamedTuple
 from urllib.parse import quote
@@ -75,6 +76,9 @@ def token(text: str) -> str:
 def messages_of(run: str, found: Output) -> list[Message]:
     """The messages of a micro-batch. run: a name of the run."""
     messages = notifications(run, found.told) if len(found.told) else []
-    for kind, data in found.reports().items():
-        messages += [placed(run, KINDS[kind], line) for line in data.decode().split("\n")[:-1]]
-    return messages
+    return messages + messages_of_reports(run, found.reports())
+
+
+def messages_of_reports(run: str, reports: Mapping[str, bytes]) -> list[Message]:
+    """Those of answers, refused records and warnings, given as lines by kind."""
+    return [placed(run, KINDS[kind], line) for kind, data in reports.items() for line in data.decode().split("\n")[:-1]]

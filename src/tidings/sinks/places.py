@@ -1,7 +1,7 @@
 """Gateways as a sink: `places:nats:PREFIX` or `places:files:FOLDER`, with the option `places`, the names of all gateways.
 
 Gateways and brokers are sent parcels (`tidings.edge`); what else a job has to say, answers and refused records, goes where the
-sink `nats` or `files` of the same path puts it.
+sink `nats` or `files` with the same path puts it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,8 @@ from typing import Any
 
 from tidings.edge import open_writer, requests_endpoint
 from tidings.endpoint import Endpoint
-from tidings.model.notification import NO_NOTIFICATIONS
 from tidings.pipeline.edge.dispatch import ROWS, PlaceOptions
 from tidings.pipeline.live import Output
-from tidings.sinks import Sink
-from tidings.sinks import open_sink as open_other
 
 FORMAT = "places"
 _OWN = ("places", "receive")
@@ -49,23 +46,13 @@ def requests_of(sink: Endpoint) -> Endpoint | None:
 class PlacesSink:
     def __init__(self, way: Endpoint, run: str) -> None:
         self._writer = open_writer(way, run)
-        rest = {name: value for name, value in way.options.items() if name != "keep"}
-        self._reports: Sink | None = None
-        self._way = Endpoint(way.format, way.path, rest)
-        self._run, self._asked = run, threading.Event()
 
     def prepare(self, run: str, asked: threading.Event) -> None:
         self._writer.prepare(run, asked)
-        self._run, self._asked = run, asked
 
     def write(self, batch: int, found: Output, metrics: Mapping[str, Any]) -> None:
         self._writer.write(found.parcels)
-        if self._reports is None:
-            self._reports = open_other(self._way, self._run)
-            self._reports.prepare(self._run, self._asked)
-        self._reports.write(batch, found._replace(told=NO_NOTIFICATIONS), metrics)
+        self._writer.report(batch, found.reports(), metrics)
 
     def close(self) -> None:
         self._writer.close()
-        if self._reports is not None:
-            self._reports.close()

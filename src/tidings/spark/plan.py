@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidings.live.job import check_goes_on
 from tidings.model.errors import UsageError
+from tidings.pipeline.live import WITH_GATEWAYS, WITHOUT_GATEWAYS
 from tidings.spark.envelope import replica_keys
 from tidings.spark.shard_state import STATE_FORMAT
 
@@ -63,6 +64,9 @@ class Plan:
         # There is one way to serve subscriptions. Earlier versions had several, and say so here.
         known: dict[str, Any] = {"format": STATE_FORMAT, "shards": self.shards, "strategies": {}}
         known["notify"] = _COMMIT if self.by_commit else _RECORD
+        if self.gateways:
+            known["places"] = [*self.gateways]
+            known["receive"] = self.receive
         return json.dumps({**known, "catalog": self.catalog_sql}, sort_keys=True)
 
     def formerly(self, text: str) -> Plan:
@@ -80,8 +84,18 @@ class Plan:
             )
         if known["strategies"]:
             raise UsageError("the checkpoint is of a job that sent messages to regions: begin with a new checkpoint")
+        places = tuple(known.get("places", ()))
+        if bool(places) != bool(self.gateways):
+            raise UsageError(WITH_GATEWAYS if places else WITHOUT_GATEWAYS)
         # Earlier versions told every record for itself.
-        former = replace(self, catalog_sql=known["catalog"], by_commit=known.get("notify", _RECORD) == _COMMIT)
+        by_commit = known.get("notify", _RECORD) == _COMMIT
+        former = replace(
+            self,
+            catalog_sql=known["catalog"],
+            by_commit=by_commit,
+            gateways=places,
+            receive=known.get("receive", ""),
+        )
         check_goes_on(self.catalog, former.catalog)
         return former
 

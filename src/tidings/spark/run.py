@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -136,10 +137,16 @@ def _shards(settings: Run) -> int:
     text = path.read_text()
     try:
         shards = settings.shards or shards_of(text)
-        Plan("", settings.catalog_sql, shards, is_stream=True).formerly(text)
+        Plan("", settings.catalog_sql, shards, is_stream=True, **_gateways(settings)).formerly(text)
     except ValueError as error:
         raise UsageError(f"{path} is damaged ({error}), so {settings.checkpoint} {NOT_WHOLE}") from None
     return shards
+
+
+def _gateways(settings: Run) -> dict[str, Any]:
+    """Fields of the plan."""
+    places = settings.places
+    return {} if places is None else {"gateways": places.names, "receive": places.receive}
 
 
 def _check_whole(folder: Path) -> None:
@@ -184,12 +191,17 @@ def _start(spark: SparkSession, settings: Run, guard: Guard, stop: Stop) -> Stre
     with _refusals("--subscriptions", settings.subscriptions, SOURCES):
         wishes = read(spark, subscriptions)
     sink = open_sink(settings.sink, guard, settings.identity)
+    requests = None
+    if settings.requests_endpoint is not None:
+        # Where gateways write is made by the sink.
+        sink.prepare()
+        requests = read(spark, settings.requests_endpoint)
     load = "" if settings.load is None else str(settings.load.resolve())
     shards = settings.shards or default_shards(spark)
-    parts = {"parts": sink.parts, "has_columns": sink.has_columns}
+    parts = {"parts": sink.parts, "has_columns": sink.has_columns, **_gateways(settings)}
     plan = plan_of(spark, settings.catalog_sql, shards, **parts, by_commit=settings.by_commit, load=load)
     spark.conf.set("spark.sql.shuffle.partitions", plan.shards)
-    writer = sink.writer(envelopes(changes, wishes, plan))
+    writer = sink.writer(envelopes(changes, wishes, plan, requests))
     writer = writer.option("checkpointLocation", str(settings.checkpoint / _SPARK))
     if settings.trigger == "once":
         writer = writer.trigger(availableNow=True)

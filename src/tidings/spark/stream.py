@@ -153,9 +153,11 @@ def plan_of(spark: SparkSession, catalog: str, shards: int = 0, **more: Any) -> 
     return Plan(name, catalog, count, is_stream=True, **more)
 
 
-def envelopes(changes: DataFrame, subscriptions: DataFrame, plan: Plan) -> DataFrame:
-    """What replicas make of the two inputs, as envelopes."""
+def envelopes(changes: DataFrame, subscriptions: DataFrame, plan: Plan, requests: DataFrame | None = None) -> DataFrame:
+    """What replicas make of the inputs, as envelopes. requests: more subscription events."""
     records = _records(changes, "changes", kinds.LINES).unionAll(_records(subscriptions, "subscriptions", kinds.EVENTS))
+    if requests is not None:
+        records = records.unionAll(_records(requests, "requests", kinds.EVENTS))
     return evaluated(records.mapInArrow(_blocks, "kind string, blob binary"), plan)
 
 

@@ -13,7 +13,7 @@ from tidings.model.errors import UsageError
 from tidings.spark.sinks.guard import Guard
 from tidings.spark.stream import notifications_of, outputs_of
 
-FORMATS = ("files", "kafka", "nats", "webhook", "python")
+FORMATS = ("files", "kafka", "nats", "webhook", "python", "places")
 _MODULES = {"webhook": "calls", "python": "calls"}
 
 

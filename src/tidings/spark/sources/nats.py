@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from tidings.endpoint import Endpoint
 from tidings.sources import Offset
 from tidings.sources.jetstream import Message
-from tidings.sources.nats import MessageStream, Settings, options_of
+from tidings.sources.nats import MessageStream, Settings, named, options_of
 
 FORMAT = "tidings-nats"
 SCHEMA = "value binary, partition string, offset long, time timestamp"
@@ -31,7 +31,7 @@ _FIELDS = pa.schema(
 def read(spark: SparkSession, source: Endpoint, start: str = "") -> DataFrame:
     """start: `earliest` (the default), `latest`, or the sequence of the first message."""
     spark.dataSource.register(NatsSource)
-    return spark.readStream.format(FORMAT).options(**options_of(source, start)).load()
+    return spark.readStream.format(FORMAT).options(**options_of(named(source), start)).load()
 
 
 class NatsSource(DataSource):  # type: ignore[misc]
