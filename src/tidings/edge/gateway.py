@@ -41,6 +41,8 @@ class DurableGateway:
         self.position: Position | None = None
         """Behind the last parcel that was taken."""
         self._base_bytes = self._bytes = 0
+        self._is_new = False
+        """Whether there was a base that is in no state on disk: to look for it again would take long."""
         self._folded_at = time.monotonic()
         folder.mkdir(parents=True, exist_ok=True)
         if self._path.exists():
@@ -83,13 +85,14 @@ class DurableGateway:
         taken = self.gateway.take(parcel, is_told=parcel.batch > told)
         self.position = arrived.position
         self._bytes += len(arrived.data)
+        self._is_new |= taken is not None and taken.is_whole
         return parcel, taken
 
     def settle(self, *, is_idle: bool) -> None:
         """Writes a new base, if it is time for one."""
         weight = self._bytes / max(_BYTES_MIN, self._base_bytes)
         is_old = self._bytes > 0 and time.monotonic() - self._folded_at > _SECONDS_MAX
-        if weight > _LONG or (is_idle and (weight > 1 or is_old)):
+        if self._is_new or weight > _LONG or (is_idle and (weight > 1 or is_old)):
             self.fold()
 
     def fold(self) -> None:
@@ -97,4 +100,4 @@ class DurableGateway:
         head = msgspec.json.encode(_Head(_FORMAT, self._place, self.position))
         dump = self.gateway.dump()
         write_bytes(self._path, [head, b"\n", dump])
-        self._base_bytes, self._bytes, self._folded_at = len(dump), 0, time.monotonic()
+        self._base_bytes, self._bytes, self._is_new, self._folded_at = len(dump), 0, False, time.monotonic()

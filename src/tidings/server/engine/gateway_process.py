@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -96,8 +97,7 @@ class _Host:
             if results:
                 self._send(self._teller.done(results, {}, 0.0, []))
         arrived = self._reader.read(self._held.position, _WAIT_SECONDS)
-        for each in arrived:
-            self._take(each)
+        self._take(arrived)
         if self._held.gateway.needs_base and not arrived:
             self._ask_for_base()
         self._held.settle(is_idle=not arrived)
@@ -105,14 +105,29 @@ class _Host:
 
     # Downwards
 
-    def _take(self, arrived: Arrived) -> None:
-        began = time.monotonic()
-        parcel, taken = self._held.take(arrived, self._teller.batch)
-        if taken is None:
+    def _take(self, arrived: Sequence[Arrived]) -> None:
+        """Takes parcels. What several of them tell is one block of the log, if nothing else happens between them."""
+        plain: list[tuple[Parcel, Taken]] = []
+        for each in arrived:
+            parcel, taken = self._held.take(each, self._teller.batch)
+            if taken is None:
+                continue
+            self._ask_seconds = _ASK_SECONDS
+            if taken.ended or taken.created or taken.answers or taken.is_whole:
+                self._tell(plain)
+                self._tell([(parcel, taken)])
+                plain = []
+            else:
+                plain.append((parcel, taken))
+        self._tell(plain)
+
+    def _tell(self, group: Sequence[tuple[Parcel, Taken]]) -> None:
+        if not group:
             return
+        began = time.monotonic()
+        parcel, taken = group[-1]
         self._check_kind()
-        self._ask_seconds = _ASK_SECONDS
-        told, gateway = _named(taken.told), self._held.gateway
+        told, gateway = _named(NotificationBatch.merge([each.told for _, each in group])), self._held.gateway
         ended = [(_engine_id(id), parcel.passed) for id in taken.ended]
         self._teller.tell(parcel.batch, parcel.passed, told, ended)
         if not self._is_ready:
