@@ -100,7 +100,7 @@ class PageShell:
         return done.stdout if done.returncode == 0 else f"{done.stderr}[exit {done.returncode}]\n"
 
     def _start(self, line: str, expected: str) -> None:
-        if line.startswith("tidings serve "):
+        if line.startswith(("tidings serve ", "tidings gateway ")):
             line += f" --listen 127.0.0.1:{self.real('8090')}"
         closed = [port for port in self._ports.values() if not _is_open(port)]
         started = _Started(self.real(line), self._folder / f"output-{len(self._started)}", self._environment)
