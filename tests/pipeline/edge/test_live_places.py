@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.model.notification import NotificationBatch
+from tidings.model.types import ColumnType
 from tidings.pipeline.edge.dispatch import NOTICES, ROWS, PlaceOptions
 from tidings.pipeline.edge.gateway import Gateway
 from tidings.pipeline.edge.wire import Kind, Parcel, base_of, decode, encode, notices_of, pack_of
@@ -203,6 +204,27 @@ def check(workload: Workload, receive: str, shards: int, sizes: list[int], steps
         number += 1
 
 
+def with_other_families(workload: Workload) -> Workload:
+    """With subscriptions of several families on one of the tables, if it has a number."""
+    numbers = (ColumnType.DOUBLE, ColumnType.BIGINT, ColumnType.INT)
+    found = [
+        (table.name, column.name)
+        for table in workload.catalog.tables
+        for column in table.columns
+        if column.type in numbers and not table.has_constraints
+    ]
+    if not found:
+        return workload
+    table, column = found[-1]
+    queries = {
+        "other-topk": f"SELECT * FROM {table} ORDER BY {column} LIMIT 2",
+        "other-drift": f"SELECT * FROM {table} WHERE moved({column}) >= 1",
+        "other-select": f"SELECT * FROM {table} WHERE {column} >= 1",
+    }
+    more = [{"id": id, "sql": sql} for id, sql in queries.items()]
+    return Workload(workload.catalog_sql, [*more, *workload.subscriptions], workload.changes)
+
+
 @pytest.mark.parametrize("receive", [ROWS, NOTICES])
 @pytest.mark.parametrize("family", FAMILY_WORKLOADS)
 def test_gateways_tell_what_one_engine_tells(family: str, receive: str) -> None:
@@ -210,7 +232,7 @@ def test_gateways_tell_what_one_engine_tells(family: str, receive: str) -> None:
 
     @settings(max_examples=15)
     @given(
-        st.one_of(plain, with_transactions(plain)),
+        st.one_of(plain, with_transactions(plain), plain.map(with_other_families)),
         st.sampled_from([1, 2]),
         st.lists(st.integers(1, 9), min_size=1, max_size=3),
         STEPS,

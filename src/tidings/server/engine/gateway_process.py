@@ -112,7 +112,7 @@ class _Host:
             parcel, taken = self._held.take(each, self._teller.batch)
             if taken is None:
                 continue
-            self._ask_seconds = _ASK_SECONDS
+            self._asked_at, self._ask_seconds = 0.0, _ASK_SECONDS
             if taken.ended or taken.created or taken.answers or taken.is_whole:
                 self._tell(plain)
                 self._tell([(parcel, taken)])
@@ -172,7 +172,10 @@ class _Host:
         now = time.monotonic()
         if now - self._asked_at < self._ask_seconds:
             return
-        self._ask_seconds = min(2 * self._ask_seconds, _ASK_SECONDS_MAX) if self._asked_at else _ASK_SECONDS
+        if self._asked_at:
+            self._ask_seconds = min(2 * self._ask_seconds, _ASK_SECONDS_MAX)
+            place = self._settings.place
+            self._send(Step(f"still waiting: is the job running, and is {place!r} one of the places of its sink?"))
         self._asked_at = now
         try:
             self._reader.ask([msgspec.json.encode({"place": self._settings.place, "resync": True})])
