@@ -147,27 +147,10 @@ def test_nothing_is_lost_or_told_twice_whoever_is_killed(tmp_path: Path) -> None
                 found = gateway.rows(id)
                 return None if found is None else view([{"snapshot": True, "changes": _inserts(found)}])
 
-            try:
-                until(lambda held=held, rows=rows: held() == rows, lambda: "no")
-            except AssertionError:
-                t = gateway.told(id)
-                own, al = _contents(t), _contents(records)
-                print(
-                    id,
-                    place,
-                    gateway.passed(),
-                    len(own),
-                    len(al),
-                    [e["seq"] for e in t][-3:],
-                    [e["seq"] for e in records][-3:],
-                )
-                print([(i, x, y) for i, (x, y) in enumerate(zip(own, al)) if x != y][:3])
-                print([e for e in t if e["snapshot"]])
-                print(held(), rows)
-                import pdb
-
-                print(leaf.url, open(tmp_path / "rome" / "log").read()[-500:])
-                raise
+            until(
+                lambda held=held, rows=rows: held() == rows,  # type: ignore[misc]
+                lambda id=id, gateway=gateway: f"{id}: {gateway.log()}",  # type: ignore[misc]
+            )
             told = gateway.told(id)
             seqs = [each["seq"] for each in told]
             assert seqs == sorted(set(seqs)), id

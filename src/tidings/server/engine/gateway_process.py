@@ -86,9 +86,8 @@ class _Host:
             arrived = self._reader.read(self._held.position, _CATCH_UP_SECONDS)
             if not arrived:
                 break
-            for each in arrived:
-                self._held.take(each, self._teller.batch)
-        if self._held.gateway.catalog_sql:
+            self._take(arrived)
+        if self._held.gateway.catalog_sql and not self._is_ready:
             self._be_ready()
 
     def step(self, inbox: Inbox) -> None:
@@ -122,7 +121,8 @@ class _Host:
         self._tell(plain)
 
     def _tell(self, group: Sequence[tuple[Parcel, Taken]]) -> None:
-        if not group:
+        if not group or group[-1][0].batch <= self._teller.batch:
+            # What is in the log already was told in the life before.
             return
         began = time.monotonic()
         parcel, taken = group[-1]
