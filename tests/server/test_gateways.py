@@ -96,9 +96,12 @@ def test_gateways_tell_what_one_engine_tells(tmp_path: Path, way: str, receive: 
                 # Whoever is killed goes on where it was.
                 job.kill()
                 berlin.kill_engine()
+                paris.kill()
                 job.send("changes", map(change, range(60, 90)))
                 job.start()
                 job.send("changes", map(change, range(90, 100)))
+                until(lambda: berlin.passed() > 100, berlin.log)
+                paris.start()
                 check(gateways, 100, {})
                 # A gateway whose folder is lost asks for everything, also for what drift was last told.
                 paris.stop()
