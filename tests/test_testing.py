@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tidings.families.registry import family
-from tidings.families.select import strategies as select_strategies
+from tidings.families.select import regions
 from tidings.pipeline.edge.holders import Holders
 from tidings.pipeline.edge.partial import PartialReplica
 from tidings.testing import CHECKS, Case, Workload, oracle_lines, recompute, run_inline
@@ -15,7 +15,6 @@ from tidings.testing.checks import (
     check_exact,
     check_only_affected_are_told,
     check_places,
-    check_regions,
     check_strategies_agree,
 )
 from tidings.testing.checks.places import Places
@@ -44,8 +43,6 @@ WORKLOAD = Workload(
         change(7, "delete", id=1),
     ],
 )
-# A subscription whose point says all: who reaches it for nothing is noticed.
-RANGED = Workload(CATALOG, [{"id": "d", "sql": "SELECT * FROM t WHERE n BETWEEN 3 AND 4"}], WORKLOAD.changes)
 SEEDS = range(6)
 
 
@@ -131,7 +128,7 @@ def test_places_that_lose_rows_are_noticed(monkeypatch):
             check_places(case(seed))
 
 
-@pytest.mark.parametrize("sender", [None, {"select": "region"}])
+@pytest.mark.parametrize("sender", [None, {}])
 def test_rows_that_are_not_sent_are_noticed(sender, monkeypatch):
     honest = Holders.packs
 
@@ -144,33 +141,22 @@ def test_rows_that_are_not_sent_are_noticed(sender, monkeypatch):
     assert told != oracle_lines(WORKLOAD)
 
 
-def test_regions_that_are_too_large_are_noticed(monkeypatch):
-    honest = select_strategies.reformulate
-
-    def lavish(*arguments):
-        messages = honest(*arguments)
-        if messages is not None:
-            messages.regions.lo[:] = -(2**63)
-        return messages
-
-    check_regions(case(workload=RANGED))
-    monkeypatch.setattr(select_strategies, "reformulate", lavish)
-    with pytest.raises(AssertionError, match="for nothing"):
-        check_regions(case(workload=RANGED))
-
-
 def test_regions_that_are_too_small_are_noticed(monkeypatch):
-    honest = select_strategies.reformulate
+    honest = regions.regions
 
     def stingy(*arguments):
-        messages = honest(*arguments)
-        if messages is not None and messages.axes:
-            messages.regions.hi[:] = -5
-        return messages
+        found = honest(*arguments)
+        found.hi[:] = -5
+        return found
 
-    monkeypatch.setattr(select_strategies, "reformulate", stingy)
-    with pytest.raises(AssertionError, match="not reached"):
-        check_regions(case())
+    assert told_at(Places(WORKLOAD, 2, {})) == oracle_lines(WORKLOAD)
+    monkeypatch.setattr(regions, "regions", stingy)
+    assert told_at(Places(WORKLOAD, 2, {})) != oracle_lines(WORKLOAD)
+
+
+def told_at(places):
+    lines = [line for record in WORKLOAD.change_lines() for line in places.feed([record])]
+    return lines + places.feed([], is_end=True)
 
 
 def test_the_oracle_knows_moments_and_nonsense():

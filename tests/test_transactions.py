@@ -19,8 +19,8 @@ from tidings.pipeline.door import Door
 from tidings.plain import PlainEngine
 from tidings.sql import parse_catalog
 from tidings.testing import (
+    CHECKS,
     FAMILY_WORKLOADS,
-    SHARED_CHECKS,
     Workload,
     check_family,
     recompute,
@@ -34,7 +34,7 @@ STOCKS = "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, risk DOUBLE, per DOUBLE)
 
 
 @pytest.mark.parametrize("family", FAMILY_WORKLOADS)
-@pytest.mark.parametrize("check", SHARED_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(family: str, check: Any) -> None:
     check_family(family, with_transactions(FAMILY_WORKLOADS[family]), checks=[check], examples=6)
 
@@ -72,17 +72,15 @@ def test_the_net_effect_of_a_micro_batch(family: str) -> None:
     @given(
         st.one_of(FAMILY_WORKLOADS[family], with_transactions(FAMILY_WORKLOADS[family])),
         st.lists(st.integers(1, 12), min_size=1, max_size=4),
-        st.sampled_from(["", "region"]),
     )
-    def check(workload: Workload, sizes: list[int], strategy: str) -> None:
+    def check(workload: Workload, sizes: list[int]) -> None:
         once: dict[str, dict[str, Any]] = {}
         for record in workload.subscriptions:
             if "sql" in record:
                 once.setdefault(record["id"], {**record, "option": "net"})
         net = Workload(workload.catalog_sql, list(once.values()), workload.changes)
-        chosen = {family: strategy} if strategy and family in ("select", "drift", "offers") else {}
         batches = list(chunks(net.change_lines(), sizes))
-        engine = Engine(net.catalog, chosen)
+        engine = Engine(net.catalog)
         assert engine.door.read(net.subscription_lines()) == []
         expected = recompute(net)
         answers: dict[str, Counter[str]] = {}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tidings.engine import Engine
 from tidings.pipeline.door import Door
+from tidings.placed import PlacedEngine
 from tidings.plain import PlainEngine
 from tidings.sql import parse_catalog
 from tidings.testing.workload import chunks
@@ -26,10 +27,9 @@ QUERIES = [
     "SELECT risk, notes.id FROM stocks JOIN notes USING (risk)",
 ]
 ZEROS = ["0.0", "-0.0", "0", "-0", "-0e5", "-0.000", "-1e-400", "1e-400"]
-MESSAGES = {"select": "region", "drift": "region", "topk": "dense", "join": "rel-sel"}
 ENGINES = {
     "shared": lambda: Engine(CATALOG),
-    "messages": lambda: Engine(CATALOG, MESSAGES),
+    "gateways": lambda: PlacedEngine(CATALOG, 3, strategies={}),
     "plain": lambda: PlainEngine(CATALOG, Door(CATALOG, keeps_queries=True)),
 }
 
@@ -51,7 +51,7 @@ def lines_of(changes: list[tuple[str, str, int, str]]) -> list[bytes]:
     return [line.encode() for line in lines]
 
 
-@pytest.mark.parametrize("engine", ["shared", pytest.param("messages", marks=pytest.mark.extended), "plain"])
+@pytest.mark.parametrize("engine", ["shared", "gateways", "plain"])
 @given(st.lists(CHANGES, max_size=12), st.sampled_from([1, 4, 100]))
 @example([("stocks", "upsert", 1, "0.0"), ("stocks", "upsert", 1, "-0.0"), ("stocks", "delete", 1, "0")], 1)
 @example([("stocks", "upsert", 1, "-0.0"), ("stocks", "upsert", 2, "0.0"), ("stocks", "delete", 2, "0.0")], 1)

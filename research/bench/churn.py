@@ -12,11 +12,11 @@ import pyarrow as pa
 from research.bench.dataset import Dataset
 from research.bench.inline import INLINE, InlineRun
 from research.bench.timing import each
+from research.servers.forms import gathered
 from research.stages.gateway import GatewayWork
 from research.stages.tables import TablesWork
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import timed
-from tidings.families.registry import gathered
 from tidings.model.points import Event, PointBatch
 from tidings.pipeline.door import Door
 

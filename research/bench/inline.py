@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from research.bench.dataset import Dataset, json_lines
+from research.servers.forms import gathered, spaces_of
+from research.servers.message import MessageBatch
 from research.stages.forms import FormShard, FormsWork, sent_on
 from research.stages.gateway import Gateway, GatewayWork
 from research.stages.tables import TableShard, TablesResult, TablesWork
@@ -17,10 +19,8 @@ from research.stages.zones import ZoneMap
 from tidings.bench import Say
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import Seconds, rss_bytes, timed
-from tidings.families.registry import gathered, spaces_of
 from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch
-from tidings.model.message import MessageBatch
 from tidings.pipeline.ingest import Ingest
 
 INLINE = Heading("inline", "inline")

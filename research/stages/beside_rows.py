@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from research.servers.forms import has_server
 from research.stages.staged import StagedEngine
-from tidings.families.registry import needs_shared_rows
 from tidings.model.catalog import Catalog
 from tidings.model.notification import BatchResult, NotificationBatch
 from tidings.model.points import PointBatch, last_lives
@@ -63,7 +63,7 @@ class MessageEngine:
         moments = PointBatch.by_moment(batch.in_order() for batch in points)
         parts: tuple[list[PointBatch], list[PointBatch]] = ([], [])
         for batch in PointBatch.by_form(batch for _, due in moments for batch in last_lives(due)):
-            parts[0 if needs_shared_rows(batch.form) else 1].append(batch)
+            parts[1 if has_server(batch.form) else 0].append(batch)
         return parts
 
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from research.servers.host import Sent
+from research.servers.message import MessageBatch, SnapshotBatch
 from research.stages.forms import FormsWork, GroupKey, Groups, sent_on
 from research.stages.tables import TablesResult
 from research.stages.zones import ZoneMap
 from tidings.model.change import TableChanges
-from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import Event, PointBatch
-from tidings.pipeline.host import Sent
 
 if TYPE_CHECKING:
     # Compiled kernels take a second to import, and only gateways need them.

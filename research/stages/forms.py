@@ -16,18 +16,18 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from research.servers.forms import ByValues, ServedForm, Together, spec_of
+from research.servers.host import Host, Sent
+from research.servers.message import MessageBatch
+from research.servers.protocols import ColumnarRows
 from research.stages.net_changes import net_of
 from research.stages.table_store import TableStore
-from tidings.families.protocols import ColumnarRows
-from tidings.families.registry import family_of, spec_of
-from tidings.families.spec import ByValues, FormSpec, Together
+from tidings.families.registry import family_of
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX, ChangeBatch, Op, TableChanges, take_changes
 from tidings.model.codes import BoolArray
-from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
-from tidings.pipeline.host import Host, Sent
 from tidings.pipeline.partition import shard_of_values
 
 GroupKey = str
@@ -49,18 +49,18 @@ def group_of(form_key: str, catalog: Catalog, shards: int) -> GroupKey:
     return msgspec.json.encode(sorted(spread.items())).decode()
 
 
-def _spread(spec: FormSpec, shards: int) -> dict[str, tuple[str, ...]]:
+def _spread(spec: ServedForm, shards: int) -> dict[str, tuple[str, ...]]:
     """Table -> columns by which its rows are sharded; empty if the form is served in one shard."""
     if isinstance(spec.sharding, ByValues) and not _are_all_together(spec, shards):
         return dict(spec.sharding.columns)
     return {}
 
 
-def _colocation_key(spec: FormSpec, shards: int) -> str:
+def _colocation_key(spec: ServedForm, shards: int) -> str:
     return spec.sharding.key if isinstance(spec.sharding, Together) and not _are_all_together(spec, shards) else ""
 
 
-def _are_all_together(spec: FormSpec, shards: int) -> bool:
+def _are_all_together(spec: ServedForm, shards: int) -> bool:
     """Whether the form is in the one group of all forms of several tables. With one shard they share rows of common tables."""
     return shards == 1 and len(spec.tables) > 1
 

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from research.servers.forms import project, spec_of
+from research.servers.message import MessageBatch, SnapshotBatch
 from research.views import views_of
 from research.views.protocols import FirstRows, Matching, Pairs, RememberingViews, Views
 from research.wire import decode, encode_parts
-from tidings.families.registry import family_of, project, spec_of
+from tidings.families.registry import family_of
 from tidings.kernels.point_index import PointIndex
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.channel import ChannelKey, channel_columns, group_channels
 from tidings.model.codes import Int64Array
-from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.notification import NO_NOTIFICATIONS, NotificationBatch, dense_ranks, told_order
 from tidings.model.points import Event, PointBatch
 

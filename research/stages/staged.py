@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from research.servers.message import MessageBatch
 from research.stages.dispatch import placed_points, to_forms, to_gateways
 from research.stages.forms import FormShard, FormsWork, GroupKey
 from research.stages.gateway import Gateway, GatewayWork
@@ -18,7 +19,6 @@ from research.wire import wire_size
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch, TableChanges
-from tidings.model.message import MessageBatch
 from tidings.model.notification import NotificationBatch
 from tidings.model.points import PointBatch
 from tidings.model.quarantine import Quarantined

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from research.servers.forms import ByKey, gathered, spec_of
+from research.servers.host import Host, Sent
+from research.servers.protocols import ColumnarRows
 from research.stages.forms import GroupKey, Groups
 from research.stages.sequence import admit
 from research.stages.table_store import TableStore
-from tidings.families.protocols import ColumnarRows
-from tidings.families.registry import gathered, spec_of
-from tidings.families.spec import ByKey
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog, Table
 from tidings.model.change import SEQ_MAX, SEQ_NEXT, ChangeBatch, Op, TableChanges, null_rows
@@ -29,7 +29,6 @@ from tidings.model.points import PointBatch, last_lives
 from tidings.model.quarantine import Quarantined, out_of_order, raw_text
 from tidings.model.render import render_rows
 from tidings.pipeline.expiry import Expiry
-from tidings.pipeline.host import Host, Sent
 from tidings.pipeline.partition import shard_of_key
 
 NO_NUMBERS = np.empty(0, np.int64)

@@ -9,51 +9,44 @@ same lines as the strategies of the product.
 
 from __future__ import annotations
 
-from research.strategies.loading import evaluator, server
-from tidings.families import registry
+from typing import Any
 
-JOINS = (
-    *(f"ref-sj:{skyline}" for skyline in ("clu", "clu+", "tup", "tup+", "sub", "min")),
-    *("enum-sj", "rel-sel", "ref-j+", "ref-j", "enum-j"),
-)
-EPSILONS = (0.5, 0.25, 0.125)
-"""Of `dense:EPS` and `sparse:EPS`."""
-SERVERS = {
-    "select": {name: server("research.strategies.select", name) for name in ("unicast", "scan")},
-    "drift": {name: server("research.strategies.drift.servers", name) for name in ("scan", "unicast", "relax")},
-    "topk": {
-        **{name: server("research.strategies.topk.servers", "server", name) for name in ("sparse", "unicast", "relax")},
-        **{
-            f"{kind}:{eps}": server("research.strategies.topk.servers", "server", kind, eps)
-            for kind in ("dense", "sparse")
-            for eps in EPSILONS
-        },
-    },
-    "join": {name: server("research.strategies.join.servers", "server", name) for name in JOINS},
-}
-"""Family -> name -> how its server is made."""
+from research.strategies.loading import evaluator
+from research.strategies.servers import EPSILONS, JOINS, SERVERS
+from tidings.families import registry
+from tidings.families.optional import REGION, Regional
+
+__all__ = ["EPSILONS", "EVALUATORS", "JOINS", "SERVERS", "register", "unregister"]
 
 
 EVALUATORS = {"offers": {"relational": evaluator("research.strategies.offers.spark_evaluator", "relational")}}
-"""The same for strategies over shared rows."""
+"""Family -> name -> how its evaluator is made, of strategies over shared rows."""
 
 
 def register() -> None:
     """Adds all of them to the families of this process, unless that has been done."""
-    for family, servers in SERVERS.items():
-        known = registry.strategies_of(registry.family(family))
-        for name, make in servers.items():
-            if name not in known:
-                registry.add_strategy(family, name, make)
-    for family, evaluators in EVALUATORS.items():
-        known = registry.strategies_of(registry.family(family))
-        for name, make_evaluator in evaluators.items():
-            if name not in known:
-                registry.add_strategy(family, name, evaluator=make_evaluator)
+    for family, name in _added():
+        if name not in registry.strategies_of(registry.family(family)):
+            made = EVALUATORS.get(family, {}).get(name)
+            if made is None:
+                registry.add_strategy(family, name, sender=_sender)
+            else:
+                registry.add_strategy(family, name, evaluator=made)
 
 
 def unregister() -> None:
-    names = [(family, name) for family, servers in SERVERS.items() for name in servers]
-    names += [(family, name) for family, evaluators in EVALUATORS.items() for name in evaluators]
-    for family, name in names:
+    for family, name in _added():
         registry.remove_strategy(family, name)
+
+
+def _added() -> list[tuple[str, str]]:
+    """Families and the names of strategies that the product has not."""
+    known = [(family, name) for named in (SERVERS, EVALUATORS) for family, some in named.items() for name in some]
+    own = {(family.name, REGION) for family in registry.families() if isinstance(family, Regional)}
+    return [each for each in known if each not in own]
+
+
+def _sender(*arguments: Any, **options: Any) -> Any:
+    from research.servers.sender import MessageSender
+
+    return MessageSender(*arguments, **options)

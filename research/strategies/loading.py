@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tidings.families.protocols import MakeServer, Server
+from research.servers.protocols import MakeServer, Server
 from tidings.families.registry import MakeEvaluator
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog

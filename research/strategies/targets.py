@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.listeners import on_some_channel
+from research.servers.message import MessageBatch
 from tidings.model.channel import ChannelKey, channel_columns, channel_keys, group_channels
 from tidings.model.codes import Int64Array
-from tidings.model.message import MessageBatch
-from tidings.model.points import PointBatch
+from tidings.model.points import PointBatch, on_some_channel
 from tidings.model.region import Regions, TagArray
 
 NO_CHANNEL = -1

@@ -12,8 +12,8 @@ def views_of(form_key: str, catalog: Catalog) -> Views:
     family, form = family_of(form_key)
     match family.name:
         case "select":
+            from research.strategies.select.table_form import table_space
             from research.views.select.view import SelectViews
-            from tidings.families.select.table_form import table_space
 
             return SelectViews(table_space(catalog.table(form.shape.tables[0])))
         case "drift":
@@ -27,13 +27,13 @@ def views_of(form_key: str, catalog: Catalog) -> Views:
 
             return TopkViews(topk_space(form, catalog))
         case "join":
+            from research.strategies.join.space import space_of as join_space
             from research.views.join.view import JoinViews
-            from tidings.families.join.subscription import space_of as join_space
 
             return JoinViews(join_space(form, catalog))
         case "offers":
+            from research.strategies.offers.axes_form import space_of as offers_space
             from research.views.offers.view import OffersViews
-            from tidings.families.offers.subscription import space_of as offers_space
 
             return OffersViews(offers_space(form, catalog))
     raise AssertionError(f"there are no views of family {family.name!r}")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from research.servers.message import MessageBatch, SnapshotBatch
 from tidings.model.codes import Int64Array
-from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.notification import snapshot_tail
 from tidings.model.points import PointBatch
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from research.servers.message import MessageBatch
 from research.wire.layout import (
     BOOK_SHIFT,
     INDEX_TYPES,
@@ -29,7 +30,6 @@ from research.wire.layout import (
 )
 from research.wire.repeats import repeatable, repeated
 from tidings.model.codes import Int64Array
-from tidings.model.message import MessageBatch
 from tidings.model.region import Regions, TagArray
 
 PART_BOXES = 2**19

@@ -50,9 +50,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from research.servers.message import MessageBatch
 from tidings.model.codes import CODE_MIN, Int64Array, codes_of
 from tidings.model.errors import TidingsError
-from tidings.model.message import MessageBatch
 from tidings.model.types import ColumnType
 
 VERSION = 2

@@ -9,11 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from research.servers.message import MessageBatch
 from research.wire.encode import columns_of, integers
 from research.wire.layout import bytes_of_bits, doubles_each, is_text, is_whole, known_codes, varint, zigzag
 from research.wire.repeats import repeatable, repeated
 from tidings.model.codes import BoolArray, Int64Array
-from tidings.model.message import MessageBatch
 from tidings.model.region import Regions
 
 

@@ -32,7 +32,7 @@ class Engine:
         by_commit: subscribers are told the net effect of each transaction; else every record for itself.
         """
         self.catalog = catalog
-        self.door = Door(catalog, needs_evaluator=True) if door is None else door
+        self.door = Door(catalog) if door is None else door
         self.started = time.monotonic()
         self._replica = Replica(catalog, strategies, by_commit=by_commit)
         self._position = self._loaded = self._refused = 0

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tidings.families.registry import sender_of
 from tidings.model.catalog import Catalog
 from tidings.model.notification import BatchResult, NotificationBatch
 from tidings.model.quarantine import Quarantined
@@ -48,7 +49,7 @@ class PlacedEngine:
         *,
         by_commit: bool = True,
     ) -> None:
-        """strategies: None for the sender `entered`; else the strategies of the sender `regions`."""
+        """strategies: None for the sender `entered`; else those by which rows find gateways (`--strategy`)."""
         self.catalog = catalog
         self.door = Door(catalog) if door is None else door
         self.started = time.monotonic()
@@ -131,7 +132,11 @@ def _sender(catalog: Catalog, places: int, strategies: Mapping[str, str] | None,
 
     if strategies is None:
         return EnteredSender(catalog, places, place, by_commit=by_commit)
-    # Its servers have kernels of their own, which take seconds to compile.
+    make = sender_of(strategies)
+    if make is not None:
+        made: Sender = make(catalog, places, place, strategies, by_commit=by_commit)
+        return made
+    # It has kernels of its own, which take seconds to compile.
     from tidings.pipeline.edge.regions import RegionSender
 
-    return RegionSender(catalog, places, place, strategies, by_commit=by_commit)
+    return RegionSender(catalog, places, place, by_commit=by_commit)

@@ -20,9 +20,9 @@ from tidings.model.change import SEQ_MAX
 from tidings.model.errors import UsageError
 from tidings.model.points import PointBatch
 from tidings.pipeline.door import lives
-from tidings.pipeline.edge.table_rows import changes_of
 from tidings.pipeline.replica.batch import Batch
 from tidings.pipeline.replica.replica import Replica
+from tidings.pipeline.table_changes import changes_of
 from tidings.sql import Compiler
 from tidings.terminal import progress
 

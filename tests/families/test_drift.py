@@ -7,44 +7,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from research.stages.staged import StagedEngine as Engine
 from tidings.families.drift.movement import has_moved, roundest_between
-from tidings.families.optional import SHARED
-from tidings.families.registry import family
-from tidings.sql import parse_catalog
-from tidings.testing import CHECKS, SHARED_CHECKS, Workload, check_family, drift_workloads, run_inline
+from tidings.testing import CHECKS, Workload, check_family, drift_workloads, run_inline
 
 QUOTES = "CREATE TABLE quotes (symbol TEXT PRIMARY KEY, price DOUBLE, volume BIGINT, at TIMESTAMP);"
-ALL = (SHARED, *family("drift").strategies)
 
 
-@pytest.mark.parametrize("check", SHARED_CHECKS, ids=lambda check: check.__name__)
-def test_contract_over_shared_rows(check):
-    check_family("drift", drift_workloads(), checks=[check], examples=10, strategies=[SHARED])
-
-
-@pytest.mark.extended
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(check):
-    # Regions are exact up to rows that are told again with nothing changed in what is shown.
-    check_family("drift", drift_workloads(), checks=[check], examples=10, has_exact_regions=lambda *_: False)
+    check_family("drift", drift_workloads(), checks=[check], examples=10)
 
 
-def lines_of(workload, strategy=SHARED, sizes=None):
+def lines_of(workload, sizes=None):
     sizes = [len(workload.changes)] if sizes is None else sizes
-    lines = workload.subscription_lines(), workload.change_lines()
-    return run_inline(workload.catalog_sql, *lines, sizes, {"drift": strategy})
+    return run_inline(workload.catalog_sql, workload.subscription_lines(), workload.change_lines(), sizes, {})
 
 
-@pytest.fixture(params=[(SHARED,), pytest.param(ALL, marks=pytest.mark.extended)], ids=["shared", "all"])
-def told(request):
-    """Per strategy the same: (subscription, seq, snapshot, changes) of every line."""
+@pytest.fixture
+def told():
+    """(subscription, seq, snapshot, changes) of every line."""
 
     def told(subscriptions, changes, catalog=QUOTES):
-        workload = Workload(catalog, subscriptions, changes)
-        lines = {strategy: lines_of(workload, strategy) for strategy in request.param}
-        assert all(lines[strategy] == lines[SHARED] for strategy in request.param)
-        records = [json.loads(line) for line in lines[SHARED]]
+        records = [json.loads(line) for line in lines_of(Workload(catalog, subscriptions, changes))]
         return [(record["subscription"], record["seq"], record["snapshot"], record["changes"]) for record in records]
 
     return told
@@ -204,28 +188,3 @@ def test_whole_numbers_are_compared_as_doubles(seqs):
     changes = [quote(1, 1.0, volume=big), quote(2, 1.0, volume=big + 1), quote(3, 1.0, volume=big + 2)]
     assert has_moved("moved", float(big), float(big + 2), 1.0)
     assert seqs([follow("s", "moved(volume) >= 2")], changes) == {"s": [1, 3]}
-
-
-@pytest.mark.extended
-def test_views_of_a_part_of_the_key_hold_the_rows_of_their_own_channel_only():
-    catalog = "CREATE TABLE t (market INT, symbol INT, price DOUBLE, PRIMARY KEY (market, symbol));"
-    markets, rows = 300, 3
-    subscriptions = [
-        {"id": f"s{m}", "sql": f"SELECT * FROM t WHERE market = {m} AND moved(price) >= 1"} for m in range(markets)
-    ]
-    keys = [(m, s) for m in range(markets) for s in range(rows)]
-    changes = [
-        {"seq": i, "table": "t", "op": "insert", "row": {"market": m, "symbol": s, "price": 1.0}}
-        for i, (m, s) in enumerate(keys, 1)
-    ]
-    engine = Engine(parse_catalog(catalog))
-    workload = Workload(catalog, subscriptions, changes)
-    engine.door.read(workload.subscription_lines())
-    engine.feed(workload.change_lines())
-    full = len(engine._gateway.dump())
-    for m in range(1, markets):
-        engine.door.drop(f"s{m}", 0)
-    engine.feed([])
-    # What is held grows with the subscriptions and their rows, not with their product, and goes with them.
-    assert full < 300 * len(keys)
-    assert len(engine._gateway.dump()) < full / 20

@@ -15,7 +15,7 @@ from tidings.model.codes import code_of, double_of
 from tidings.model.types import ColumnType
 from tidings.pipeline.door import Door
 from tidings.pipeline.replica.replica import Replica
-from tidings.testing import Workload, drift_workloads, oracle_lines, run_inline
+from tidings.testing import Workload, drift_workloads, oracle_lines
 
 KINDS = ("moved", "moved_percent", "moved_ratio")
 
@@ -168,14 +168,6 @@ def test_many_members_of_few_rows(seed):
     for sizes, fan_out in [([], 2), ([1] * 119, 2), ([rng.randrange(1, 15) for _ in range(8)], 4), ([30, 30, 30], 16)]:
         assert play(workload, sizes, fan_out, rng.randrange(len(sizes) + 1)) == expected
     assert sum('"update"' in line for line in expected) > 200
-
-
-@pytest.mark.extended
-def test_many_members_by_messages():
-    workload = random_workload(0, 150, 120)
-    inputs = workload.subscription_lines(), workload.change_lines()
-    told = run_inline(workload.catalog_sql, *inputs, [len(workload.changes)], {"drift": "region"})
-    assert told == oracle_lines(workload)
 
 
 NUMBERS = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([0.0, -0.0, 0.1, 0.3, 100.0]))

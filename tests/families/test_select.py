@@ -5,27 +5,16 @@ import json
 import pytest
 from hypothesis import given, settings
 
-from research.stages import table_store
-from tidings.families.optional import SHARED
-from tidings.families.registry import family
-from tidings.families.select import index
+from tidings.families.registry import family, strategies_of
 from tidings.testing import CHECKS, Workload, check_family, oracle_lines, run_inline, select_workloads
-from tidings.testing.checks import check_exact
 
 STOCKS = "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, sector TEXT, per DOUBLE, risk DOUBLE, price DOUBLE);"
-STRATEGIES = (SHARED, *family("select").strategies)
+STRATEGIES = strategies_of(family("select"))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(check):
     check_family("select", select_workloads(), checks=[check], examples=10)
-
-
-def test_exact_also_on_the_paths_of_large_numbers(monkeypatch):
-    """New subscriptions found by an index of the rows instead of a scan, and dead rows swept out at once."""
-    monkeypatch.setattr(index, "_SCAN_CELLS_MAX", -1)
-    monkeypatch.setattr(table_store, "_SWEEP_DEAD_MIN", 0)
-    check_family("select", select_workloads(), checks=[check_exact], examples=12)
 
 
 @settings(max_examples=20)

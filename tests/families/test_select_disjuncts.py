@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from research.servers.forms import is_regional
 from tidings.engine import Engine
-from tidings.families.registry import needs_shared_rows
 from tidings.families.select.evaluator import SelectEvaluator
 from tidings.model.errors import SqlError
 from tidings.pipeline.door import Door
@@ -148,7 +148,7 @@ def test_points_of_one_subscription_have_one_home():
     assert len({batch.form for batch in batches}) == len(batches) == 4
     assert sum(int(np.count_nonzero(batch.home)) for batch in batches) == 2
     assert sum(len(batch) for batch in batches) == 1 + 5
-    assert [needs_shared_rows(batch.form) for batch in batches] == [False, True, True, True]
+    assert [is_regional(batch.form) for batch in batches] == [True, False, False, False]
 
 
 def test_many_channels_are_refused_over_all_disjuncts():

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from tidings.families.evaluator import Evaluator, Store
-from tidings.families.optional import Evaluating
 from tidings.families.protocols import Explanation, Family
 from tidings.families.select.reference import SelectReference
 from tidings.families.select.subscription import place, space_of, spec_of
@@ -103,12 +102,11 @@ class MirrorExplanation(Explanation):
     summary = "rows of the table `mirrored` with one value"
 
     def lines(self, form, placement, catalog):
-        return [("a change costs", "a look at every subscription")]
+        return [("point", "one value")]
 
 
-class MirrorFamily(Family, Evaluating):
+class MirrorFamily(Family):
     name = "mirror"
-    strategies = ()
     reference = SelectReference()
     explanation = MirrorExplanation()
 
@@ -122,17 +120,5 @@ class MirrorFamily(Family, Evaluating):
     def spec(self, form, catalog):
         return spec_of(form, catalog)
 
-    def evaluates(self, form):
-        return True
-
-    def needs_shared_rows(self, form):
-        return True
-
     def evaluator(self, catalog, store):
         return MirrorEvaluator(catalog, store)
-
-    def own_server(self, form, catalog, strategy):
-        raise AssertionError("it is evaluated over shared rows only")
-
-    def views(self, form, catalog):
-        raise AssertionError("it is evaluated over shared rows only")

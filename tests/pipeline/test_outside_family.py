@@ -9,7 +9,7 @@ from mirror_family import CATALOG, QUERIES, MirrorFamily
 from tidings.families import registry
 from tidings.pipeline.door import Door
 from tidings.sql import parse_catalog
-from tidings.testing import SHARED_CHECKS, Workload, check_family, run_inline, workload_strategy
+from tidings.testing import CHECKS, Workload, check_family, run_inline, workload_strategy
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def mirror_workloads():
     return workload_strategy(CATALOG, queries)
 
 
-@pytest.mark.parametrize("check", SHARED_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(mirror, check):
     check_family(mirror, mirror_workloads(), checks=[check], examples=10)
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from tidings.families.join.payload import GONE, PLACED
-from tidings.families.join.subscription import Predicate, Space
+from research.strategies.join.payload import GONE, PLACED
+from research.strategies.join.space import Space
+from tidings.families.join.subscription import Predicate
 from tidings.model.channel import channel_component
 from tidings.model.notification import change_tail, delete_change, insert_change, snapshot_tail, update_change
 from tidings.model.render import render_rows

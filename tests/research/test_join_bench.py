@@ -19,13 +19,13 @@ from research.bench.verify import Verified
 from research.stages.gateway import GatewayWork
 from research.stages.staged import StagedEngine as Engine
 from research.stages.table_store import TableStore
+from research.strategies.join.relations.tombstones import FEW
 from research.strategies.join.skylines import skyline_of
 from research.wire import wire_size
 from research.workloads.join.binary import BinaryCase
 from research.workloads.join.draws import widths
 from research.workloads.join.workloads import join_binary
 from tidings.bench import Options
-from tidings.families.join.relations.tombstones import FEW
 from tidings.model.change import Op
 
 pytestmark = pytest.mark.extended

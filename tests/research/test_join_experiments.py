@@ -15,9 +15,9 @@ from research.experiments.join.binary import R, Run, Sample
 from research.experiments.join.claims import check
 from research.experiments.join.outcome import BEST, LABELS, SKYLINES, figures
 from research.experiments.join.subscribers import Subscribers, brokers_of
+from research.servers.forms import project_all
 from research.strategies import JOINS
 from research.workloads.join.binary import BinaryCase
-from tidings.families.registry import project_all
 
 ALL = [name for name in LABELS if name != "auto"]
 CONFIG = f"""

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from join_views_reference import Arrived, PlainViews, Values
 
 from random_picks import some_of, turned
+from research.servers.message import MessageBatch
+from research.strategies.join.payload import ALL_SIDES, GONE, PLACED, SIDE, schema_of
+from research.strategies.join.space import Space, space_of
 from research.views.join import interned_rows, join_state
 from research.views.join.view import JoinViews
 from research.views.protocols import FirstRows, Pairs
-from tidings.families.join.payload import ALL_SIDES, GONE, PLACED, SIDE, schema_of
-from tidings.families.join.subscription import Space, space_of
 from tidings.families.spec import Form
 from tidings.model.blob import pack, unpack
-from tidings.model.message import MessageBatch
 from tidings.model.notification import change_tail, insert_change, snapshot_tail
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions

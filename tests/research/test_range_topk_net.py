@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from range_topk_reference import (
     Client,
     Numbers,
@@ -22,8 +21,9 @@ from range_topk_reference import (
     k_best,
     sends_of,
 )
+
+from research.strategies.topk.kernels.range_topk.layout import INT64_MAX, INT64_MIN
 from research.strategies.topk.net_index import NetRangeTopkIndex
-from tidings.families.topk.kernels.range_topk.layout import INT64_MAX, INT64_MIN
 
 pytestmark = pytest.mark.extended
 

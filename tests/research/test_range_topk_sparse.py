@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plane_kdtree_reference import bounds
-
 from range_topk_reference import (
     Box,
     Client,
@@ -25,10 +24,11 @@ from range_topk_reference import (
     k_best,
     sends_of,
 )
+
 from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
 from research.strategies.topk.kernels.plane_kdtree.layout import INT64_MAX, INT64_MIN, LIST_LIMIT
+from research.strategies.topk.kernels.range_topk import RangeTopkIndex, Sends
 from research.strategies.topk.sparse_index import SparseRangeTopkIndex
-from tidings.families.topk.kernels.range_topk import RangeTopkIndex, Sends
 
 pytestmark = pytest.mark.extended
 

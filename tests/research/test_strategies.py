@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from join_star import BOTH, ITEMS, ROWS, SHOPS, STAR, TURNED, check_that_rows_are_dropped_where_they_came, played
+
 from research import strategies
+from research.servers.protocols import FamilyServer
 from research.strategies import JOINS, SERVERS
 from research.strategies.join.servers import server_of
 from tidings.families import registry
-from tidings.families.optional import SHARED, FamilyServer
+from tidings.families.optional import SHARED
 from tidings.model.errors import UsageError
 from tidings.sql import parse_catalog
 from tidings.testing import (

@@ -6,11 +6,11 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
-
 from join_star import check_that_rows_are_dropped_where_they_came
+
+from research.servers.forms import project_all
 from research.stages.staged import StagedEngine as Engine
-from tidings.families.join.relations.tombstones import FEW, NEVER, Tombstones
-from tidings.families.registry import project_all
+from research.strategies.join.relations.tombstones import FEW, NEVER, Tombstones
 from tidings.sql import parse_catalog
 
 pytestmark = pytest.mark.extended

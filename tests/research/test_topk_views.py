@@ -15,16 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from random_picks import some_of, turned
+from research.servers.message import MessageBatch
+from research.strategies.topk.reformulate import GONE, PLACED
 from research.views.protocols import FirstRows, Pairs
 from research.views.topk import view_rows
 from research.views.topk.view import TopkViews
 from tidings.families.spec import Form
-from tidings.families.topk.reformulate import GONE, PLACED
 from tidings.families.topk.subscription import Space, space_of
 from tidings.model.blob import pack, unpack
 from tidings.model.channel import channel_columns
 from tidings.model.codes import code_of
-from tidings.model.message import MessageBatch
 from tidings.model.notification import change_tail, delete_change, insert_change, snapshot_tail, update_change
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions

@@ -11,7 +11,7 @@ from research.bench.join import JoinBench
 from research.bench.runner import Bench
 from research.bench.topk import TopkBench
 from research.bench.verify import compare
-from tidings.families.join.semijoin.shared import SharedSemijoin
+from research.strategies.join.semijoin.shared import SharedSemijoin
 
 
 @pytest.mark.extended

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from research.servers.message import MessageBatch
+from research.servers.space import CHANNEL
 from research.stages.zones import SPLIT_POINTS_MIN, ZoneMap
 from tidings.model.blob import pack, unpack
 from tidings.model.codes import CODE_MAX, CODE_MIN
-from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
-from tidings.model.space import CHANNEL, ParameterSpace
+from tidings.model.space import ParameterSpace
 
 SPACE = ParameterSpace(("x", "y"), (("c", pa.string()),))
 

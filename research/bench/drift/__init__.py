@@ -17,10 +17,10 @@ from research.bench.drift.replay import DriftReplay
 from research.bench.inline import InlineRun, whole_path
 from research.bench.runner import SAMPLE, Bench, Ratio, run_bench
 from research.bench.verify import Verified
+from research.strategies.drift.kernels.threshold_index import CHOOSE
 from research.workloads.drift.all import drift_all
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import timed
-from tidings.families.drift.kernels.threshold_index import CHOOSE
 from tidings.workloads.draws import FloatArray
 
 

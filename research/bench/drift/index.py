@@ -15,11 +15,11 @@ from research.bench.drift.replay import DriftReplay, region_bytes, unicast_bytes
 from research.bench.runner import SAMPLE
 from research.bench.timing import spent
 from research.strategies.drift.kernels.baselines import BaselineIndex
+from research.strategies.drift.kernels.threshold_index import ABSOLUTE, NO_TIME, Touched
 from research.workloads.drift.radii import WALK
 from tidings.bench import Say
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import Seconds, timed
-from tidings.families.drift.kernels.threshold_index import ABSOLUTE, NO_TIME, Touched
 from tidings.model.codes import Int64Array
 from tidings.workloads.draws import FloatArray
 

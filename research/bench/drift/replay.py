@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from research.bench.drift.data import DriftData, Timeline
 from research.strategies.drift.kernels.baselines import BaselineIndex
+from research.strategies.drift.kernels.threshold_index import ABSOLUTE, CHOOSE, NO_TIME, Runs, ThresholdIndex, Touched
+from research.strategies.drift.reformulate import TOLD, messages_of, regions_of, tags_of
 from research.wire import wire_sizes
-from tidings.families.drift.kernels.threshold_index import ABSOLUTE, CHOOSE, NO_TIME, Runs, ThresholdIndex, Touched
-from tidings.families.drift.reformulate import TOLD, messages_of, regions_of, tags_of
 from tidings.model.codes import Int64Array
 from tidings.model.region import Regions
 from tidings.workloads.draws import FloatArray

@@ -11,14 +11,13 @@ import numpy as np
 from research.bench.churn import Churn, Timed, churn
 from research.bench.inline import InlineRun, load, parsing_s, tell
 from research.bench.join.data import JoinData
+from research.strategies.join.subscriber_index import SubscriberIndex
 from tidings.bench import Say
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import Seconds, timed
-from tidings.families.join.family import JoinFamily
-from tidings.families.join.subscriber_index import SubscriberIndex
 from tidings.model.change import ChangeBatch
 
-STRATEGIES = JoinFamily.strategies[0], "ref-sj:clu"
+STRATEGIES = "auto", "ref-sj:clu"
 """The first, the default, is measured with views if there are not too many subscriptions."""
 VIEWS_MAX = 10_000
 """With more subscriptions there are no views: their snapshots, some hundred rows each, would take gigabytes."""

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from research.strategies.join.space import Space, space_of
 from research.workloads.join.multi import SIGNATURES, Images, MultiScene
 from research.workloads.join.tables import JoinSchema, repeated
-from tidings.families.join.subscription import Space, space_of
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
 from tidings.model.change import Op, TableChanges

@@ -9,24 +9,23 @@ from typing import NamedTuple
 import numpy as np
 
 from research.bench.join.data import JoinData
+from research.servers.forms import project_all
+from research.servers.message import MessageBatch
+from research.servers.protocols import ColumnarRows, Replanning
 from research.stages.table_store import TableStore
+from research.strategies.join.boxes import Boxes
+from research.strategies.join.payload import PLACED, SIDE
+from research.strategies.join.relations.store import RelationStore
+from research.strategies.join.semijoin.skylines import Question, Skyline
 from research.strategies.join.servers import server_of
+from research.strategies.join.space import Space
+from research.strategies.join.subscriber_index import SubscriberIndex
 from research.wire import wire_sizes
 from research.workloads.join.tables import BINARY
-from tidings.families.join.boxes import Boxes
-from tidings.families.join.payload import PLACED, SIDE
-from tidings.families.join.relations.store import RelationStore
-from tidings.families.join.semijoin.skylines import Question, Skyline
-from tidings.families.join.subscriber_index import SubscriberIndex
-from tidings.families.join.subscription import Space
-from tidings.families.optional import Replanning
-from tidings.families.protocols import ColumnarRows
-from tidings.families.registry import project_all
 from tidings.families.spec import Form
 from tidings.kernels.point_index import PointIndex
 from tidings.model.change import ChangeBatch, Op, TableChanges
 from tidings.model.codes import BoolArray, Int64Array, codes_of_doubles
-from tidings.model.message import MessageBatch
 from tidings.model.region import Regions
 
 R, S = 0, 1

@@ -16,14 +16,14 @@ from research.bench.runner import SAMPLE, Bench, Ratio, run_bench
 from research.bench.select.data import SelectData
 from research.bench.select.peers import add_to
 from research.bench.timing import each
+from research.servers.message import MessageBatch
 from research.stages.gateway import Gateway, GatewayWork
+from research.strategies.select.reformulate import NEW
 from tidings.bench.report import Figure
 from tidings.bench.timing import timed
-from tidings.families.select.reformulate import NEW
 from tidings.kernels.stabbing import BoxShape, StabbingIndex
 from tidings.model.blob import pack
 from tidings.model.codes import Int64Array, codes_of_doubles
-from tidings.model.message import MessageBatch
 
 _INDEXED = 5_000
 

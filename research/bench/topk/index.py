@@ -27,11 +27,11 @@ from research.bench.topk.replay import (
     unicast_bytes,
 )
 from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
+from research.strategies.topk.kernels.range_topk import Sends
 from research.workloads.topk.scene import Scene
 from tidings.bench import Say
 from tidings.bench.report import Figure, Heading, short
 from tidings.bench.timing import timed
-from tidings.families.topk.kernels.range_topk import Sends
 from tidings.model.codes import CODE_MAX, CODE_MIN, Int64Array, codes_of_doubles
 
 ROWS = (10_000, 1_000_000)

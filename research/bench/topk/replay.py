@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from research.bench.topk.data import TopkData
+from research.servers.message import MessageBatch
 from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
+from research.strategies.topk.kernels.range_topk import Sends
+from research.strategies.topk.reformulate import PLACED
 from research.strategies.topk.sparse_index import SparseRangeTopkIndex
 from research.wire import wire_sizes
 from research.workloads.topk.scene import Scene
 from research.workloads.topk.table import ITEMS
-from tidings.families.topk.kernels.range_topk import Sends
-from tidings.families.topk.reformulate import PLACED
 from tidings.kernels.point_index import PointIndex
 from tidings.model.change import Op
 from tidings.model.codes import Int64Array, codes_of_doubles
-from tidings.model.message import MessageBatch
 from tidings.model.region import Regions
 
 PAPER_BOX, PAPER_UNICAST = 24, 16

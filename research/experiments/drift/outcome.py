@@ -10,7 +10,7 @@ import numpy as np
 from research.bench.drift.data import DriftData, Timeline
 from research.bench.drift.replay import DriftReplay, region_bytes, unicast_bytes
 from research.strategies.drift.kernels.baselines import BaselineIndex
-from tidings.families.drift.kernels.threshold_index import ABSOLUTE, NO_TIME, Touched
+from research.strategies.drift.kernels.threshold_index import ABSOLUTE, NO_TIME, Touched
 from tidings.model.codes import Int64Array
 
 CHUNK = 1_000

@@ -10,12 +10,12 @@ from research.bench.join.multi_data import MultiData
 from research.experiments.join.outcome import BEST, Totals, per_change, totals
 from research.experiments.join.subscribers import Subscribers
 from research.experiments.paper import Config, Rows, Say
+from research.servers.protocols import Server
+from research.strategies.join.semijoin.decomposition import Estimate, Sample, Traffic, cheapest
+from research.strategies.join.semijoin.server import SemijoinServer
 from research.workloads.join.draws import widths
 from research.workloads.join.multi import SIGNATURES, GeneralCase, Mix, S, StarCase
 from research.workloads.join.tables import GENERAL, STAR
-from tidings.families.join.semijoin.decomposition import Estimate, Sample, Traffic, cheapest
-from tidings.families.join.semijoin.server import SemijoinServer
-from tidings.families.protocols import Server
 from tidings.model.change import Op
 
 _TOGETHER = 50

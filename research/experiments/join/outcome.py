@@ -11,11 +11,11 @@ import numpy as np
 
 from research.experiments.join.subscribers import Subscribers
 from research.experiments.paper import Rows
+from research.servers.message import MessageBatch
+from research.strategies.join.payload import PLACED, SIDE
 from research.wire import wire_sizes
-from tidings.families.join.payload import PLACED, SIDE
 from tidings.families.spec import Form
 from tidings.model.codes import Int64Array
-from tidings.model.message import MessageBatch
 from tidings.model.region import Regions
 
 Totals = Counter[str]

@@ -12,20 +12,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from research.servers.forms import project_all
+from research.servers.message import MessageBatch
+from research.servers.protocols import Server
+from research.servers.space import places
+from research.strategies.join.join_server import JoinServer
+from research.strategies.join.semijoin.shared import semijoin_form
 from research.strategies.join.servers import server_of
-from tidings.families.join.semijoin.shared import semijoin_form
-from tidings.families.join.server import JoinServer
-from tidings.families.join.subscriber_index import SubscriberIndex
-from tidings.families.join.subscription import Space, space_of
-from tidings.families.protocols import Server
-from tidings.families.registry import project_all
+from research.strategies.join.space import Space, space_of
+from research.strategies.join.subscriber_index import SubscriberIndex
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
 from tidings.model.codes import Int64Array
-from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
-from tidings.model.space import places
 
 BROKERS = 1_000
 """As in the paper."""

@@ -11,9 +11,9 @@ from research.bench.topk.data import TopkData
 from research.bench.topk.replay import RangeSubscribers, TopkReplay, boxes_per_change, first_boxes, region_bytes, sums
 from research.experiments.paper import Config
 from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
+from research.strategies.topk.kernels.range_topk import Sends
 from research.workloads.topk.cases import UNIFORM
 from research.workloads.topk.scene import Scene, scene_of
-from tidings.families.topk.kernels.range_topk import Sends
 from tidings.model.codes import Int64Array, codes_of_doubles, doubles_of_codes
 
 Count = Callable[[Sends, Int64Array], Int64Array]

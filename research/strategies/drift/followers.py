@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from research.servers.protocols import ColumnarRows
+from research.strategies.drift.follower_index import KINDS, Followers
 from research.strategies.drift.kernels.baselines import BaselineIndex
-from tidings.families.drift.index import KINDS, Followers
 from tidings.families.drift.subscription import Space
-from tidings.families.protocols import ColumnarRows
 from tidings.model.codes import Int64Array
 from tidings.model.points import PointBatch
 

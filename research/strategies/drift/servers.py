@@ -7,19 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from research.servers.listeners import Listeners
+from research.servers.message import MessageBatch
+from research.servers.protocols import ColumnarRows, Created, Memory, Remembering, Server
 from research.strategies.drift.followers import BaselineFollowers
-from tidings.families.drift.reformulate import ASKED, messages_of, regions_of, tags_of
-from tidings.families.drift.rows import changed_keys, snapshots, values_of
-from tidings.families.drift.strategies import RegionServer
+from research.strategies.drift.reformulate import ASKED, messages_of, regions_of, tags_of
+from research.strategies.drift.region_server import RegionServer
+from research.strategies.drift.rows import changed_keys, snapshots, values_of
 from tidings.families.drift.subscription import DIMS, Space, space_of
-from tidings.families.listeners import Listeners
-from tidings.families.optional import Remembering
-from tidings.families.protocols import ColumnarRows, Created, Memory, Server
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
 from tidings.model.codes import CODE_MAX, CODE_MIN
-from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions, TagArray
 

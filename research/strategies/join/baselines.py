@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from research.servers.forms import spec_of
+from research.servers.message import MessageBatch, SnapshotBatch
+from research.servers.protocols import ColumnarRows, Created, FamilyServer, Memory, Remembering
+from research.strategies.join.boxes import Boxes
+from research.strategies.join.join_server import JoinServer, Member, Subscribers
 from research.strategies.join.joined_rows import Combined, combine
-from research.strategies.join.skylines import Tuples
-from research.strategies.targets import one_each
-from tidings.families.join.boxes import Boxes
-from tidings.families.join.payload import (
+from research.strategies.join.payload import (
     ALL_SIDES,
     GONE,
     PLACED,
@@ -31,20 +33,18 @@ from tidings.families.join.payload import (
     schema_of,
     told_rows,
 )
-from tidings.families.join.relations.store import RelationChange
-from tidings.families.join.semijoin.server import SemijoinServer
-from tidings.families.join.semijoin.shared import semijoin_form
-from tidings.families.join.server import JoinServer, Member, Subscribers
-from tidings.families.join.subscriber_index import SubscriberIndex
-from tidings.families.join.subscription import Space, space_of, spec_of
-from tidings.families.optional import FamilyServer, Remembering
-from tidings.families.protocols import ColumnarRows, Created, Memory
+from research.strategies.join.relations.store import RelationChange
+from research.strategies.join.semijoin.server import SemijoinServer
+from research.strategies.join.semijoin.shared import semijoin_form
+from research.strategies.join.skylines import Tuples
+from research.strategies.join.space import Space, space_of
+from research.strategies.join.subscriber_index import SubscriberIndex
+from research.strategies.targets import one_each
 from tidings.families.spec import Form
 from tidings.kernels.rows import NONE
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges, concat_batches
 from tidings.model.codes import BoolArray, Int64Array
-from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions, TagArray
 
@@ -243,7 +243,7 @@ class EnumeratedSemijoins(SemijoinServer):
         for messages in super()._messages(change):
             # Servers that enumerate have one form only.
             form = Form.from_key(messages.to[0])
-            space, payload = spec_of(form, self._catalog).space, payload_of(form, messages, self._catalog)
+            space, payload = spec_of(form.key, self._catalog).space, payload_of(form, messages, self._catalog)
             own = messages.project(form.key, space, payload)
             affected = self.semijoins[messages.form].index.affected(messages.regions)
             addressed = _addressed(self.subscribers, own, affected)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tidings.families.join.relations.graph import JoinGraph
-from tidings.families.join.relations.join_index import IndexedEdge, expand
+from research.strategies.join.relations.graph import JoinGraph
+from research.strategies.join.relations.join_index import IndexedEdge, expand
 from tidings.kernels.rows import NONE
 from tidings.model.codes import BoolArray, Int64Array
 

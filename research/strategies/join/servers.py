@@ -1,14 +1,23 @@
-"""The server of a strategy of joins."""
+"""The servers of the strategies of joins.
+
+`auto` sends rows as semijoins. They go to the subscriptions that select a row and have a partner for it, and later, when a
+first partner arrives, to those that then have one. A table is filtered by one neighbour, by several, or by none, whichever
+costs least.
+"""
 
 from __future__ import annotations
 
+from research.servers.protocols import FamilyServer, Server
 from research.strategies.join.baselines import EnumeratedResults, EnumeratedSemijoins, RelaxedServer, ResultServer
+from research.strategies.join.semijoin.server import SemijoinServer
+from research.strategies.join.semijoin.skylines import MergedClusters
 from research.strategies.join.skylines import skyline_of
-from tidings.families.join import strategies
-from tidings.families.join.strategies import FamilySemijoins
-from tidings.families.protocols import Server
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
+
+
+class FamilySemijoins(SemijoinServer, FamilyServer):
+    """Semijoins for all forms of the family: forms that need the same rows share messages."""
 
 
 def server(form: Form, catalog: Catalog, strategy: str) -> Server:
@@ -20,7 +29,7 @@ def server_of(catalog: Catalog, strategy: str) -> Server:
     kind, _, skyline = strategy.partition(":")
     match kind:
         case "auto":
-            return strategies.server_of(catalog)
+            return FamilySemijoins(catalog, MergedClusters(), is_free=True)
         case "ref-sj":
             return FamilySemijoins(catalog, skyline_of(skyline))
         case "enum-sj":

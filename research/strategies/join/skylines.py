@@ -1,4 +1,4 @@
-"""Other ways to choose the points of a skyline than the product's: see `tidings.families.join.semijoin.skylines`."""
+"""Other ways to choose the points of a skyline than the product's: see `research.strategies.join.semijoin.skylines`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from tidings.families.join.relations.join_index import Lists
-from tidings.families.join.semijoin.skylines import Clusters, Merged, MergedClusters, Question, Skyline
+from research.strategies.join.relations.join_index import Lists
+from research.strategies.join.semijoin.skylines import Clusters, Merged, MergedClusters, Question, Skyline
 from tidings.model.codes import CODE_MAX, CODE_MIN, Int64Array
 
 

@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 
 from research.strategies.topk.kernels import net
 from research.strategies.topk.kernels.net import NEW, NUMBER, OLD, SCRATCH, SEND_BOXES, TOUCHED_FIELDS
-from tidings.families.topk.kernels.range_topk import RangeTopkIndex, Sends
-from tidings.families.topk.kernels.range_topk.index import error_of
-from tidings.families.topk.kernels.range_topk.layout import (
+from research.strategies.topk.kernels.range_topk import RangeTopkIndex, Sends
+from research.strategies.topk.kernels.range_topk.index import error_of
+from research.strategies.topk.kernels.range_topk.layout import (
     BOXES,
     DONE,
     ENTRY_TIE,
@@ -21,7 +21,7 @@ from tidings.families.topk.kernels.range_topk.layout import (
     PROGRESS,
     SENDS,
 )
-from tidings.families.topk.kernels.range_topk.output import Output
+from research.strategies.topk.kernels.range_topk.output import Output
 from tidings.kernels.arguments import as_argument, as_ints, check_lengths
 
 

@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from research.servers.message import MessageBatch
+from research.servers.protocols import ColumnarRows, Created, Server
 from research.strategies.targets import IndexedTargets
 from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
+from research.strategies.topk.kernels.range_topk import RangeTopkIndex, Sends
+from research.strategies.topk.ranked_rows import RankedRows, RowSends
+from research.strategies.topk.reformulate import tags_of
+from research.strategies.topk.region_servers import DenseServer, SeveralRangesServer
 from research.strategies.topk.sparse_index import SparseRangeTopkIndex
-from tidings.families.protocols import ColumnarRows, Created, Server
 from tidings.families.spec import Form
-from tidings.families.topk.index import RankedRows, RowSends
-from tidings.families.topk.kernels.range_topk import RangeTopkIndex, Sends
-from tidings.families.topk.reformulate import tags_of
-from tidings.families.topk.strategies import DenseServer, SeveralRangesServer
 from tidings.families.topk.subscription import DIMS, Space, space_of
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
 from tidings.model.channel import channel_keys
 from tidings.model.codes import CODE_MAX, CODE_MIN, codes_of
-from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
 

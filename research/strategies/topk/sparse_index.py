@@ -6,8 +6,8 @@ from numpy.typing import ArrayLike
 
 from research.strategies.topk.kernels import sparse_change
 from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
+from research.strategies.topk.kernels.range_topk import RangeTopkIndex, Sends
 from research.strategies.topk.kernels.sparse_layout import SNAPS, widened
-from tidings.families.topk.kernels.range_topk import RangeTopkIndex, Sends
 
 
 class SparseRangeTopkIndex(RangeTopkIndex):

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from research.servers.message import MessageBatch
+from research.strategies.drift.reformulate import ASKED, GONE
+from research.strategies.drift.rows import NO_TIME, TIME, VALUE
 from research.views.drift.deliveries import number_replacements, replace_held
 from research.views.drift.versions import NONE, Versions
 from research.views.protocols import FirstRows, Notifications, Pairs, RememberingViews
 from tidings.families.drift.movement import has_been_silent, has_moved
-from tidings.families.drift.reformulate import ASKED, GONE
-from tidings.families.drift.rows import NO_TIME, TIME, VALUE
 from tidings.families.drift.subscription import Space
 from tidings.model.channel import ChannelKey, channel_column, channel_keys
 from tidings.model.codes import BoolArray, Int64Array, double_of
-from tidings.model.message import MessageBatch
 from tidings.model.notification import change_tail, delete_change, insert_change, update_change
 from tidings.model.points import PointBatch
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from research.strategies.join.space import Space
 from research.views.join.join_state import NONE, JoinState, Numbers
 from research.views.join.side_rows import SideRows, Texts, pieces_of
-from tidings.families.join.subscription import Space
 from tidings.model.channel import ChannelKey
 from tidings.model.codes import Int64Array
 

@@ -10,9 +10,10 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from research.strategies.join.payload import ALL_SIDES
+from research.strategies.join.space import Space
 from research.views.join.side_rows import SideRows
-from tidings.families.join.payload import ALL_SIDES
-from tidings.families.join.subscription import Predicate, Space
+from tidings.families.join.subscription import Predicate
 from tidings.model.codes import BoolArray, Int64Array
 
 _NOTHING = 0

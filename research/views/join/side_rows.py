@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.join.subscription import Space
+from research.strategies.join.space import Space
 from tidings.model.channel import ChannelKey, channel_column, channel_keys, group_channels
 from tidings.model.codes import Int64Array
 from tidings.model.render import render_rows

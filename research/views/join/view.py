@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from research.servers.message import MessageBatch
+from research.strategies.join.payload import ALL_SIDES, PLACED, SIDE
+from research.strategies.join.space import Space
 from research.views.join.interned_rows import InternedRows
 from research.views.join.join_state import NONE, ChangedJoins, JoinDeltas, JoinState, Numbers
 from research.views.join.residual_predicates import ResidualPredicates
 from research.views.join.side_rows import SideRows
 from research.views.protocols import FirstRows, Notifications, Pairs, RememberingViews
-from tidings.families.join.payload import ALL_SIDES, PLACED, SIDE
-from tidings.families.join.subscription import Space
 from tidings.model.codes import BoolArray, Int64Array
-from tidings.model.message import MessageBatch
 from tidings.model.notification import change_tail, delete_change, insert_change, update_change
 from tidings.model.points import PointBatch
 

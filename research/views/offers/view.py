@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from research.servers.message import MessageBatch, SnapshotBatch
+from research.strategies.offers.axes_form import Space
+from research.strategies.offers.reformulate import NEW, OLD
 from research.views.protocols import FirstRows, Notifications, Pairs, RememberingViews
 from tidings.families.offers.constraint import Box, unpack
 from tidings.families.offers.difference import difference
 from tidings.families.offers.matching import matching_disjuncts
-from tidings.families.offers.reformulate import NEW, OLD
-from tidings.families.offers.subscription import Space
 from tidings.model.codes import Int64Array
-from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.notification import change_tail, delete_change, insert_change, update_change
 from tidings.model.points import PointBatch
 from tidings.model.render import render_rows

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from research.strategies.select.reformulate import NEW, OLD
+from research.strategies.select.table_form import TableSpace, predicates_of, spread
 from research.views.protocols import Pairs
 from research.views.select.message_rows import MessageRows
 from tidings.families.select.evaluator import SelectEvaluator
-from tidings.families.select.reformulate import NEW, OLD
-from tidings.families.select.table_form import TableSpace, predicates_of, spread
 from tidings.families.shown import ProjectionTable, Tails, render
 from tidings.kernels.arrays import grow
 from tidings.kernels.events import CHANGE, Events, Told

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from research.strategies.select.reformulate import same_values
 from tidings.families.select.kernels.match import hash_texts
-from tidings.families.select.reformulate import same_values
 from tidings.kernels.handles import handles_of
 from tidings.kernels.rows import (
     CODES,

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from research.servers.message import MessageBatch
+from research.strategies.select.table_form import TableSpace
 from research.views.protocols import FirstRows, Matching, Notifications, Pairs, Views
 from research.views.select.matcher import Found, Matcher, kept
-from tidings.families.select.table_form import TableSpace
 from tidings.model.codes import Int64Array
-from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.model.render import render_rows
 

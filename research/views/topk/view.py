@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from research.servers.message import MessageBatch
+from research.strategies.topk.reformulate import GONE
 from research.views.protocols import FirstRows, Notifications, Pairs, RememberingViews
 from research.views.topk.view_lists import NONE, Differences, ViewLists
 from research.views.topk.view_rows import ViewRows
-from tidings.families.topk.reformulate import GONE
 from tidings.families.topk.subscription import Space
 from tidings.model.channel import ChannelKey, channel_column, group_channels
 from tidings.model.codes import Int64Array
-from tidings.model.message import MessageBatch
 from tidings.model.notification import change_tail, delete_change, insert_change, update_change
 from tidings.model.points import PointBatch
 

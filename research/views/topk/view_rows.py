@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from research.strategies.topk.order_labels import OrderLabels
 from research.views.topk.view_lists import ViewLists
-from tidings.families.topk.order_labels import OrderLabels
 from tidings.families.topk.subscription import Space
 from tidings.model.channel import ChannelKey, channel_column, channel_columns, channel_keys, channel_type
 from tidings.model.codes import Int64Array, codes_of

@@ -18,7 +18,6 @@ def paint(
     change: int = typer.Option(..., min=1, metavar="SEQ", help="The change to paint."),
     out: Path = typer.Option(..., help="The picture to write, such as change.svg."),
     id: str | None = typer.Option(None, help="Paint the plane this subscription lies in, and circle it."),
-    strategy: list[str] = typer.Option([], metavar="FAMILY=NAME", help="Paint for this strategy; repeatable."),
 ) -> None:
     """Draw the plane of ranges, with a dot for every subscription, and the tiles that one change is sent to.
 
@@ -29,7 +28,6 @@ def paint(
     Example: tidings paint --catalog catalog.sql --subscriptions subscriptions.jsonl --changes changes.jsonl
     --change 12000 --out change.svg
     """
-    from tidings.families.registry import parse_strategies
     from tidings.files import check_files, check_kinds, read_catalog
     from tidings.model.errors import UsageError
     from tidings.painting import collect, draw
@@ -40,5 +38,5 @@ def paint(
     check_files((subscriptions, changes), (out,))
     check_kinds(subscriptions, changes)
     announce_compiling()
-    scene = collect(read_catalog(catalog), subscriptions, changes, change, id, parse_strategies(strategy))
+    scene = collect(read_catalog(catalog), subscriptions, changes, change, id)
     out.write_text(draw(scene), encoding="utf-8")

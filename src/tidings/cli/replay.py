@@ -53,7 +53,7 @@ def replay(
     out: Path = typer.Option(..., help="Where the notifications go (out.jsonl)."),
     engine: EngineName = typer.Option(EngineName.inline, help="In this process, or on Spark."),
     batch: int = typer.Option(0, min=0, max=10**9, help="Changes per micro-batch (0: the engine's default)."),
-    strategy: list[str] = typer.Option([], metavar="FAMILY=NAME", help="How a family makes messages; repeatable."),
+    strategy: list[str] = typer.Option([], metavar="FAMILY=NAME", help="How a family is served; repeatable."),
     quarantine: Path | None = typer.Option(None, help="Where refused records go (default: OUT.quarantine.jsonl)."),
     stats: Path | None = typer.Option(None, help="Write counts and times as JSON."),
     load: Path | None = typer.Option(
@@ -81,7 +81,7 @@ def replay(
 
     Example: tidings replay --catalog catalog.sql --subscriptions subscriptions.jsonl --changes changes.jsonl --out out.jsonl
     """
-    from tidings.families.registry import message_strategies, parse_strategies
+    from tidings.families.registry import parse_strategies, sending_strategies
     from tidings.files import check_files, check_kinds, load_files, read_catalog
     from tidings.model.errors import UsageError
     from tidings.terminal import announce_compiling, compile_kernels
@@ -103,7 +103,7 @@ def replay(
         from tidings.signals import Stop
         from tidings.spark.replay import replay_on_spark
 
-        if message_strategies(strategies):
+        if sending_strategies(strategies):
             typer.echo(
                 "note: on Spark all subscriptions are evaluated over shared rows; --strategy changes nothing", err=True
             )
@@ -153,7 +153,7 @@ def _replay_inline(
 ) -> dict[str, Any]:
     from itertools import islice, repeat
 
-    from tidings.families.registry import message_strategies
+    from tidings.families.registry import sending_strategies
     from tidings.files import only_one, open_input, peak_rss_mb, read_lines, replacing, write_lines
     from tidings.pipeline.commits import micro_batches
     from tidings.pipeline.door import Door
@@ -161,7 +161,7 @@ def _replay_inline(
 
     _hide_pandas_from_pyarrow()
     is_plain = not strategies and not places and _is_small(subscriptions, [changes, *loaded])
-    door = Door(catalog, keeps_queries=is_plain, needs_evaluator=True)
+    door = Door(catalog, keeps_queries=is_plain)
     with only_one(out), replacing(out) as sink, replacing(quarantine) as refused, progress() as display:
         task = display.add_task("subscriptions", total=None)
         with open_input(subscriptions) as source:
@@ -169,8 +169,8 @@ def _replay_inline(
         write_lines(refused, (entry.line() for entry in entries))
         count = sum(path.stat().st_size for path in (changes, *loaded)) // _CHANGE_BYTES
         placed: PlacedEngine | None = None
-        # Who names a strategy that sends messages to regions wants them sent, if only to a single gateway.
-        chosen = message_strategies(strategies)
+        # Who names a strategy by which rows find gateways wants them sent, if only to a single one.
+        chosen = sending_strategies(strategies)
         if places or chosen:
             from tidings.placed import PlacedEngine
 

@@ -45,6 +45,10 @@ class Store(RowSource, Protocol):
         """Versions of the table's current rows; in `add` those from before the micro-batch. Not for use in `apply`."""
         ...
 
+    def records(self, table: str, versions: I64) -> tuple[I64, I64]:
+        """(records of versions of a table, [versions, words], how they are laid out)."""
+        ...
+
     def texts_of(self, version: int) -> list[bytes]:
         """The values of a version as texts of output, `null` for null; of internal columns as they are kept."""
         ...

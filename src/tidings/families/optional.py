@@ -1,46 +1,28 @@
-"""Protocols that only some families and servers implement, each by inheriting from it beside the required base class."""
+"""Protocols that only some families implement, each by inheriting from it beside the required base class."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-import pyarrow as pa
-
-from tidings.families.protocols import Explanation, PlainTables, Reference, Server
+from tidings.families.protocols import Explanation, PlainTables, Reference
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog, Table
 from tidings.model.change import TableChanges
-from tidings.model.message import MessageBatch
+from tidings.model.codes import Int64Array
 from tidings.model.points import PointBatch
+from tidings.model.region import Regions
 from tidings.sql.compiler import Clause
 from tidings.sql.shape import Shape
 
 if TYPE_CHECKING:
-    from tidings.families.evaluator import Evaluator, Store
+    from tidings.families.evaluator import Store
 
 SHARED = "shared"
-"""Name of the strategy that evaluates subscriptions over rows shared by all. All other strategies send messages to regions."""
-
-
-# Families
-
-
-class Evaluating(ABC):
-    """A family with the strategy `shared`."""
-
-    @abstractmethod
-    def evaluates(self, form: Form) -> bool:
-        """Whether subscriptions of the form can be evaluated over shared rows."""
-
-    def needs_shared_rows(self, form: Form) -> bool:
-        """Whether the form has no message strategy, so that `shared` is used even if another strategy is asked for."""
-        return False
-
-    @abstractmethod
-    def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
-        """Makes the evaluator of all subscriptions of the family in one replica."""
+"""Name of the strategy that evaluates subscriptions over rows shared by all: every family's own."""
+REGION = "region"
+"""Name of the strategy by which rows find gateways by regions (`Regional`), where subscriptions are evaluated as ever."""
 
 
 class Publishing(ABC):
@@ -75,32 +57,49 @@ class Disjunctive(ABC):
         """Whether a query of a claimed shape that is not plain can be served."""
 
 
-class Projecting(ABC):
-    """A family whose messages may be addressed to several forms, each with its own payload columns."""
+class RegionSpace(NamedTuple):
+    """A space that subscriptions of a table are points in, by the ends of their ranges: (lo, hi) along each of some axes."""
+
+    family: str
+    table: Table
+    axes: tuple[int, ...]
+    """Numbers of columns, or of `Table.axes`, as the family likes."""
+
+
+class SpacePoints(NamedTuple):
+    """Subscriptions as points of a space."""
+
+    space: RegionSpace
+    at: Int64Array
+    """Which points of the door these are; one of each subscription."""
+    coords: Int64Array
+    """[points, 2 * axes]."""
+
+
+class Regional(ABC):
+    """A family whose rows say, each by itself, where the subscriptions are that need it: in a region of their space.
+
+    A region may hold more points than need the row, and never holds fewer. It depends on neither other rows nor points.
+    """
 
     @abstractmethod
-    def project(self, form: Form, messages: MessageBatch, catalog: Catalog) -> pa.RecordBatch:
-        """The payload of messages addressed to several forms, in the columns that views of `form`, one of these, read."""
-
-
-class Gathering(ABC):
-    """A family whose message strategies use other forms than the door: one for many of these, or many for one."""
+    def is_regional(self, form: Form) -> bool:
+        """Whether rows find the subscriptions of a form by regions."""
 
     @abstractmethod
-    def gathered(self, points: PointBatch, catalog: Catalog) -> Sequence[PointBatch]:
-        """Points of one form of the door as points of the forms that message strategies use, a batch of each form.
+    def in_space(self, points: PointBatch, catalog: Catalog) -> Sequence[SpacePoints]:
+        """Points of one form of the door as points of the spaces that regions are in."""
 
-        A subscription has one point there; its drop must have the same point as its creation.
-        """
+    @abstractmethod
+    def regions(self, space: RegionSpace, store: Store, versions: Int64Array) -> Regions:
+        """The region of each version of a row of the table."""
 
 
 class ChannellessExplanation(Explanation):
-    """Of a family without channels, whose index is like no other's: it has words of its own for the strategy `shared`."""
+    """Of a family without channels, whose index is like no other's: it has words of its own for what a change costs."""
 
-    shared_costs: ClassVar[str]
-    """What a change costs with the strategy `shared`."""
-    shared_only: ClassVar[str]
-    """Which queries have no message strategy (`Evaluating.needs_shared_rows`)."""
+    costs: ClassVar[str]
+    """What a change costs."""
 
 
 class Trace(ABC):
@@ -144,52 +143,3 @@ class PlacedReference(Reference):
 
     def answer(self, shape: Shape, constants: Any, catalog: Catalog, tables: PlainTables, held: Any) -> Any:
         return list(self.placed(shape, constants, catalog, tables).values())
-
-
-# Servers
-
-
-class FamilyServer(Server):
-    """A server for all forms of its family in a shard. Without it each form has a server of its own."""
-
-
-class Remembering(ABC):
-    """A server with state that a dump must include."""
-
-    @abstractmethod
-    def dump(self) -> Any:
-        """State as something `tidings.model.blob.pack` takes; `load` on a new server restores it."""
-
-    @abstractmethod
-    def load(self, state: Any) -> None: ...
-
-
-class Interleaving(ABC):
-    """A server of several tables that takes changes of all of them in one call."""
-
-    @abstractmethod
-    def change_many(self, changes: Sequence[TableChanges]) -> Iterable[MessageBatch]:
-        """Messages for changes of several tables. changes: at most one batch per table.
-
-        Messages of one seq must be in one batch, in order; the batches may be in any order.
-        """
-
-
-class Replanning(ABC):
-    """A server that may change its plan while it runs."""
-
-    @abstractmethod
-    def decide(self) -> Any:
-        """Returns a plan change to log, or None. Called once per micro-batch.
-
-        A plan change must be something `tidings.model.blob.pack` takes. During a log replay `decide` is not called: the
-        server follows the logged plan changes. Apart from these its messages may depend on current rows and points only.
-        """
-
-    @abstractmethod
-    def follow(self, decision: Any, seq: int) -> Iterable[MessageBatch]:
-        """Carries out a plan change, after the change with this seq. Returns the messages that this takes."""
-
-    @abstractmethod
-    def recover(self) -> None:
-        """Called after a log replay. What was sent earlier is unknown: assume any subscriber may hold any older row."""

@@ -8,27 +8,16 @@ functions that call `add_strategy`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tidings.families.optional import (
-    SHARED,
-    Disjunctive,
-    Evaluating,
-    Gathering,
-    Objecting,
-    Projecting,
-    Publishing,
-)
-from tidings.families.protocols import Family, MakeServer
+from tidings.families.optional import REGION, SHARED, Disjunctive, Objecting, Publishing, Regional
+from tidings.families.protocols import Family
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog, Table
 from tidings.model.errors import SqlError, UsageError
-from tidings.model.message import MessageBatch
-from tidings.model.points import PointBatch
-from tidings.model.space import ParameterSpace
 from tidings.sql.compiler import Statement
 from tidings.sql.shape import Shape
 
@@ -36,12 +25,16 @@ if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
 MakeEvaluator = Callable[[Catalog, "Store"], "Evaluator"]
+MakeSender = Callable[..., Any]
+"""Makes a sender of its own, as `tidings.pipeline.edge.regions.RegionSender` is made."""
 
 _extra: list[Family] = []
 _named_strategies = [*filter(None, os.environ.get("TIDINGS_STRATEGIES", "").split(","))]
 """What is still to be called of the functions that the environment names."""
 _added_evaluators: dict[tuple[str, str], MakeEvaluator] = {}
 """(family, strategy) -> how its evaluator is made, for strategies over shared rows that are not the family's own."""
+_added_senders: dict[tuple[str, str], MakeSender] = {}
+"""(family, strategy) -> the sender of strategies by which rows find gateways, of those that were added."""
 
 
 @cache
@@ -119,37 +112,6 @@ def spec_of(form_key: str, catalog: Catalog) -> FormSpec:
     return known.spec(form, catalog)
 
 
-def spaces_of(catalog: Catalog) -> Callable[[str], ParameterSpace]:
-    """A function from form keys to their spaces."""
-    return lambda form_key: spec_of(form_key, catalog).space
-
-
-def gathered(points: Iterable[PointBatch], catalog: Catalog) -> list[PointBatch]:
-    """Points of the door as points of the forms that message strategies use (`Gathering`), one batch per form."""
-    batches: list[PointBatch] = []
-    for batch in points:
-        known, _ = family_of(batch.form)
-        batches += known.gathered(batch, catalog) if isinstance(known, Gathering) else [batch]
-    return PointBatch.by_form(batches)
-
-
-def project_all(messages: MessageBatch, catalog: Catalog) -> Iterator[MessageBatch]:
-    """The messages once for each form they are addressed to."""
-    if not messages.to:
-        yield messages
-    for key in messages.to:
-        yield project(key, messages, catalog)
-
-
-def project(form_key: str, messages: MessageBatch, catalog: Catalog) -> MessageBatch:
-    """The messages as messages of `form_key`, one of the forms they are addressed to."""
-    if not messages.to:
-        return messages
-    known, form = family_of(form_key)
-    payload = known.project(form, messages, catalog) if isinstance(known, Projecting) else messages.payload
-    return messages.project(form_key, spec_of(form_key, catalog).space, payload)
-
-
 def classify(statement: Statement, catalog: Catalog) -> Family:
     """The family that serves a query; SqlError, which names the unsupported construct, if there is none."""
     for known in (*_extra, *_built_in()):
@@ -198,53 +160,48 @@ def row_compiler(table: Table, catalog: Catalog) -> Callable[[str], bytes]:
 
 
 def add_strategy(
-    family_name: str, strategy: str, server: MakeServer | None = None, *, evaluator: MakeEvaluator | None = None
+    family_name: str, strategy: str, *, evaluator: MakeEvaluator | None = None, sender: MakeSender | None = None
 ) -> None:
-    """Adds a strategy to a family, in this process: `server` makes messages, or `evaluator` evaluates over shared rows.
+    """Adds a strategy to a family, in this process: its own `evaluator`, or a `sender` that says how rows find gateways.
 
     Users choose it by name as they do the family's own, and it must say the same, byte for byte.
     """
-    known = _find(family_name)
-    if strategy in strategies_of(known):
+    if strategy in strategies_of(_find(family_name)):
         raise UsageError(f"family {family_name!r} has a strategy {strategy!r} already")
-    if (server is None) == (evaluator is None):
-        raise UsageError(f"strategy {strategy!r} takes either a server or an evaluator")
-    if server is not None:
-        known.added[strategy] = server
+    if (evaluator is None) == (sender is None):
+        raise UsageError(f"strategy {strategy!r} takes either an evaluator or a sender")
+    if sender is not None:
+        _added_senders[family_name, strategy] = sender
     elif evaluator is not None:
         _added_evaluators[family_name, strategy] = evaluator
 
 
 def remove_strategy(family_name: str, strategy: str) -> None:
     """Takes back what `add_strategy` has added."""
-    _find(family_name).added.pop(strategy, None)
+    _added_senders.pop((family_name, strategy), None)
     _added_evaluators.pop((family_name, strategy), None)
 
 
 def evaluator(known: Family, catalog: Catalog, store: Store, strategies: Mapping[str, str]) -> Evaluator:
     """Makes the evaluator of a family's subscriptions in one replica."""
-    assert isinstance(known, Evaluating), f"{known.name} cannot evaluate subscriptions over shared rows"
     make = _added_evaluators.get((known.name, strategies.get(known.name, SHARED)), known.evaluator)
     return make(catalog, store)
 
 
-def needs_shared_rows(form_key: str) -> bool:
-    """Whether a form can be served by the strategy `shared` only."""
+def is_regional(form_key: str) -> bool:
+    """Whether rows find subscriptions of a form by regions (`Regional`)."""
     known, form = family_of(form_key)
-    return isinstance(known, Evaluating) and (form.is_net or known.needs_shared_rows(form))
+    return isinstance(known, Regional) and not form.is_net and known.is_regional(form)
 
 
-def shares_rows(form_key: str, strategies: Mapping[str, str]) -> bool:
-    """Whether a form is served by the strategy `shared`: if it can be, unless `strategies` names another that can serve it."""
-    known, form = family_of(form_key)
-    if not isinstance(known, Evaluating) or not known.evaluates(form):
-        return False
-    return strategies.get(known.name, SHARED) in _evaluations(known) or needs_shared_rows(form_key)
-
-
-def message_strategies(strategies: Mapping[str, str]) -> dict[str, str]:
-    """The choices that name a message strategy."""
+def sending_strategies(strategies: Mapping[str, str]) -> dict[str, str]:
+    """The choices that name a strategy by which rows find gateways."""
     return {name: strategy for name, strategy in strategies.items() if strategy not in _evaluations(family(name))}
+
+
+def sender_of(strategies: Mapping[str, str]) -> MakeSender | None:
+    """The sender that one of the strategies has added; None if there is none."""
+    return next((_added_senders[each] for each in strategies.items() if each in _added_senders), None)
 
 
 def _evaluations(known: Family) -> tuple[str, ...]:
@@ -253,7 +210,8 @@ def _evaluations(known: Family) -> tuple[str, ...]:
 
 def strategies_of(known: Family) -> tuple[str, ...]:
     """Names of all strategies of a family, those over shared rows first."""
-    return (*_evaluations(known), *known.strategies, *known.added)
+    added = (strategy for name, strategy in _added_senders if name == known.name)
+    return (*_evaluations(known), *((REGION,) if isinstance(known, Regional) else ()), *added)
 
 
 def parse_strategies(choices: list[str]) -> dict[str, str]:

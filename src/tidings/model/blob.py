@@ -10,10 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.model.change import ChangeBatch, TableChanges
-from tidings.model.message import MessageBatch, SnapshotBatch
 from tidings.model.notification import NotificationBatch
 from tidings.model.points import PointBatch
-from tidings.model.region import Regions
 from tidings.model.text_column import TextColumn
 
 _KINDS: dict[str, type[Any]] = {
@@ -21,10 +19,7 @@ _KINDS: dict[str, type[Any]] = {
     for kind in (
         ChangeBatch,
         TableChanges,
-        MessageBatch,
-        SnapshotBatch,
         PointBatch,
-        Regions,
         NotificationBatch,
         TextColumn,
     )
@@ -82,7 +77,6 @@ def _decode(code: int, data: memoryview) -> object:
         batch = next(iter(pa.ipc.open_stream(pa.py_buffer(data))))
         return batch if code == _RECORD_BATCH else batch.column(0)
     name, state = msgspec.msgpack.decode(data, ext_hook=_decode)
-    for field in ("channel", "to", "axes"):
-        if field in state:
-            state[field] = tuple(state[field])
+    if "channel" in state:
+        state["channel"] = tuple(state["channel"])
     return _KINDS[name](**state)

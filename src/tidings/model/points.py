@@ -176,3 +176,11 @@ def last_lives(due: list[PointBatch]) -> list[PointBatch]:
         is_void = [first <= order < last for order, (first, last) in zip(points.order.tolist(), spans, strict=True)]
         kept.append(points.take(~np.array(is_void, np.bool_)))
     return [points for points in kept if len(points)]
+
+
+def on_some_channel(points: PointBatch) -> BoolArray:
+    """Whether each point is on a channel, [points]. A contradictory query has a channel of nulls, which no message matches."""
+    ok = np.ones(len(points), np.bool_)
+    for column in points.channel:
+        ok &= np.asarray(column.is_valid())
+    return ok

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from tidings.families.registry import family_of, gathered, needs_shared_rows, project_all, spec_of
+from tidings.families.optional import Regional, RegionSpace
+from tidings.families.registry import family_of, is_regional
+from tidings.families.spec import Form
 from tidings.files import open_input, read_lines
-from tidings.model.catalog import Catalog, Column
-from tidings.model.channel import ChannelKey, channel_columns, channel_keys, group_channels
-from tidings.model.codes import Int64Array, code_of
+from tidings.kernels.events import CHANGE, Told
+from tidings.kernels.rows import I64, NONE
+from tidings.model.catalog import Catalog, Column, Table
+from tidings.model.channel import ChannelKey, channel_keys
 from tidings.model.errors import UsageError
-from tidings.model.message import MessageBatch
 from tidings.model.points import Event, PointBatch
-from tidings.model.region import Regions
-from tidings.model.render import render_rows
-from tidings.model.types import ColumnType
 from tidings.painting.scene import Scene, Sent
+from tidings.painting.sends import Key, Row, key_of, select_sends, top_k_sends
+from tidings.painting.staircase import Tile
 from tidings.pipeline.door import Door
-from tidings.pipeline.edge.regions import RegionSender
+from tidings.pipeline.replica.batch import Batch
+from tidings.pipeline.replica.replica import Replica
+from tidings.pipeline.replica.row_store import RowStore
+from tidings.pipeline.table_changes import rows_of, versions_at
+from tidings.sql.shape import Shape
 from tidings.terminal import progress
 
 _BATCH = 10_000
@@ -35,187 +38,201 @@ _PAINTED = (
     "a picture shows queries with one range of values, as WHERE a BETWEEN x AND y, with or without equalities and "
     "ORDER BY .. LIMIT"
 )
+_QUOTE = '"'
+Ends = tuple[int, int]
+Labelled = tuple[str, list[Tile]]
+"""What a row says, and the tiles that it is sent to."""
 
-Plane = tuple[str, ChannelKey]
-"""A form, and one of its channels."""
+
+class Plane(NamedTuple):
+    """The ranges of one column: of one channel of a form. Of offers, all that compare one axis alone have one form here."""
+
+    form: str
+    table: Table
+    column: Column
+    channel: ChannelKey = ()
 
 
-@dataclass
+class _Planes:
+    """The subscriptions in each plane, of those that these events have created and not dropped."""
+
+    def __init__(self, catalog: Catalog, points: Sequence[PointBatch]) -> None:
+        self._catalog = catalog
+        self.ends: dict[Plane, dict[str, Ends]] = {}
+        self._of: dict[str, list[Plane]] = {}
+        """Id -> the planes that it has a point in."""
+        for batch in points:
+            for event, run in batch.in_order().runs():
+                ids = run.id.to_pylist()
+                if event is Event.DROP:
+                    for id in ids:
+                        for plane in self._of.pop(id, ()):
+                            del self.ends[plane][id]
+                    continue
+                self._of |= {id: [] for id in ids}
+                for plane, at, (lo, hi) in self._dots(run):
+                    self.ends.setdefault(plane, {})[ids[at]] = lo, hi
+                    self._of[ids[at]].append(plane)
+
+    def _dots(self, points: PointBatch) -> Iterator[tuple[Plane, int, list[int]]]:
+        """(plane, index of the point, its ends) of each point that lies in a plane."""
+        family, form = family_of(points.form)
+        shape, table = form.shape, self._catalog.table(form.shape.tables[0])
+        if table.has_constraints:
+            assert isinstance(family, Regional)
+            key = Form(family.name, Shape((table.name,))).key
+            for space, of, coords in family.in_space(points, self._catalog) if is_regional(points.form) else ():
+                if len(space.axes) == 1:
+                    plane = Plane(key, table, table.axes[space.axes[0]])
+                    yield from ((plane, at, ends) for at, ends in zip(of.tolist(), coords.tolist(), strict=True))
+        elif len(shape.ranges) == len(shape.tables) == 1 and (shape.order is not None or is_regional(points.form)):
+            column = table.column(shape.ranges[0].column)
+            for at, channel in enumerate(channel_keys(points.channel, len(points))):
+                if None not in channel:
+                    yield Plane(points.form, table, column, channel), at, points.coords[at].tolist()
+
+    def find(self, id: str, seq: int) -> tuple[Plane, Ends]:
+        if id not in self._of:
+            raise UsageError(f"there is no subscription {id!r} before seq {seq}")
+        if not self._of[id]:
+            raise UsageError(f"subscription {id!r} is not a point of a plane: {_PAINTED}")
+        plane = self._of[id][0]
+        return plane, self.ends[plane][id]
+
+
+class _RowChange:
+    """A `Change`, read from the versions of rows."""
+
+    def __init__(self, store: RowStore, table: Table, event: int, versions: list[int]) -> None:
+        """versions: of the row as it is and as it was, if it is and was there."""
+        self._store, self.table, self._event, self.versions = store, table, event, versions
+        self._version_of: dict[Key, int] = {}
+        self.images = self._rows(np.array(versions, np.int64))
+
+    @cached_property
+    def before(self) -> list[Row]:
+        return self._rows(versions_at(self._store, self.table, self._event - 1))
+
+    @cached_property
+    def after(self) -> list[Row]:
+        return self._rows(versions_at(self._store, self.table, self._event))
+
+    def version(self, key: Key) -> int:
+        return self._version_of[key]
+
+    def _rows(self, versions: I64) -> list[Row]:
+        rows: list[Row] = rows_of(self._store, self.table, versions).to_pylist()
+        for row, version in zip(rows, versions.tolist(), strict=True):
+            self._version_of.setdefault(key_of(self.table, row), version)
+        return rows
+
+
 class _Watch:
-    """Keeps the points that come and go up to a seq, and the messages of that seq."""
+    """Observes rows, and keeps what the change with a seq sends to each plane."""
 
-    seq: int
-    catalog: Catalog
-    points: list[PointBatch]
-    heard: dict[str, set[str]]
-    """Form of points -> forms of the messages that these hear."""
-    unsent: set[str]
-    """Subscriptions that no message is sent to."""
-    messages: list[MessageBatch] = field(default_factory=list)
-    is_over: bool = False
+    def __init__(self, replica: Replica, planes: _Planes, seq: int) -> None:
+        self._store, self._planes, self._seq = replica.store, planes, seq
+        self._tables = {plane.table.name: plane.table for plane in planes.ends}.values()
+        self.is_there = False
+        self.sent: dict[Plane, list[Labelled]] = {}
+        """In the order of sending; planes that are sent nothing are left out."""
 
-    def see(self, batch: MessageBatch) -> None:
-        now = batch.take(np.flatnonzero(batch.seq == self.seq))
-        for own in project_all(now, self.catalog):
-            self.messages.extend([own] if spec_of(own.form, self.catalog).space.dims == 2 else self._planes(own))
+    def evaluates(self, form_key: str) -> bool:
+        return False
 
-    def _planes(self, messages: MessageBatch) -> Iterator[MessageBatch]:
-        """Messages to all of a table's forms as they look in the plane of each channel of those that have one."""
-        axes = {axis: i for i, axis in enumerate(spec_of(messages.form, self.catalog).space.axes)}
-        for batch in self.points:
-            space = spec_of(batch.form, self.catalog).space
-            if messages.form not in self.heard[batch.form] or space.dims != 2:
-                continue
-            _, keys = group_channels(batch.channel, len(batch))
-            for key in keys:
-                regions = messages.regions
-                inside = np.ones(len(regions.lo), np.bool_)
-                for (name, type), component in zip(space.channel, key, strict=True):
-                    code: Any = code_of(ColumnType.TEXT, component) if pa.types.is_string(type) else component
-                    for axis in (axes[f"lo {name}"], axes[f"hi {name}"]):
-                        inside &= (regions.lo[:, axis] <= code) & (code <= regions.hi[:, axis])
-                at = [axes[axis] for axis in space.axes]
-                owner = np.repeat(np.arange(len(messages)), np.diff(regions.starts))[inside]
-                starts = np.searchsorted(owner, np.arange(len(messages) + 1)).astype(np.int64)
-                cut = Regions(regions.lo[inside][:, at], regions.hi[inside][:, at], regions.tags[inside], starts)
-                channel = channel_columns(space.channel_types, [key] * len(messages))
-                plane = MessageBatch(batch.form, messages.seq, tuple(channel), cut, messages.payload)
-                yield plane.take(np.flatnonzero(np.diff(starts)))
+    def moved(self, points: PointBatch, slots: I64) -> None:
+        raise AssertionError("nobody subscribes to the rows that are watched")
 
-    def sent(self) -> dict[Plane, list[tuple[MessageBatch, int]]]:
-        """Messages by plane, in the order of sending, each as (batch, place)."""
-        found: dict[Plane, list[tuple[MessageBatch, int]]] = {}
-        for batch in self.messages:
-            for place, channel in enumerate(channel_keys(batch.channel, len(batch))):
-                found.setdefault((batch.form, channel), []).append((batch, place))
-        return found
+    def told(self, batch: Batch, told: Sequence[tuple[str, Told]]) -> None:
+        events = batch.events
+        assert events is not None
+        for event in np.flatnonzero((events.kind == CHANGE) & (events.seq == self._seq)).tolist():
+            self.is_there = True
+            for table in self._tables:
+                if self._store.number(table.name) == events.table[event]:
+                    images = [int(each) for each in (events.new[event], events.old[event]) if each != NONE]
+                    self._see(_RowChange(self._store, table, event, images))
 
-    def placed(self, form: str) -> dict[str, tuple[list[ChannelKey], tuple[int, ...]]]:
-        """Channels and coordinates of the subscriptions of a form that exist at the seq."""
-        alive: dict[str, tuple[list[ChannelKey], tuple[int, ...]]] = {}
-        for batch in self.points:
-            if batch.form != form:
-                continue
-            keys, coords = channel_keys(batch.channel, len(batch)), batch.coords.tolist()
-            for id, event, key, at, is_home in zip(
-                batch.id.to_pylist(), batch.event.tolist(), keys, coords, batch.home.tolist(), strict=True
-            ):
-                if event == Event.DROP:
-                    alive.pop(id, None)
-                elif is_home:
-                    alive[id] = ([key], tuple(at))
-                else:
-                    alive[id][0].append(key)
-        return alive
+    def _see(self, change: _RowChange) -> None:
+        for plane in self._planes.ends:
+            if plane.table == change.table:
+                sends = self._of_constraints if plane.table.has_constraints else self._of_values
+                for each in sends(plane, change):
+                    self.sent.setdefault(plane, []).append(each)
+
+    def _of_constraints(self, plane: Plane, change: _RowChange) -> Iterator[Labelled]:
+        """A publication goes to all ranges that meet its own, before or after."""
+        family = family_of(plane.form)[0]
+        assert isinstance(family, Regional)
+        space = RegionSpace(family.name, plane.table, (plane.table.axis_numbers[plane.column.name],))
+        found = family.regions(space, self._store, np.array(change.versions, np.int64))
+        tiles = [Tile(tuple(lo), tuple(hi)) for lo, hi in zip(found.lo.tolist(), found.hi.tolist(), strict=True)]
+        if tiles:
+            yield self._label(plane.table, change.versions[0]), tiles
+
+    def _of_values(self, plane: Plane, change: _RowChange) -> Iterator[Labelled]:
+        table, shape = plane.table, family_of(plane.form)[1].shape
+        for key, tiles in (select_sends if shape.order is None else top_k_sends)(shape, table, plane.channel, change):
+            yield self._label(table, change.version(key)), tiles
+
+    def _label(self, table: Table, version: int) -> str:
+        """What a row says, without bytes that nobody can read."""
+        texts = zip(table.columns, self._store.texts_of(version), strict=True)
+        shown = [(column.name, text.decode()) for column, text in texts if not column.is_internal]
+        label = ", ".join(f"{name} {text.strip(_QUOTE)}" for name, text in shown if text != "null")
+        return label if len(label) <= _LABEL_MAX else label[: _LABEL_MAX - 2] + " .."
 
 
-def collect(
-    catalog: Catalog, subscriptions: Path, changes: Path, seq: int, id: str | None, strategies: Mapping[str, str]
-) -> Scene:
+def collect(catalog: Catalog, subscriptions: Path, changes: Path, seq: int, id: str | None) -> Scene:
     """What the change with this seq sends: in the plane of the subscription named, or where it sends most."""
     door = Door(catalog)
     with open_input(subscriptions) as source, progress() as display:
         task = display.add_task("subscriptions", total=None)
         door.read(read_lines(source), lambda n: display.update(task, completed=n))
-    taken = door.take()
-    events = [batch for batch in taken if not needs_shared_rows(batch.form)]
-    unsent = {each for batch in taken if needs_shared_rows(batch.form) for each in batch.id.to_pylist()}
-    points: list[PointBatch] = []
-    heard: dict[str, set[str]] = {}
-    for batch in events:
-        found = gathered([batch], catalog)
-        # Points of a form without axes are drawn where messages find them.
-        own = [batch] if spec_of(batch.form, catalog).space.dims else found
-        points += own
-        for each in own:
-            heard.setdefault(each.form, set()).update({each.form} if own is found else {other.form for other in found})
-    watch = _Watch(seq, catalog, [batch.take(batch.after < seq) for batch in points], heard, unsent)
-    asked = None if id is None else _plane_of(catalog, watch, id)
-    if not any(_column(catalog, batch.form) is not None and len(batch) for batch in watch.points):
+    planes = _Planes(catalog, [batch.take(batch.after < seq) for batch in door.take()])
+    asked = None if id is None else planes.find(id, seq)
+    if not any(planes.ends.values()):
         raise UsageError(f"none of the subscriptions can be painted: {_PAINTED}")
-    sender = RegionSender(catalog, 1, lambda _: 0, strategies, by_commit=False)
-    sender.on_messages = watch.see
-    is_there = _run(sender, events, changes, seq)
-    if not is_there:
+    watch = _run(catalog, planes, changes, seq)
+    if not watch.is_there:
         raise UsageError(f"there is no change with seq {seq} in {changes}")
-    sent = {plane: found for plane, found in watch.sent().items() if _column(catalog, plane[0]) is not None}
     if asked is not None:
         plane, marked = asked
-    elif sent:
-        sizes = {plane: (sum(_tiles(*one) for one in sent[plane]), len(watch.placed(plane[0]))) for plane in sent}
-        plane, marked = max(sizes, key=sizes.__getitem__), None
+    elif watch.sent:
+        sizes = {plane: sum(len(tiles) for _, tiles in sent) for plane, sent in watch.sent.items()}
+        plane, marked = max(sizes, key=lambda plane: (sizes[plane], len(planes.ends[plane]))), None
     else:
         raise UsageError(
             f"the change with seq {seq} reaches no subscription that can be painted: {_PAINTED}. Name a subscription (--id) "
             "to see its plane all the same"
         )
-    form, channel = plane
-    column = _column(catalog, form)
-    assert column is not None
-    placed = watch.placed(form)
-    dots = np.array([at for keys, at in placed.values() if channel in keys], np.int64).reshape(-1, 2)
-    messages = [_sent(batch, place, dots) for batch, place in sent.get(plane, [])]
-    family = family_of(form)[1]
-    where = " ".join(str(component) for component in channel)
-    title = f"Change {seq}: {family.shape.describe()}" + (f" ({where})" if where else "")
-    return Scene(title, column, messages, dots, marked)
+    dots = np.array([*planes.ends[plane].values()], np.int64).reshape(-1, 2)
+    where = " ".join(map(str, plane.channel))
+    title = f"Change {seq}: {family_of(plane.form)[1].shape.describe()}" + (f" ({where})" if where else "")
+    messages = [_sent(label, tiles, dots) for label, tiles in watch.sent.get(plane, [])]
+    return Scene(title, plane.column, messages, dots, marked)
 
 
-def _run(sender: RegionSender, points: list[PointBatch], changes: Path, seq: int) -> bool:
-    """Feeds batches until one has gone beyond the seq. Returns whether a line has it."""
+def _run(catalog: Catalog, planes: _Planes, changes: Path, seq: int) -> _Watch:
+    """Feeds batches until one has gone beyond the seq."""
     number = re.compile(rb'"seq"\s*:\s*%d\b' % seq)
-    is_there = False
+    replica = Replica(catalog, by_commit=False)
+    watch = _Watch(replica, planes, seq)
+    replica.observe(watch)
     with open_input(changes) as source, progress() as display:
         task = display.add_task("bytes of changes", total=changes.stat().st_size or None)
         lines = read_lines(source)
-        while sender.replica.passed < seq and (chunk := list(islice(lines, _BATCH))):
-            sender.feed(chunk, 0, points)
-            points = []
-            is_there = is_there or any(map(number.search, chunk))
+        while replica.passed < seq and (chunk := list(islice(lines, _BATCH))):
+            replica.apply(chunk, 0)
+            # A record that was refused, or changes nothing, is there too.
+            watch.is_there |= any(map(number.search, chunk))
             display.update(task, completed=source.tell() if source.seekable() else None)
-    return is_there
+    return watch
 
 
-def _plane_of(catalog: Catalog, watch: _Watch, id: str) -> tuple[Plane, tuple[int, int]]:
-    for form in dict.fromkeys(batch.form for batch in watch.points):
-        found = watch.placed(form).get(id)
-        if found is None:
-            continue
-        keys, at = found
-        if _column(catalog, form) is None or keys[0] is None:
-            raise UsageError(f"subscription {id!r} is not a point of a plane: {_PAINTED}")
-        return (form, keys[0]), (at[0], at[1])
-    if id in watch.unsent:
-        raise UsageError(f"no message is sent to subscription {id!r}: its query is evaluated over shared rows only")
-    raise UsageError(f"there is no subscription {id!r} before seq {watch.seq}")
-
-
-def _column(catalog: Catalog, form_key: str) -> Column | None:
-    """The column whose ranges make the plane of a form; None if it has none."""
-    form = family_of(form_key)[1]
-    ranges = form.shape.ranges
-    if len(ranges) != 1 or form.shape.movement is not None or spec_of(form_key, catalog).space.dims != 2:
-        return None
-    return catalog.table(form.shape.tables[0]).axis(ranges[0].column)
-
-
-def _tiles(batch: MessageBatch, place: int) -> int:
-    return int(batch.regions.starts[place + 1] - batch.regions.starts[place])
-
-
-def _sent(batch: MessageBatch, place: int, points: Int64Array) -> Sent:
-    boxes = slice(int(batch.regions.starts[place]), int(batch.regions.starts[place + 1]))
-    lo, hi = batch.regions.lo[boxes], batch.regions.hi[boxes]
+def _sent(label: str, tiles: Sequence[Tile], points: I64) -> Sent:
+    lo, hi = (np.array(ends, np.int64) for ends in zip(*tiles, strict=True))
     inside = np.zeros(len(points), np.bool_)
     for low, high in zip(lo, hi, strict=True):
         inside |= ((points >= low) & (points <= high)).all(axis=1)
-    label = ", ".join(f"{name} {value}" for name, value in _shown(batch.payload.slice(place, 1)).items())
-    return Sent(label if len(label) <= _LABEL_MAX else label[: _LABEL_MAX - 2] + " ..", lo, hi, int(inside.sum()))
-
-
-def _shown(payload: pa.RecordBatch) -> dict[str, Any]:
-    """What a message says, without bytes that nobody can read, and without what was before where there is something now."""
-    names = [name for name, type in zip(payload.schema.names, payload.schema.types, strict=True) if type != pa.binary()]
-    values = json.loads(render_rows(names, [payload.column(name) for name in names], 1)[0])
-    past = {f"old {name}" for name, value in values.items() if value is not None}
-    return {name: value for name, value in values.items() if value is not None and name not in past}
+    return Sent(label, lo, hi, int(inside.sum()))

@@ -14,9 +14,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.families.optional import Evaluating
 from tidings.families.protocols import Family
-from tidings.families.registry import classify, family_of, shares_rows, spec_of
+from tidings.families.registry import classify, family_of, spec_of
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX
 from tidings.model.channel import channel_columns
@@ -61,13 +60,9 @@ class Door:
     caches of limited size.
     """
 
-    def __init__(self, catalog: Catalog, *, keeps_queries: bool = False, needs_evaluator: bool = False) -> None:
-        """keeps_queries: keep family, compiled statement and form of each creation in `queries`, unless one has an option.
-
-        needs_evaluator: refuse queries of families that cannot evaluate them over shared rows.
-        """
+    def __init__(self, catalog: Catalog, *, keeps_queries: bool = False) -> None:
+        """keeps_queries: keep family, compiled statement and form of each creation in `queries`, unless one has an option."""
         self._catalog = catalog
-        self._needs_evaluator = needs_evaluator
         self.queries: dict[int, tuple[Family, Statement, str]] | None = {} if keeps_queries else None
         """`PointBatch.order` of a creation -> its family, statement and form; None unless asked for."""
         self._compiler = Compiler(catalog)
@@ -185,11 +180,7 @@ class Door:
 
     def _place(self, family: Family, statement: Statement, *, is_net: bool) -> Placement:
         placement = family.place(statement.shape, statement.constants, self._catalog)
-        if self._needs_evaluator and not shares_rows(placement.form, {}):
-            raise RecordError(
-                f"family {family.name!r} has no evaluator for this query, and a live job has no other way to serve it"
-            )
-        return _net(family, placement) if is_net else placement
+        return _net(placement) if is_net else placement
 
     def take(self) -> list[PointBatch]:
         """Returns the events since the last call, one batch per form, and forgets them."""
@@ -249,11 +240,8 @@ def _check_id(id: str, placement: Placement) -> None:
         )
 
 
-def _net(family: Family, placement: Placement) -> Placement:
-    form = replace(family_of(placement.form)[1], is_net=True)
-    if not isinstance(family, Evaluating) or not family.evaluates(form):
-        raise RecordError(f"family {family.name!r} sends messages only, and has no option 'net'")
-    return placement._replace(form=form.key)
+def _net(placement: Placement) -> Placement:
+    return placement._replace(form=replace(family_of(placement.form)[1], is_net=True).key)
 
 
 @contextmanager

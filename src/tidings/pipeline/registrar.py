@@ -131,7 +131,7 @@ class Registrar:
         reports: Callable[[int], bool],
         tree: PlaceTree | None = None,
     ) -> None:
-        self._door = Door(catalog, needs_evaluator=True)
+        self._door = Door(catalog)
         self._is_own = is_own
         self._reports = reports
         self._tree = tree

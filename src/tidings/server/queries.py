@@ -36,7 +36,7 @@ class Queries:
     def use(self, catalog: Catalog) -> None:
         """Goes on with other tables."""
         self.catalog = catalog
-        self._door = Door(catalog, needs_evaluator=True)
+        self._door = Door(catalog)
         self._compiler = Compiler(catalog)
 
     @staticmethod

@@ -163,7 +163,7 @@ def _plan(
     catalog_sql = catalog.read_text(encoding="utf-8-sig")
     ready = work / "ready.json"
     if not ready.exists():
-        door = Door(parse_catalog(catalog_sql), needs_evaluator=True)
+        door = Door(parse_catalog(catalog_sql))
         with progress() as display, open_input(subscriptions) as source:
             task = display.add_task("subscriptions", total=None)
             refused = door.read(read_lines(source), lambda n: display.update(task, completed=n))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from tidings.engine import Engine
-from tidings.families.registry import message_strategies
+from tidings.families.registry import sending_strategies
 from tidings.placed import PlacedEngine
 from tidings.sql import parse_catalog
 from tidings.testing.workload import chunks
@@ -34,9 +34,9 @@ def run_inline(
     batch_sizes: list[int],
     strategy: dict[str, str],
 ) -> list[str]:
-    """The inline engine's lines; with a strategy that sends messages to regions those of a single gateway."""
+    """The inline engine's lines; with a strategy by which rows find gateways those of a single one."""
     catalog = parse_catalog(catalog_sql)
-    chosen = message_strategies(strategy)
+    chosen = sending_strategies(strategy)
     engine = PlacedEngine(catalog, 1, strategies=chosen) if chosen else Engine(catalog, strategy)
     engine.door.read(subscription_lines)
     lines: list[str] = []

@@ -5,42 +5,20 @@ import json
 import pytest
 
 from tidings.engine import Engine
-from tidings.families.join.family import JoinFamily
-from tidings.families.join.semijoin.decomposition import UNFILTERED, Traffic, cheapest, combinations_of
-from tidings.families.join.subscription import common_columns
-from tidings.families.optional import SHARED
 from tidings.model.errors import SqlError
-from tidings.sql import Compiler, parse_catalog
-from tidings.testing import (
-    CHECKS,
-    ENGINE_CHECKS,
-    SHARED_CHECKS,
-    STAGE_CHECKS,
-    Workload,
-    check_family,
-    join_workloads,
-    run_inline,
-)
-from tidings.testing.join_inputs import selects_either
+from tidings.sql import parse_catalog
+from tidings.testing import CHECKS, Workload, check_family, join_workloads, run_inline
 
 TABLES = """
 CREATE TABLE stocks (symbol TEXT PRIMARY KEY, per DOUBLE);
 CREATE TABLE reviews (id BIGINT PRIMARY KEY, symbol TEXT, rating DOUBLE);
 CREATE TABLE authors (id BIGINT PRIMARY KEY, review BIGINT);
 """
-BOUNDS = {"has_exact_regions": lambda *_: False, "may_hear_twice": True, "may_reach": selects_either}
 
 
-@pytest.mark.parametrize("check", SHARED_CHECKS, ids=lambda check: check.__name__)
-def test_contract_over_shared_rows(check):
-    check_family("join", join_workloads(), checks=[check], examples=12, strategies=[SHARED])
-
-
-@pytest.mark.extended
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract(check):
-    # Rows travel whether or not they find a partner, and one that changes its partners may come from two shards.
-    check_family("join", join_workloads(), checks=[check], examples=12, **BOUNDS)
+    check_family("join", join_workloads(), checks=[check], examples=12)
 
 
 def stock(seq, symbol, per, op="upsert"):
@@ -88,41 +66,7 @@ def test_a_change_of_columns_that_are_not_shown_tells_nobody():
     assert told(sql, changes) == [(seq, [{"op": "insert", "row": {"symbol": "A"}}]) for seq in (2, 4)]
 
 
-@pytest.mark.parametrize(
-    ("source", "columns"),
-    [
-        ("stocks JOIN reviews USING (symbol)", {"stocks": ("symbol",), "reviews": ("symbol",)}),
-        (
-            "stocks JOIN reviews USING (symbol) JOIN authors ON authors.review = reviews.id",
-            {},
-        ),
-    ],
-)
-def test_work_is_spread_by_what_all_tables_are_joined_by(source, columns):
-    shape = Compiler(parse_catalog(TABLES)).compile(f"SELECT * FROM {source}").shape
-    assert common_columns(shape) == columns
-
-
 def test_ranking_a_join_is_refused_with_a_reason():
     sql = "SELECT * FROM stocks JOIN reviews USING (symbol) ORDER BY per LIMIT 3"
     with pytest.raises(SqlError, match=r"ORDER BY \.\. LIMIT over a join"):
         Engine(parse_catalog(TABLES)).door.create("s", sql, 0)
-
-
-def test_a_table_is_filtered_by_the_neighbour_that_makes_the_least_traffic():
-    # The first neighbour has few partners, and rarely changes; the second has many, and often does.
-    traffic = Traffic((10.0, 1.0, 5.0), {(0, 1): 2.0, (1, 0): 0.5, (0, 2): 2.0, (2, 0): 20.0})
-    assert traffic.cost(0, (1,)) < traffic.cost(0, (2,)) < traffic.cost(0, UNFILTERED)
-    assert cheapest(traffic, 0, [UNFILTERED, (2,), (1,)]) == (1,)
-    assert traffic.cost(0, (1,)) == pytest.approx((10 / 16 * 0.5 / 2.5 + 1 / 16 * 2 * 2 / (2.5 * 3.5)) / 3)
-    assert traffic.cost(0, (1, 2)) < traffic.cost(0, (1,))
-    assert combinations_of([1, 2]) == [(), (1,), (2,), (1, 2)]
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("check", (*ENGINE_CHECKS, *STAGE_CHECKS), ids=lambda check: check.__name__)
-def test_filters_follow_the_traffic_and_answers_stay_exact(check, monkeypatch):
-    monkeypatch.setattr("tidings.families.join.semijoin.server._RECONSIDER_AFTER", 2)
-    monkeypatch.setattr("tidings.families.join.semijoin.server._MUCH_CHEAPER", 1.0)
-    monkeypatch.setattr(JoinFamily, "strategies", ("auto",))
-    check_family("join", join_workloads(), checks=[check], examples=4, may_hear_twice=True)

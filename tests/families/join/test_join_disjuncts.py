@@ -115,21 +115,6 @@ def test_the_reference_selects_what_duckdb_selects(rows: dict[str, dict[tuple[An
     connection.close()
 
 
-def test_the_message_strategy_leaves_them_to_shared_rows() -> None:
-    lines = []
-    for strategies in ({}, {"join": "auto"}):
-        engine = Engine(CATALOG, strategies)
-        engine.door.create("s", "SELECT * FROM stocks JOIN reviews USING (symbol) WHERE per <> 1", 0)
-        stock = (
-            b'{"seq": 1, "table": "stocks", "op": "insert", "row": {"symbol": "a", "per": 2, "sector": 1, "price": 1}}'
-        )
-        review = b'{"id": 1, "symbol": "a", "sector": 1, "rating": 5, "author": "x"}'
-        review = b'{"seq": 2, "table": "reviews", "op": "insert", "row": ' + review + b"}"
-        lines.append(engine.feed([stock, review]).notifications.lines())
-    assert len(lines[0]) == 2
-    assert lines[0] == lines[1]
-
-
 def test_a_joined_row_is_told_once_however_many_alternatives_hold() -> None:
     engine = Engine(CATALOG)
     sql = "SELECT per, rating FROM stocks JOIN reviews USING (symbol) WHERE per > 1 OR rating = 5"

@@ -41,7 +41,7 @@ def test_several_points_have_a_line_each(explain):
     lines = explain("topic IN ('a', 'b', 'c', 'd', 'e', 'f', 'g') AND lot < 5")
     assert lines["point 5"] == "(topic: 'e', lot: -inf .. 4) in 4 dimensions"
     assert lines[""] == "and 2 more"
-    assert lines["strategy"] == "shared (the only one for several points and ORDER BY, whatever is asked for)"
+    assert lines["strategy"] == "shared"
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,14 @@ def test_best_first(explain):
     assert explain("lot > 1 ORDER BY lot LIMIT 3")["best first"].startswith("the first 3 by the least lot that both")
     lines = explain("lot > 1 ORDER BY price DESC LIMIT 1")
     assert lines["best first"].startswith("the first 1 by the greatest price")
-    assert "ORDER BY" in lines["strategy"]
+    assert lines["strategy"] == "shared"
 
 
 def test_costs_of_strategies(explain):
     assert "search among all points" in explain("lot = 1")["a change costs"]
-    assert explain("lot = 1", "--strategy", "offers=region")["a change costs"].startswith("mostly 1 message, to all")
-    classic = explain("lot = 1", "--strategy", "offers=region", matching=", matching = 'classic'")
-    assert classic["a change costs"].startswith("1 message for each set of attributes")
+    assert explain("lot = 1")["strategy"] == "shared (others: region)"
+    by_region = explain("lot = 1", "--strategy", "offers=region")
+    assert "which gateways have a point in the row's region" in by_region["a change costs"]
+    assert by_region["strategy"] == "region (others: shared)"
+    several = explain("lot IN (1, 2)", "--strategy", "offers=region")
+    assert (several["strategy"], "search among all" in several["a change costs"]) == ("shared", True)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.families.drift.kernels.threshold_index import LABEL_MAX, LABEL_MIN, Touched
-from tidings.families.drift.kernels.threshold_index.layout import due_after, thresholds
+from research.strategies.drift.kernels.threshold_index import LABEL_MAX, LABEL_MIN, Touched
+from research.strategies.drift.kernels.threshold_index.layout import due_after, thresholds
 from tidings.kernels.arrays import F64, I64, INT64_MAX, Float, Int
 from tidings.kernels.jit import kernel
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tidings.families.topk.kernels.range_topk.layout import (
+from research.strategies.topk.kernels.range_topk.layout import (
     BAD_ENTRY,
     BAD_SET,
     BAD_TIE,
@@ -67,8 +67,8 @@ from tidings.families.topk.kernels.range_topk.layout import (
     root_of,
     side_of,
 )
-from tidings.families.topk.kernels.range_topk.sequence import has_room, insert, is_taken, rekey, remove, seek
-from tidings.families.topk.kernels.range_topk.staircase import (
+from research.strategies.topk.kernels.range_topk.sequence import has_room, insert, is_taken, rekey, remove, seek
+from research.strategies.topk.kernels.range_topk.staircase import (
     enter_low,
     find_lowest,
     lows_around,

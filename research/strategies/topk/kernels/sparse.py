@@ -32,15 +32,7 @@ from research.strategies.topk.kernels.plane_kdtree.layout import (
     TreePointers,
 )
 from research.strategies.topk.kernels.plane_kdtree.query import gather, has_any, leftmost, rightmost, tighten
-from research.strategies.topk.kernels.sparse_layout import (
-    COLUMN_HI_MAX,
-    COLUMN_HI_MIN,
-    COLUMN_LO_MAX,
-    COLUMN_LO_MIN,
-    IS_JOINED,
-    SNAPS,
-)
-from tidings.families.topk.kernels.range_topk.layout import (
+from research.strategies.topk.kernels.range_topk.layout import (
     BOXES,
     EDGE,
     GROUPS,
@@ -56,7 +48,7 @@ from tidings.families.topk.kernels.range_topk.layout import (
     Pointers,
     side_of,
 )
-from tidings.families.topk.kernels.range_topk.staircase import (
+from research.strategies.topk.kernels.range_topk.staircase import (
     chain_columns,
     enter_low,
     find_lowest,
@@ -64,6 +56,14 @@ from tidings.families.topk.kernels.range_topk.staircase import (
     next_met,
     put_box,
     send,
+)
+from research.strategies.topk.kernels.sparse_layout import (
+    COLUMN_HI_MAX,
+    COLUMN_HI_MIN,
+    COLUMN_LO_MAX,
+    COLUMN_LO_MIN,
+    IS_JOINED,
+    SNAPS,
 )
 from tidings.kernels.jit import kernel
 

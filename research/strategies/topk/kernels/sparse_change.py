@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from research.strategies.topk.kernels.plane_kdtree.layout import TreePointers, tree_pointers
-from research.strategies.topk.kernels.sparse import send_stairs, sweep
-from research.strategies.topk.kernels.sparse_layout import SNAPS
-from tidings.families.topk.kernels.range_topk.layout import (
+from research.strategies.topk.kernels.range_topk.layout import (
     BAD_ENTRY,
     BAD_SET,
     BAD_TIE,
@@ -34,7 +32,7 @@ from tidings.families.topk.kernels.range_topk.layout import (
     Pointers,
     pointers,
 )
-from tidings.families.topk.kernels.range_topk.sequence import (
+from research.strategies.topk.kernels.range_topk.sequence import (
     has_room,
     insert,
     is_taken,
@@ -42,7 +40,9 @@ from tidings.families.topk.kernels.range_topk.sequence import (
     remove,
     seek,
 )
-from tidings.families.topk.kernels.range_topk.staircase import lows_around
+from research.strategies.topk.kernels.range_topk.staircase import lows_around
+from research.strategies.topk.kernels.sparse import send_stairs, sweep
+from research.strategies.topk.kernels.sparse_layout import SNAPS
 from tidings.kernels.intrinsics import pointer
 from tidings.kernels.jit import kernel
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.families.topk.kernels.range_topk.layout import HEAD_FIELDS, Arrays, K
+from research.strategies.topk.kernels.range_topk.layout import HEAD_FIELDS, Arrays, K
 
 # Behind the fields of `head`: how many boxes were asked for points.
 SNAPS = HEAD_FIELDS

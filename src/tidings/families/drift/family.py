@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from tidings.families.drift import subscription
 from tidings.families.drift.explain import DriftExplanation
 from tidings.families.drift.reference import DriftReference
-from tidings.families.optional import Evaluating, Objecting, Objection, Trace, Tracing
-from tidings.families.protocols import Family, Server
+from tidings.families.optional import Objecting, Objection, Trace, Tracing
+from tidings.families.protocols import Family
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog
 from tidings.model.points import Placement
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
 
-class DriftFamily(Family, Evaluating, Objecting, Tracing):
+class DriftFamily(Family, Objecting, Tracing):
     name = "drift"
-    strategies = ("region",)
     reference = DriftReference()
     explanation = DriftExplanation()
 
@@ -37,15 +36,6 @@ class DriftFamily(Family, Evaluating, Objecting, Tracing):
 
     def spec(self, form: Form, catalog: Catalog) -> FormSpec:
         return subscription.spec_of(form, catalog)
-
-    def own_server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
-        # Imported here because compiled kernels take a second to import, and only servers need them.
-        from tidings.families.drift.strategies import RegionServer
-
-        return RegionServer(subscription.space_of(form, catalog))
-
-    def evaluates(self, form: Form) -> bool:
-        return True
 
     def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
         from tidings.families.drift.evaluator import DriftEvaluator

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from tidings.families.join import subscription
 from tidings.families.join.explain import JoinExplanation
 from tidings.families.join.reference import JoinReference
-from tidings.families.optional import Disjunctive, Evaluating, Projecting
-from tidings.families.protocols import Family, Server
+from tidings.families.optional import Disjunctive
+from tidings.families.protocols import Family
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog
-from tidings.model.message import MessageBatch
 from tidings.model.points import Placement
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
@@ -22,9 +19,8 @@ if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
 
-class JoinFamily(Family, Disjunctive, Projecting, Evaluating):
+class JoinFamily(Family, Disjunctive):
     name = "join"
-    strategies = ("auto",)
     reference = JoinReference()
     explanation = JoinExplanation()
 
@@ -38,25 +34,8 @@ class JoinFamily(Family, Disjunctive, Projecting, Evaluating):
     def spec(self, form: Form, catalog: Catalog) -> FormSpec:
         return subscription.spec_of(form, catalog)
 
-    def own_server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
-        # Imported here because compiled kernels take a second to import, and only servers need them.
-        from tidings.families.join.strategies import server_of
-
-        return server_of(catalog)
-
-    def project(self, form: Form, messages: MessageBatch, catalog: Catalog) -> pa.RecordBatch:
-        from tidings.families.join.payload import payload_of
-
-        return payload_of(form, messages, catalog)
-
     def serves_disjuncts(self, shape: Shape) -> bool:
         return True
-
-    def evaluates(self, form: Form) -> bool:
-        return True
-
-    def needs_shared_rows(self, form: Form) -> bool:
-        return subscription.is_any_of(form)
 
     def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
         from tidings.families.join.evaluator import JoinEvaluator

@@ -9,17 +9,16 @@ of them bound. The alternatives are in the details.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from tidings.families.join.result import shown_columns, shown_names
 from tidings.families.size import check_size
-from tidings.families.spec import ByValues, Form, FormSpec, Together
-from tidings.model.catalog import Catalog, Column, Table
+from tidings.families.spec import Form, FormSpec
+from tidings.model.catalog import Catalog
 from tidings.model.channel import channel_component
 from tidings.model.codes import CODE_MAX, CODE_MIN, code_of
 from tidings.model.points import Placement
@@ -30,88 +29,6 @@ from tidings.sql.shape import ColumnRef, Shape
 
 BOXES_MAX = 256
 """Highest number of boxes that an evaluator makes of one subscription; with more combinations of IN, boxes are wider."""
-Selection = tuple[str, tuple[str, ...], tuple[int, ...]]
-Wanted = tuple[str, tuple[str, ...], tuple[int, ...], tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class Side:
-    """One table of the join."""
-
-    table: Table
-    columns: tuple[Column, ...]
-    """Columns with a predicate, each with a lower and an upper end among the coordinates."""
-    first: int
-    """Coordinate of the first lower end."""
-    pinned: tuple[int, ...]
-    """Indexes in `columns` of those with = or IN."""
-    payload: tuple[str, ...]
-    """Columns in a message about a row of this table: those shown, joined, with a predicate, and the key."""
-
-    @property
-    def ranged(self) -> tuple[int, ...]:
-        """Indexes in `columns` of those with a range."""
-        return tuple(i for i in range(len(self.columns)) if i not in self.pinned)
-
-    @property
-    def coords(self) -> slice:
-        return slice(self.first, self.first + 2 * len(self.columns))
-
-    @property
-    def selection(self) -> Selection:
-        """Key: sides of several spaces have equal ones if they are of the same table with predicates on the same columns."""
-        return self.table.name, tuple(column.name for column in self.columns), self.pinned
-
-    @property
-    def rows(self) -> Wanted:
-        """Key: as `selection`, and messages about a row have the same columns as well."""
-        return *self.selection, self.payload
-
-
-@dataclass(frozen=True)
-class Edge:
-    """An equality of columns of two sides."""
-
-    sides: tuple[int, int]
-    columns: tuple[tuple[str, ...], tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class Space:
-    """A join form resolved against the catalog."""
-
-    key: str
-    sides: tuple[Side, ...]
-    edges: tuple[Edge, ...]
-    shown: tuple[tuple[int, str], ...]
-    """(side, column) of every shown column of a joined row."""
-    names: tuple[str, ...]
-    """Name of every shown column."""
-    dims: int
-
-    @cached_property
-    def axes(self) -> tuple[str, ...]:
-        """Names of the coordinates."""
-        return tuple(
-            axis
-            for side in self.sides
-            for axis in range_axes(side.table.name, (column.name for column in side.columns))
-        )
-
-    @property
-    def join_columns(self) -> dict[tuple[int, int], tuple[tuple[str, ...], tuple[str, ...]]]:
-        """(side, other side) -> (columns, other columns) of all edges between them."""
-        found: dict[tuple[int, int], tuple[tuple[str, ...], tuple[str, ...]]] = {}
-        for edge in self.edges:
-            (one, two), (left, right) = edge.sides, edge.columns
-            if one > two:
-                one, two, left, right = two, one, right, left
-            known = found.get((one, two), ((), ()))
-            found[one, two] = (known[0] + left, known[1] + right)
-        return found
-
-    def side_of(self, table: str) -> int:
-        return next(i for i, side in enumerate(self.sides) if side.table.name == table)
 
 
 class Predicate(msgspec.Struct, array_like=True, frozen=True):
@@ -157,49 +74,11 @@ def compared_columns(form: Form) -> list[ColumnRef]:
     return [ColumnRef(*ref) for ref in msgspec.json.decode(form.variant.removeprefix(ANY_OF))]
 
 
-@lru_cache(maxsize=4096)
-def space_of(form: Form, catalog: Catalog) -> Space:
-    shape = form.shape
-    shown = shown_columns(shape, catalog)
-    edges = tuple(
-        Edge(
-            (shape.tables.index(edge.left), shape.tables.index(edge.right)),
-            (edge.left_columns, edge.right_columns),
-        )
-        for edge in shape.joins
-    )
-    sides: list[Side] = []
-    first = 0
-    for number, name in enumerate(shape.tables):
-        table = catalog.table(name)
-        refs = [ref for ref in predicates_of(shape) if ref.table == name]
-        columns = tuple(table.column(ref.column) for ref in refs)
-        pinned = tuple(i for i, ref in enumerate(refs) if ref in shape.equalities)
-        joined = [
-            c
-            for edge in edges
-            for at, names in zip(edge.sides, edge.columns, strict=True)
-            if at == number
-            for c in names
-        ]
-        wanted = [*table.key, *joined, *(c.name for c in columns), *(ref.column for ref in shown if ref.table == name)]
-        payload = tuple(n for n in table.column_names if n in wanted)
-        sides.append(Side(table, columns, first, pinned, payload))
-        first += 2 * len(columns)
-    places = tuple((shape.tables.index(ref.table), ref.column) for ref in shown)
-    return Space(form.key, tuple(sides), edges, places, shown_names(shown), first)
-
-
 def spec_of(form: Form, catalog: Catalog) -> FormSpec:
     shape = form.shape
     shown = shown_columns(shape, catalog)
-    common = common_columns(shape)
-    return FormSpec(
-        ParameterSpace(space_of(form, catalog).axes),
-        shape.tables,
-        ByValues(tuple(common.items())) if common else Together(center_of(shape)),
-        tuple(zip(shown, shown_names(shown), strict=True)),
-    )
+    axes = tuple(axis for ref in predicates_of(shape) for axis in range_axes(ref.table, (ref.column,)))
+    return FormSpec(ParameterSpace(axes), shape.tables, tuple(zip(shown, shown_names(shown), strict=True)))
 
 
 def predicates_of(shape: Shape) -> tuple[ColumnRef, ...]:
@@ -298,24 +177,3 @@ def _form(shape: Shape, variant: str, catalog: Catalog) -> tuple[Form, tuple[tup
         at = (shape.equalities if is_pinned else shape.ranges).index(ref)
         sources.append((catalog.table(ref.table).column(ref.column).type, is_pinned, at))
     return Form("join", shape, variant), tuple(sources)
-
-
-def center_of(shape: Shape) -> str:
-    """The table that most others are joined to. Forms with the same center probably send rows of the same tables."""
-    counts = Counter(table for edge in shape.joins for table in (edge.left, edge.right))
-    return min(shape.tables, key=lambda table: (-counts[table], table))
-
-
-def common_columns(shape: Shape) -> dict[str, tuple[str, ...]]:
-    """Table -> one column, such that these columns are equal in every joined row; empty if there is no such choice."""
-    equal: dict[ColumnRef, set[ColumnRef]] = {}
-    for edge in shape.joins:
-        for left, right in zip(edge.left_columns, edge.right_columns, strict=True):
-            first, second = ColumnRef(edge.left, left), ColumnRef(edge.right, right)
-            merged = equal.get(first, {first}) | equal.get(second, {second})
-            equal.update(dict.fromkeys(merged, merged))
-    for refs in equal.values():
-        by_table = {ref.table: ref.column for ref in sorted(refs, reverse=True)}
-        if len(by_table) == len(shape.tables):
-            return {table: (by_table[table],) for table in shape.tables}
-    return {}

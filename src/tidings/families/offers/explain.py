@@ -14,26 +14,22 @@ from tidings.model.points import Placement
 from tidings.model.types import ColumnType
 from tidings.sql.shape import Order
 
-_REGION = "mostly 1 message, to all subscriptions that have the publication's attributes, however many these are"
-_CLASSIC_REGION = "1 message for each set of attributes that subscriptions have and the publication has too"
 _POINTS_MAX = 5
 
 
 class OffersExplanation(ChannellessExplanation):
     summary = "publications that are constraints themselves: SELECT .. FROM market WHERE a = x AND b BETWEEN y AND z"
-    shared_costs = (
+    costs = (
         "one search among all points with fitting attributes, by a hash of single values, then down a tree;"
         " and a line for each that is told"
     )
-    shared_only = "several points and ORDER BY"
 
     def lines(self, form: Form, placement: Placement, catalog: Catalog) -> Sequence[tuple[str, str]]:
         space, boxes = space_of(form, catalog), unpack(placement.details)
-        is_classic = space.table.constraints.is_classic
         lines = [*_points(space.table, boxes), ("matches", _matches(space.table, boxes))]
         if space.order is not None:
             lines.append(("best first", _best(space.order)))
-        return [*lines, ("a change costs", _CLASSIC_REGION if is_classic else _REGION)]
+        return lines
 
 
 def _points(table: Table, boxes: Sequence[Box]) -> list[tuple[str, str]]:

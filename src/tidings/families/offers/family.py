@@ -9,11 +9,21 @@ from tidings.families.offers import subscription
 from tidings.families.offers.constraint import packed
 from tidings.families.offers.explain import OffersExplanation
 from tidings.families.offers.reference import OffersReference
-from tidings.families.optional import Disjunctive, Evaluating, Gathering, Objecting, Objection, Publishing
-from tidings.families.protocols import Family, Server
+from tidings.families.optional import (
+    Disjunctive,
+    Objecting,
+    Objection,
+    Publishing,
+    Regional,
+    RegionSpace,
+    SpacePoints,
+)
+from tidings.families.protocols import Family
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog, Table
+from tidings.model.codes import Int64Array
 from tidings.model.points import Placement, PointBatch
+from tidings.model.region import Regions
 from tidings.sql.conditions import ConditionCompiler
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
@@ -22,10 +32,8 @@ if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
 
-class OffersFamily(Family, Disjunctive, Evaluating, Gathering, Objecting, Publishing):
+class OffersFamily(Family, Disjunctive, Objecting, Publishing, Regional):
     name = "offers"
-    placed_tag = 2
-    strategies = ("region",)
     reference = OffersReference()
     explanation = OffersExplanation()
 
@@ -41,9 +49,6 @@ class OffersFamily(Family, Disjunctive, Evaluating, Gathering, Objecting, Publis
     def place(self, shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
         return subscription.place(shape, constants, catalog)
 
-    def gathered(self, points: PointBatch, catalog: Catalog) -> list[PointBatch]:
-        return subscription.gathered(points, catalog)
-
     def compiler(self, table: Table, catalog: Catalog) -> Callable[[str], bytes]:
         conditions = ConditionCompiler(catalog, table)
 
@@ -56,18 +61,21 @@ class OffersFamily(Family, Disjunctive, Evaluating, Gathering, Objecting, Publis
     def spec(self, form: Form, catalog: Catalog) -> FormSpec:
         return subscription.spec_of(form, catalog)
 
-    def own_server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
-        from tidings.families.offers.strategies import RegionServer
-
-        return RegionServer(catalog)
-
-    def evaluates(self, form: Form) -> bool:
-        return True
-
-    def needs_shared_rows(self, form: Form) -> bool:
-        return form.variant == subscription.SEVERAL or form.shape.order is not None
-
     def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
         from tidings.families.offers.evaluator import OffersEvaluator
 
         return OffersEvaluator(catalog, store)
+
+    def is_regional(self, form: Form) -> bool:
+        return form.variant != subscription.SEVERAL and form.shape.order is None
+
+    def in_space(self, points: PointBatch, catalog: Catalog) -> list[SpacePoints]:
+        # Imported here because compiled kernels take a second to import.
+        from tidings.families.offers import regions
+
+        return regions.in_space(points, catalog)
+
+    def regions(self, space: RegionSpace, store: Store, versions: Int64Array) -> Regions:
+        from tidings.families.offers import regions
+
+        return regions.regions(space, store, versions)

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.evaluator import Evaluator, RowSource
-from tidings.families.listeners import on_some_channel
 from tidings.families.select.kernels.match import (
     BATCH_COUNTS,
     BOX_BITS,
@@ -49,7 +48,7 @@ from tidings.kernels.rows import I64, NONE
 from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex, TextEnds, Texts, ranges_of
 from tidings.model.catalog import Catalog
 from tidings.model.codes import CODE_MAX, CODE_MIN
-from tidings.model.points import PointBatch
+from tidings.model.points import PointBatch, on_some_channel
 from tidings.model.types import ColumnType
 
 _NO_SOURCES = np.empty((0, 0), np.int64)

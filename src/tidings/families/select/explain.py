@@ -11,8 +11,6 @@ from tidings.model.catalog import Catalog
 from tidings.model.codes import value_of
 from tidings.model.points import Placement
 
-_COSTS = "1 message for all select subscriptions on the table, however many and various they are"
-
 
 class SelectExplanation(Explanation):
     summary = "rows of one table within ranges: SELECT .. FROM t WHERE a = x AND b BETWEEN y AND z"
@@ -23,4 +21,4 @@ class SelectExplanation(Explanation):
         types = [column.type for column in space.ranges for _ in ("lo", "hi")]
         ends = zip(names, types, placement.coords, strict=True)
         point = ", ".join(f"{name} = {value_of(type, code)}" for name, type, code in ends)
-        return [("point", f"({point}) in {space.dims} dimensions"), ("a change costs", _COSTS)]
+        return [("point", f"({point}) in {space.dims} dimensions")]

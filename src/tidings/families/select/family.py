@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.families.optional import Disjunctive, Evaluating, Gathering
-from tidings.families.protocols import Family, Server
-from tidings.families.select import subscription, table_form
+from tidings.families.optional import Disjunctive, Regional, RegionSpace, SpacePoints
+from tidings.families.protocols import Family
+from tidings.families.select import subscription
 from tidings.families.select.explain import SelectExplanation
 from tidings.families.select.reference import SelectReference
-from tidings.families.select.reformulate import NEW
-from tidings.families.select.strategies import RegionServer
 from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog
+from tidings.model.codes import Int64Array
 from tidings.model.points import Placement, PointBatch
+from tidings.model.region import Regions
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
 
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
 
-class SelectFamily(Family, Disjunctive, Evaluating, Gathering):
+class SelectFamily(Family, Disjunctive, Regional):
     name = "select"
-    strategies = ("region",)
-    placed_tag = NEW
     reference = SelectReference()
     explanation = SelectExplanation()
 
@@ -36,30 +34,26 @@ class SelectFamily(Family, Disjunctive, Evaluating, Gathering):
         return subscription.place(shape, constants, catalog)
 
     def spec(self, form: Form, catalog: Catalog) -> FormSpec:
-        is_table = form.variant == table_form.TABLE
-        return table_form.table_spec(form, catalog) if is_table else subscription.spec_of(form, catalog)
-
-    def gathered(self, points: PointBatch, catalog: Catalog) -> list[PointBatch]:
-        is_gathered = Form.from_key(points.form).variant == table_form.TABLE
-        return [points if is_gathered else table_form.gathered(points, catalog)]
-
-    def own_server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
-        return RegionServer(_space(form, catalog))
+        return subscription.spec_of(form, catalog)
 
     def serves_disjuncts(self, shape: Shape) -> bool:
         return True
-
-    def evaluates(self, form: Form) -> bool:
-        return True
-
-    def needs_shared_rows(self, form: Form) -> bool:
-        return bool(form.shape.nulls) or subscription.is_disjunct(form)
 
     def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
         from tidings.families.select.evaluator import SelectEvaluator
 
         return SelectEvaluator(catalog, store)
 
+    def is_regional(self, form: Form) -> bool:
+        return not form.shape.nulls and not subscription.is_disjunct(form)
 
-def _space(form: Form, catalog: Catalog) -> table_form.TableSpace:
-    return table_form.table_space(catalog.table(form.shape.tables[0]))
+    def in_space(self, points: PointBatch, catalog: Catalog) -> list[SpacePoints]:
+        # Imported here because compiled kernels take a second to import.
+        from tidings.families.select import regions
+
+        return [regions.in_space(points, catalog)]
+
+    def regions(self, space: RegionSpace, store: Store, versions: Int64Array) -> Regions:
+        from tidings.families.select import regions
+
+        return regions.regions(space, store, versions)

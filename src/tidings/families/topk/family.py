@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.families.optional import Evaluating, Objecting, Objection
-from tidings.families.protocols import Family, Server
+from tidings.families.optional import Objecting, Objection
+from tidings.families.protocols import Family
 from tidings.families.spec import Form, FormSpec
 from tidings.families.topk import subscription
 from tidings.families.topk.explain import TopkExplanation
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from tidings.families.evaluator import Evaluator, Store
 
 
-class TopkFamily(Family, Evaluating, Objecting):
+class TopkFamily(Family, Objecting):
     name = "topk"
-    strategies = ("dense",)
     reference = TopkReference()
     explanation = TopkExplanation()
 
@@ -37,16 +36,6 @@ class TopkFamily(Family, Evaluating, Objecting):
 
     def spec(self, form: Form, catalog: Catalog) -> FormSpec:
         return subscription.spec_of(form, catalog)
-
-    def own_server(self, form: Form, catalog: Catalog, strategy: str) -> Server:
-        # Imported here because compiled kernels take a second to import, and only servers need them.
-        from tidings.families.topk.strategies import DenseServer, SeveralRangesServer
-
-        space = subscription.space_of(form, catalog)
-        return SeveralRangesServer(space) if len(space.ranges) > 1 else DenseServer(space)
-
-    def evaluates(self, form: Form) -> bool:
-        return True
 
     def evaluator(self, catalog: Catalog, store: Store) -> Evaluator:
         from tidings.families.topk.evaluator import TopkEvaluator

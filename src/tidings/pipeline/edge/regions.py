@@ -1,238 +1,126 @@
-"""The sender `regions`: changes become messages to regions of subscription space, and go where a region meets points.
+"""The sender `regions`: rows go to the places that have points in their regions of subscription space.
 
-It evaluates nothing: which subscriptions are told is found out where they are. Subscriptions that have no region server (OR,
-IS NULL, option `net`, and the like) are evaluated at the centre, as by the sender `entered`.
+Families whose rows say by themselves where they matter (`tidings.families.optional.Regional`) are not evaluated here: which
+subscriptions are told is found out where they are. All others are evaluated, as by the sender `entered`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from tidings.families.registry import family_of, gathered, needs_shared_rows, spec_of
-from tidings.kernels.events import CHANGE, Events, Told
+from tidings.families.optional import Regional, RegionSpace
+from tidings.families.registry import family, family_of, is_regional, spec_of
+from tidings.kernels.events import CHANGE, Told
+from tidings.kernels.point_index import PointIndex
 from tidings.kernels.rows import I64, NONE
 from tidings.model.catalog import Catalog, Table
-from tidings.model.change import SEQ_MAX, TableChanges
-from tidings.model.message import MessageBatch, SnapshotBatch
-from tidings.model.points import PointBatch
+from tidings.model.points import Event, PointBatch
 from tidings.pipeline.edge.holders import Entered
-from tidings.pipeline.edge.router import Router
 from tidings.pipeline.edge.sender import Sender
-from tidings.pipeline.edge.table_rows import changes_at, changes_of, rows_at
-from tidings.pipeline.host import Host, Sent
 from tidings.pipeline.replica.batch import Batch
+from tidings.pipeline.table_changes import versions_at
 
-Key = tuple[Any, ...]
 _AXES_MAX = 24
 """Columns of a table that an index of points can tell apart."""
-_Need = tuple[int, int, I64]
-"""Event, version, places."""
+_ROWS_AT_ONCE = 65_536
 
 
 class RegionSender(Sender):
-    """Rows at the centre, region servers, and a router from regions to places."""
+    """Rows at the centre, and an index of the points of each space."""
 
     def __init__(
-        self,
-        catalog: Catalog,
-        places: int,
-        place_of: Callable[[str], int],
-        strategies: Mapping[str, str] | None = None,
-        *,
-        by_commit: bool = True,
+        self, catalog: Catalog, places: int, place_of: Callable[[str], int], *, by_commit: bool = True
     ) -> None:
-        """strategies: family -> name of a strategy that makes messages; those that are not named have their first one."""
         super().__init__(catalog, places, place_of, by_commit=by_commit)
         self._catalog = catalog
-        self._host = Host(catalog, strategies or {})
-        self._router = Router(catalog, place_of, self.holders.words)
-        self._moved: list[PointBatch] = []
-        self._decisions: dict[str, Any] = {}
-        self.messages: Counter[str] = Counter()
-        """Messages so far, by family."""
-        self._bytes: Counter[str] = Counter()
-        self.on_messages: Callable[[MessageBatch], object] = _ignore
-        """Called with what region servers send."""
-        self.on_points: Callable[[PointBatch], object] = _ignore
-        """Called with creations and drops of the subscriptions they serve, with the coordinates they have given them."""
+        self._points_in: dict[RegionSpace, PointIndex] = {}
+        """Points by the slots of their subscriptions."""
+        self._index_of: dict[int, PointIndex] = {}
+        """The index that has the point of a slot."""
+        self._new: list[tuple[RegionSpace, I64, I64]] = []
+        """Space, slots and coordinates of subscriptions that are created in the micro-batch."""
+        self._gone: set[int] = set()
+        self._messages: Counter[str] = Counter()
 
     def traffic(self) -> tuple[Counter[str], Counter[str]]:
         messages, sizes = super().traffic()
-        return Counter({**messages, **self.messages}), Counter({**sizes, **self._bytes})
+        return messages + self._messages, sizes
 
     def evaluates(self, form_key: str) -> bool:
         return not is_routed(form_key, self._catalog)
 
     def moved(self, points: PointBatch, slots: I64) -> None:
         super().moved(points, slots)
-        if not self.evaluates(points.form):
-            self._moved.append(points)
+        if self.evaluates(points.form):
+            return
+        is_new = points.event == np.int8(Event.CREATE)
+        for own in _regional(family_of(points.form)[0].name).in_space(points.take(is_new), self._catalog):
+            self._new.append((own.space, slots[is_new][own.at], own.coords))
+        self._gone.update(slots[~is_new].tolist())
 
     def _entered(self, batch: Batch, told: Sequence[tuple[str, Told]]) -> list[Entered]:
         found = self._evaluated(told)
-        assert batch.events is not None
-        needs = list(self._needs(batch.events))
-        if needs:
-            event, version, places = zip(*needs, strict=True)
-            found.append((np.array(event, np.int64), np.array(version, np.int64), np.array(places, np.int64)))
+        events = batch.events
+        assert events is not None
+        new = self._add_points()
+        store = self.replica.store
+        for space, index in self._points_in.items():
+            is_own = (events.kind == CHANGE) & (events.table == store.number(space.table.name)) & (events.new != NONE)
+            at = np.flatnonzero(is_own)
+            if len(at) and len(index):
+                self._messages[space.family] += len(at)
+                found.append(self._met(space, index, at, events.new[at]))
+        for space, index in new.items():
+            # What changes in this micro-batch has been sent to the new points too. They need what was there before it.
+            for versions in self._rows_before(space.table):
+                found.append(self._met(space, index, np.zeros(len(versions), np.int64), versions))
+        for slot in self._gone:
+            self._index_of.pop(slot).remove(slot)
+        self._gone.clear()
         return found
 
-    def _needs(self, events: Events) -> Iterator[_Need]:
-        """The rows that places need, by what region servers send."""
-        moved, self._moved = self._moved, []
-        moments = PointBatch.by_moment(points.in_order() for points in gathered(moved, self._catalog))
-        changes, past = self._changes(events), _Past(self, events)
-        for table, batch in changes.items():
-            past.enter(self._catalog.table(table), batch)
-        given = dict.fromkeys(changes, 0)
-        for moment, due in [*moments, (SEQ_MAX, [])]:
-            stretch = []
-            for table, batch in changes.items():
-                stop = int(np.searchsorted(batch.seq, moment, "right"))
-                if stop > given[table]:
-                    stretch.append(batch.slice(given[table], stop))
-                    given[table] = stop
-            if stretch:
-                yield from self._change(stretch, past)
-            # The first event of the moment that is no change: all of it see the same rows.
-            first = int(np.searchsorted(events.seq, moment))
-            while first < len(events.seq) and events.kind[first] == CHANGE and events.seq[first] == moment:
-                first += 1
-            for points in due:
-                yield from self._release(points, first, past)
-        self._host.settle()
-        if changes:
-            self._decisions = self._host.decide()
+    def _add_points(self) -> dict[RegionSpace, PointIndex]:
+        """Adds the new points. Returns them once more, in indexes of their own."""
+        apart: dict[RegionSpace, PointIndex] = {}
+        for space, slots, coords in self._new:
+            channels = np.zeros(len(slots), np.int64)
+            for indexes in (self._points_in, apart):
+                index = indexes.setdefault(space, PointIndex(2 * len(space.axes)))
+                index.add_many(channels, slots, coords)
+            self._index_of.update(dict.fromkeys(slots.tolist(), self._points_in[space]))
+        self._new.clear()
+        return apart
 
-    def _changes(self, events: Events) -> dict[str, TableChanges]:
-        """The changes of each table that has some, with both images."""
-        own = events.table[events.kind == CHANGE]
-        tables = [self._catalog.tables[number] for number in np.unique(own).tolist()]
-        return {table.name: changes_of(self.replica.store, table, events) for table in tables}
+    def _met(self, space: RegionSpace, index: PointIndex, event: I64, versions: I64) -> Entered:
+        """The versions whose regions meet points of an index, with the places of these."""
+        regions = _regional(space.family).regions(space, self.replica.store, versions)
+        channels = np.zeros(len(versions), np.int64)
+        starts, slots, _ = index.stab(channels, regions.lo, regions.hi, regions.tags, regions.starts)
+        places = np.zeros((len(versions), self.holders.words), np.int64)
+        region, place = np.repeat(np.arange(len(versions)), np.diff(starts)), self._place[slots]
+        np.bitwise_or.at(places, (region, place >> 6), np.int64(1) << (place & 63))
+        met = places.any(axis=1)
+        return event[met], versions[met], places[met]
 
-    def _change(self, stretch: Sequence[TableChanges], past: _Past) -> Iterator[_Need]:
-        messages = list(self._host.change_many(stretch, is_wanted=True))
-        if self._decisions:
-            messages += self._host.follow(self._decisions, max(int(changes.seq[-1]) for changes in stretch))
-            self._decisions = {}
-        for batch in messages:
-            self.on_messages(batch)
-            family = family_of(batch.form)[0].name
-            self.messages[family] += len(batch)
-            self._bytes[family] += batch.payload.nbytes
-            yield from self._addressed(batch, past)
-
-    def _addressed(self, messages: MessageBatch, past: _Past) -> Iterator[_Need]:
-        family, form = family_of(messages.form)
-        places = self._router.places(messages, family.placed_tag)
-        reached = np.flatnonzero(places.any(axis=1))
-        if not len(reached):
-            return
-        # A message of a join has rows of one of its tables, which its form names.
-        table = self._catalog.table(form.variant if len(form.shape.tables) > 1 else form.shape.tables[0])
-        keys = _keys(messages.payload.take(pa.array(reached)), table, "")
-        for i, seq in zip(reached.tolist(), messages.seq[reached].tolist(), strict=True):
-            own = past.changed_at(table, seq) if keys is None else past.at(table, next(keys), seq)
-            for event, version in own:
-                yield event, version, places[i]
-
-    def _release(self, points: PointBatch, event: int, past: _Past) -> Iterator[_Need]:
-        """event: number of the first creation or drop of the moment."""
-        names = spec_of(points.form, self._catalog).tables
-        tables: Any = {name: rows_at(self.replica.store, self._catalog.table(name), event) for name in names}
-        sent = Sent()
-        placed = self._host.release(points, tables, sent)
-        self.on_points(placed)
-        self._router.move(placed)
-        for batch in sent.snapshots:
-            yield from self._first_rows(batch, event, past)
-
-    def _first_rows(self, batch: SnapshotBatch, event: int, past: _Past) -> Iterator[_Need]:
-        targets = [self._place_of(id) for id in batch.target.to_pylist()]
-        for table, key, row in _snapshot_keys(batch, self._catalog):
-            mask = np.zeros(self.holders.words, np.int64)
-            mask[targets[row] >> 6] = np.int64(1) << np.int64(targets[row] & 63)
-            version = past.version(table, key, int(batch.seq[row]))
-            assert version != NONE, "a snapshot has a row that is not there"
-            yield event, version, mask
+    def _rows_before(self, table: Table) -> Iterator[I64]:
+        """The rows that a table had before the micro-batch, some at a time."""
+        versions = versions_at(self.replica.store, table, NONE)
+        for start in range(0, len(versions), _ROWS_AT_ONCE):
+            yield versions[start : start + _ROWS_AT_ONCE]
 
 
-def _ignore(_: object) -> None:
-    pass
-
-
-class _Past:
-    """Versions of rows as of a seq of the micro-batch."""
-
-    def __init__(self, sender: RegionSender, events: Events) -> None:
-        self._store = sender.replica.store
-        self._events = events
-        self._changes: dict[tuple[str, Key], list[int]] = {}
-        """Table and key -> events that change the row, in order."""
-        self._by_seq: dict[tuple[str, int], list[int]] = {}
-
-    def enter(self, table: Table, changes: TableChanges) -> None:
-        """Takes all changes of a table."""
-        known = changes.known_rows(list(table.key))
-        at = changes_at(self._store, table, self._events).tolist()
-        for key, event, seq in zip(_tuples(known, table.key), at, changes.seq.tolist(), strict=True):
-            self._changes.setdefault((table.name, key), []).append(event)
-            self._by_seq.setdefault((table.name, seq), []).append(event)
-
-    def version(self, table: Table, key: Key, seq: int) -> int:
-        """The version of a row just after a seq; NONE if there is no such row then."""
-        changes = self._changes.get((table.name, key))
-        if changes is None:
-            return self._store.current_with(table, key)
-        before = [event for event in changes if self._events.seq[event] <= seq]
-        return int(self._events.new[before[-1]] if before else self._events.old[changes[0]])
-
-    def at(self, table: Table, key: Key, seq: int) -> Iterator[tuple[int, int]]:
-        version = self.version(table, key, seq)
-        if version != NONE:
-            yield int(np.searchsorted(self._events.seq, seq)), version
-
-    def changed_at(self, table: Table, seq: int) -> Iterator[tuple[int, int]]:
-        """The rows of a table that a seq has changed: more than one, if it is that of a commit."""
-        for event in self._by_seq.get((table.name, seq), ()):
-            if self._events.new[event] != NONE:
-                yield event, int(self._events.new[event])
+def _regional(name: str) -> Regional:
+    found = family(name)
+    assert isinstance(found, Regional)
+    return found
 
 
 @lru_cache(maxsize=4096)
 def is_routed(form_key: str, catalog: Catalog) -> bool:
-    """Whether region servers serve a form."""
-    if needs_shared_rows(form_key):
-        return False
-    return all(len(catalog.table(name).axes) <= _AXES_MAX for name in spec_of(form_key, catalog).tables)
-
-
-def _tuples(rows: pa.RecordBatch, names: Sequence[str]) -> Iterator[Key]:
-    return zip(*(rows.column(name).to_pylist() for name in names), strict=True)
-
-
-def _keys(rows: pa.RecordBatch, table: Table, prefix: str) -> Iterator[Key] | None:
-    """Primary keys of rows whose columns have names with a prefix; None if they are not there."""
-    names = [prefix + name for name in table.key]
-    return _tuples(rows, names) if set(names) <= set(rows.schema.names) else None
-
-
-def _snapshot_keys(batch: SnapshotBatch, catalog: Catalog) -> Iterator[tuple[Table, Key, int]]:
-    """(table, primary key, number of the row) of each row of snapshots."""
-    tables = [catalog.table(name) for name in spec_of(batch.form, catalog).tables]
-    if len(tables) > 1:
-        sides = batch.payload.column("side").to_pylist()
-        every = [list(_keys(batch.payload, table, f"{number}.") or ()) for number, table in enumerate(tables)]
-        for row, side in enumerate(sides):
-            yield tables[side], every[side][row], row
-        return
-    keys = _keys(batch.payload, tables[0], "key.") or _keys(batch.payload, tables[0], "")
-    assert keys is not None
-    for row, key in enumerate(keys):
-        yield tables[0], key, row
+    """Whether rows find the subscriptions of a form by regions."""
+    tables = spec_of(form_key, catalog).tables
+    return is_regional(form_key) and all(len(catalog.table(name).axes) <= _AXES_MAX for name in tables)

@@ -5,7 +5,6 @@ from tidings.testing.checks.agreement import check_batches_do_not_matter, check_
 from tidings.testing.checks.case import Case
 from tidings.testing.checks.exact import check_exact
 from tidings.testing.checks.places import check_places
-from tidings.testing.checks.regions import check_regions
 from tidings.testing.checks.replicas import check_replicas
 
 ENGINE_CHECKS = (
@@ -17,24 +16,11 @@ ENGINE_CHECKS = (
 """Checks of notification lines only, which can be run on any engine."""
 STAGE_CHECKS = (check_replicas, check_places)
 """Checks that lines do not depend on where subscriptions are evaluated, and on restarts."""
-MESSAGE_CHECKS = (check_regions,)
-"""Checks of which points messages reach."""
-CHECKS = (*ENGINE_CHECKS, *STAGE_CHECKS, *MESSAGE_CHECKS)
-
-SHARED_CHECKS = (
-    check_exact,
-    check_only_affected_are_told,
-    check_batches_do_not_matter,
-    check_replicas,
-    check_places,
-)
-"""Those that need no region servers."""
+CHECKS = (*ENGINE_CHECKS, *STAGE_CHECKS)
 
 __all__ = [
     "CHECKS",
     "ENGINE_CHECKS",
-    "MESSAGE_CHECKS",
-    "SHARED_CHECKS",
     "STAGE_CHECKS",
     "Case",
     *(check.__name__ for check in CHECKS),

@@ -4,7 +4,7 @@ sender finds these rows, and wherever senders and gateways are restarted.
 
 from __future__ import annotations
 
-from tidings.families.optional import SHARED
+from tidings.families.registry import sender_of
 from tidings.model.notification import NotificationBatch
 from tidings.pipeline.door import Door
 from tidings.pipeline.edge.entered import EnteredSender
@@ -23,7 +23,7 @@ class Places:
     """A sender and gateways, any of which may die between two micro-batches. What a gateway repeats is thrown away."""
 
     def __init__(self, workload: Workload, count: int, strategies: dict[str, str] | None = None) -> None:
-        """strategies: None for the sender `entered`; else the strategies of the sender `regions`."""
+        """strategies: None for the sender `entered`; else those by which rows find gateways."""
         self.catalog, self.count = workload.catalog, count
         self.door = Door(self.catalog)
         self.door.read(workload.subscription_lines())
@@ -40,10 +40,14 @@ class Places:
 
         if strategies is None:
             return EnteredSender(self.catalog, self.count, place)
-        # Its servers have kernels of their own, which take seconds to compile.
+        make = sender_of(strategies)
+        if make is not None:
+            made: Sender = make(self.catalog, self.count, place, strategies)
+            return made
+        # It has kernels of its own, which take seconds to compile.
         from tidings.pipeline.edge.regions import RegionSender
 
-        return RegionSender(self.catalog, self.count, place, strategies)
+        return RegionSender(self.catalog, self.count, place)
 
     def _new_gateway(self) -> PartialReplica:
         return PartialReplica(self.catalog, keeps_points=True)
@@ -82,12 +86,9 @@ class Places:
 
 
 def check_places(case: Case) -> None:
-    if not case.shares_rows:
-        return
     rng, sizes = case.rng, case.sizes()
     count = rng.choice(_COUNTS)
-    named = [name for name in case.strategies if name != SHARED]
-    strategies = rng.choice([None, case.strategy(rng.choice(named))]) if named else None
+    strategies = rng.choice([None, *map(case.strategy, case.sending_strategies())])
     places = Places(case.workload, count, strategies)
     lines: list[str] = []
     for chunk in chunks(case.workload.change_lines(), sizes):

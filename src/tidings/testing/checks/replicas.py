@@ -15,8 +15,6 @@ from tidings.testing.workload import chunks
 
 
 def check_replicas(case: Case) -> None:
-    if not case.shares_rows:
-        return
     catalog, count = case.workload.catalog, case.rng.randint(1, 3)
     door = Door(catalog)
     door.read(case.workload.subscription_lines())

@@ -1,0 +1,1 @@
+"""Structures of the region servers of joins."""

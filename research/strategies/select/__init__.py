@@ -1,0 +1,1 @@
+"""Region servers of select."""

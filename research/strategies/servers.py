@@ -1,0 +1,27 @@
+"""How the region servers of each family are made, by the name of the strategy. The first of a family is its default."""
+
+from __future__ import annotations
+
+from research.strategies.loading import server
+
+JOINS = (
+    *(f"ref-sj:{skyline}" for skyline in ("clu", "clu+", "tup", "tup+", "sub", "min")),
+    *("enum-sj", "rel-sel", "ref-j+", "ref-j", "enum-j"),
+)
+EPSILONS = (0.5, 0.25, 0.125)
+"""Of `dense:EPS` and `sparse:EPS`."""
+SERVERS = {
+    "select": {name: server("research.strategies.select.servers", name) for name in ("unicast", "scan")},
+    "drift": {name: server("research.strategies.drift.servers", name) for name in ("scan", "unicast", "relax")},
+    "topk": {
+        **{name: server("research.strategies.topk.servers", "server", name) for name in ("sparse", "unicast", "relax")},
+        **{
+            f"{kind}:{eps}": server("research.strategies.topk.servers", "server", kind, eps)
+            for kind in ("dense", "sparse")
+            for eps in EPSILONS
+        },
+    },
+    "join": {name: server("research.strategies.join.servers", "server", name) for name in ("auto", *JOINS)},
+    "offers": {"region": server("research.strategies.offers.region_server", "region")},
+}
+"""Family -> name -> how its server is made."""
