@@ -20,6 +20,7 @@ from research.servers.host import Host, Sent
 from research.servers.message import MessageBatch, SnapshotBatch
 from research.servers.router import Router
 from research.servers.table_rows import rows_at
+from research.strategies.join.payload import ALL_SIDES, SIDE
 from tidings.families.registry import family_of
 from tidings.kernels.events import CHANGE, Events, Told
 from tidings.kernels.rows import I64, NONE
@@ -137,9 +138,15 @@ class MessageSender(Sender):
         reached = np.flatnonzero(places.any(axis=1))
         if not len(reached):
             return
-        # A message of a join has rows of one of its tables, which its form names.
+        payload = messages.payload.take(pa.array(reached))
+        if SIDE in payload.schema.names:
+            for table, key, row in _row_keys(payload, messages.form, self._catalog):
+                for event, version in past.at(table, key, int(messages.seq[reached[row]])):
+                    yield event, version, places[reached[row]]
+            return
+        # A message of a shared semijoin has rows of one of its tables, which its form names.
         table = self._catalog.table(form.variant if len(form.shape.tables) > 1 else form.shape.tables[0])
-        keys = _keys(messages.payload.take(pa.array(reached)), table, "")
+        keys = _keys(payload, table, "")
         for i, seq in zip(reached.tolist(), messages.seq[reached].tolist(), strict=True):
             own = past.changed_at(table, seq) if keys is None else past.at(table, next(keys), seq)
             for event, version in own:
@@ -158,7 +165,7 @@ class MessageSender(Sender):
 
     def _first_rows(self, batch: SnapshotBatch, event: int, past: _Past) -> Iterator[_Need]:
         targets = [self._place_of(id) for id in batch.target.to_pylist()]
-        for table, key, row in _snapshot_keys(batch, self._catalog):
+        for table, key, row in _row_keys(batch.payload, batch.form, self._catalog):
             mask = np.zeros(self.holders.words, np.int64)
             mask[targets[row] >> 6] = np.int64(1) << np.int64(targets[row] & 63)
             version = past.version(table, key, int(batch.seq[row]))
@@ -225,16 +232,16 @@ def _keys(rows: pa.RecordBatch, table: Table, prefix: str) -> Iterator[Key] | No
     return _tuples(rows, names) if set(names) <= set(rows.schema.names) else None
 
 
-def _snapshot_keys(batch: SnapshotBatch, catalog: Catalog) -> Iterator[tuple[Table, Key, int]]:
-    """(table, primary key, number of the row) of each row of snapshots."""
-    tables = [catalog.table(name) for name in spec_of(batch.form, catalog).tables]
-    if len(tables) > 1:
-        sides = batch.payload.column("side").to_pylist()
-        every = [list(_keys(batch.payload, table, f"{number}.") or ()) for number, table in enumerate(tables)]
-        for row, side in enumerate(sides):
-            yield tables[side], every[side][row], row
+def _row_keys(payload: pa.RecordBatch, form_key: str, catalog: Catalog) -> Iterator[tuple[Table, Key, int]]:
+    """(table, primary key, number in the payload) of each row that snapshots or messages have, or that joined rows are of."""
+    tables = [catalog.table(name) for name in spec_of(form_key, catalog).tables]
+    if SIDE in payload.schema.names:
+        every = [list(_keys(payload, table, f"{number}.") or ()) for number, table in enumerate(tables)]
+        for row, side in enumerate(payload.column(SIDE).to_pylist()):
+            for number in range(len(tables)) if side == ALL_SIDES else (side,):
+                yield tables[number], every[number][row], row
         return
-    keys = _keys(batch.payload, tables[0], "key.") or _keys(batch.payload, tables[0], "")
+    keys = _keys(payload, tables[0], "key.") or _keys(payload, tables[0], "")
     assert keys is not None
     for row, key in enumerate(keys):
         yield tables[0], key, row

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mirror_family import CATALOG, MirrorFamily
 
-from tidings.families import registry
 from tidings.families.select.evaluator import SelectEvaluator
 from tidings.pipeline.registrar import Answer, Registrar
 from tidings.pipeline.replica.batch import Places
@@ -143,21 +141,3 @@ def test_a_subscription_whose_evaluator_fails_is_dropped_with_an_answer(
     shown = {id: sorted(json.loads(text)["x"] for text in view.elements()) for id, view in live.views.items()}
     assert shown == {"old": [8.0, 9.0], "new": [8.0, 9.0], "other": [8.0, 9.0]}
     assert live.feed([{"id": "bad", "drop": True}, wish("bad", 8.5)], [])[0].refused is not None
-
-
-class _Mute(MirrorFamily):
-    """A family that cannot evaluate its subscriptions."""
-
-    def evaluates(self, form):
-        return False
-
-
-def test_a_family_without_an_evaluator_is_refused() -> None:
-    family = _Mute()
-    registry.register(family)
-    try:
-        live = Live(CATALOG)
-        (answer,) = live.feed([{"id": "m", "sql": "SELECT * FROM mirrored WHERE kind = 'a'"}], [])
-        assert answer.refused is not None and "no evaluator" in answer.refused
-    finally:
-        registry._extra.remove(family)

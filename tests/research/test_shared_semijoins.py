@@ -6,15 +6,15 @@ import hypothesis.strategies as st
 import pytest
 from join_star import BOTH, ITEMS, ROWS, SHOPS, STAR, TURNED, played, sql_of
 
+from research.servers.check_regions import RegionCheck, selects_either
 from research.stages.staged import StagedEngine as Engine
 from tidings.sql import parse_catalog
-from tidings.testing import CHECKS, ENGINE_CHECKS, STAGE_CHECKS, Workload, check_family
-from tidings.testing.join_inputs import selects_either
+from tidings.testing import CHECKS, Workload, check_family
 
 pytestmark = pytest.mark.extended
 
 
-INEXACT = {"has_exact_regions": lambda *_: False, "may_hear_twice": True}
+REGIONS = RegionCheck(lambda *_: False, may_hear_twice=True, may_reach=selects_either)
 FEW = st.integers(0, 3)
 VALUES = st.one_of(st.none(), FEW)
 
@@ -53,16 +53,16 @@ def star_workloads():
     return st.builds(Workload, st.just(STAR), subscriptions(), changes())
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", (*CHECKS, REGIONS), ids=lambda check: getattr(check, "__name__", "regions"))
 def test_contract(check):
-    check_family("join", star_workloads(), checks=[check], examples=4, may_reach=selects_either, **INEXACT)
+    check_family("join", star_workloads(), checks=[check], examples=4, strategies=["auto"])
 
 
-@pytest.mark.parametrize("check", (*ENGINE_CHECKS, *STAGE_CHECKS), ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_forms_may_leave_a_shared_semijoin(check, monkeypatch):
     monkeypatch.setattr("research.strategies.join.semijoin.server._RECONSIDER_AFTER", 2)
     monkeypatch.setattr("research.strategies.join.semijoin.server._MUCH_CHEAPER", 1.0)
-    check_family("join", star_workloads(), checks=[check], examples=4, **INEXACT)
+    check_family("join", star_workloads(), checks=[check], examples=4, strategies=["auto"])
 
 
 def test_a_row_goes_out_once_for_all_who_filter_it_alike():

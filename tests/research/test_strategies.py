@@ -15,7 +15,7 @@ from research.servers.protocols import FamilyServer
 from research.strategies import JOINS, SERVERS
 from research.strategies.join.servers import server_of
 from tidings.families import registry
-from tidings.families.optional import SHARED
+from tidings.families.optional import REGION, SHARED
 from tidings.model.errors import UsageError
 from tidings.sql import parse_catalog
 from tidings.testing import (
@@ -23,22 +23,18 @@ from tidings.testing import (
     check_family,
     drift_workloads,
     join_workloads,
+    offers_workloads,
     select_workloads,
     topk_workloads,
 )
-from tidings.testing.join_inputs import selects_either
 
 ROOT = Path(__file__).parents[2]
-# Regions of drift are exact up to rows that are told again with nothing changed in what is shown, and those of `relax` are not
-# at all; a row of top-k may be sent to those who already hold k better ones for a moment, while another moves.
 CASES = {
-    "select": (select_workloads(), {}),
-    "drift": (drift_workloads(), {"has_exact_regions": lambda *_: False}),
-    "topk": (topk_workloads(), {"has_exact_regions": lambda *_: False, "may_hear_twice": True}),
-    "join": (
-        join_workloads(),
-        {"has_exact_regions": lambda *_: False, "may_hear_twice": True, "may_reach": selects_either},
-    ),
+    "select": select_workloads(),
+    "drift": drift_workloads(),
+    "topk": topk_workloads(),
+    "join": join_workloads(),
+    "offers": offers_workloads(),
 }
 
 
@@ -46,9 +42,14 @@ CASES = {
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("family", CASES)
 def test_contract(family, check):
-    workloads, options = CASES[family]
-    names = (*registry.family(family).strategies, *SERVERS[family])
-    check_family(family, workloads, checks=[check], examples=10, strategies=names, **options)
+    check_family(family, CASES[family], checks=[check], examples=10, strategies=tuple(SERVERS[family]))
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_contract_of_top_k_with_several_ranges(check):
+    workloads = topk_workloads(changes_max=30, ranges=(2, 2, 3))
+    check_family("topk", workloads, checks=[check], examples=4, strategies=["dense"])
 
 
 @pytest.mark.extended
@@ -75,13 +76,13 @@ def test_they_are_there_by_name_and_can_be_taken_away():
     assert registry.parse_strategies(["select=scan", "topk=dense:0.5", "offers=relational"])
     strategies.register()
     with pytest.raises(UsageError, match="has a strategy 'scan' already"):
-        registry.add_strategy("select", "scan", SERVERS["select"]["scan"])
-    with pytest.raises(UsageError, match="either a server or an evaluator"):
+        registry.add_strategy("select", "scan", sender=object)
+    with pytest.raises(UsageError, match="either an evaluator or a sender"):
         registry.add_strategy("select", "other")
     strategies.unregister()
     for family in SERVERS:
-        known = registry.family(family)
-        assert registry.strategies_of(known) == (SHARED, *known.strategies)
+        own = (SHARED, REGION) if family in ("select", "offers") else (SHARED,)
+        assert registry.strategies_of(registry.family(family)) == own
     with pytest.raises(UsageError, match="no strategy 'relational'"):
         registry.parse_strategies(["offers=relational"])
     strategies.register()

@@ -6,7 +6,6 @@ subscriptions are told is found out where they are. All others are evaluated, as
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
@@ -44,11 +43,6 @@ class RegionSender(Sender):
         self._new: list[tuple[RegionSpace, I64, I64]] = []
         """Space, slots and coordinates of subscriptions that are created in the micro-batch."""
         self._gone: set[int] = set()
-        self._messages: Counter[str] = Counter()
-
-    def traffic(self) -> tuple[Counter[str], Counter[str]]:
-        messages, sizes = super().traffic()
-        return messages + self._messages, sizes
 
     def evaluates(self, form_key: str) -> bool:
         return not is_routed(form_key, self._catalog)
@@ -72,7 +66,6 @@ class RegionSender(Sender):
             is_own = (events.kind == CHANGE) & (events.table == store.number(space.table.name)) & (events.new != NONE)
             at = np.flatnonzero(is_own)
             if len(at) and len(index):
-                self._messages[space.family] += len(at)
                 found.append(self._met(space, index, at, events.new[at]))
         for space, index in new.items():
             # What changes in this micro-batch has been sent to the new points too. They need what was there before it.
