@@ -52,7 +52,6 @@ def scene(files, seq, id=None):
     return collect(parse_catalog(CATALOG), files / "subscriptions.jsonl", files / "changes.jsonl", seq, id)
 
 
-@pytest.mark.extended
 def test_a_fall_sends_the_row_and_then_those_that_take_its_place(files):
     found = scene(files, 5)
     assert [sent.label.split(",")[0] for sent in found.sent] == ["symbol A", "symbol C"]
@@ -61,7 +60,6 @@ def test_a_fall_sends_the_row_and_then_those_that_take_its_place(files):
     assert len(found.points) == 2
 
 
-@pytest.mark.extended
 def test_the_plane_of_a_subscription_can_be_asked_for(files):
     found = scene(files, 2, "plain")
     assert found.column.name == "risk"
@@ -69,7 +67,6 @@ def test_the_plane_of_a_subscription_can_be_asked_for(files):
     assert [sent.reached for sent in found.sent] == [1]
 
 
-@pytest.mark.extended
 @pytest.mark.parametrize(
     ("seq", "id", "problem"),
     [
@@ -84,7 +81,6 @@ def test_what_cannot_be_painted_is_said(files, seq, id, problem):
         scene(files, seq, id)
 
 
-@pytest.mark.extended
 def test_the_command_writes_a_picture(files):
     options = [f"--{name}={files / name}.jsonl" for name in ("subscriptions", "changes")]
     run = CliRunner().invoke(
@@ -145,7 +141,6 @@ def market_scene(files, seq, id=None):
     return collect(catalog, files / "subscriptions.jsonl", files / "changes.jsonl", seq, id)
 
 
-@pytest.mark.extended
 def test_a_publication_is_sent_to_all_ranges_that_meet_its_own(market):
     (sent,) = market_scene(market, 1).sent
     # Ranges that begin at 2 or before, and end at 1 or after.
@@ -155,7 +150,6 @@ def test_a_publication_is_sent_to_all_ranges_that_meet_its_own(market):
     assert sent.label == "id p1, where price BETWEEN 1 AND 2"
 
 
-@pytest.mark.extended
 def test_a_changed_publication_is_sent_where_it_was_and_where_it_is(market):
     found = market_scene(market, 2, "dear")
     assert found.column.name == "price"
@@ -167,7 +161,6 @@ def test_a_changed_publication_is_sent_where_it_was_and_where_it_is(market):
     assert len(found.points) == 5
 
 
-@pytest.mark.extended
 @pytest.mark.parametrize(
     ("id", "problem"),
     [

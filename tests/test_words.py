@@ -51,12 +51,11 @@ def test_a_join_with_an_equality_is_not_said_to_have_none(folder: Path) -> None:
     assert several["point"].startswith("stocks.sector one of several values from 'food' to 'tech', ")
 
 
-def test_rows_are_joined_in_the_engine_unless_messages_are_asked_for(folder: Path) -> None:
+def test_rows_are_joined_in_the_engine(folder: Path) -> None:
     sql = "SELECT * FROM stocks JOIN reviews USING (symbol) WHERE rating >= 6"
     said = explained(folder, sql)
     assert "joined with its partners in the engine" in said["a change costs"]
-    assert not {"why", "filters"} & said.keys()
-    assert "joined at the gateway" in explained(folder, sql, "--strategy=join=auto")["why"]
+    assert said["strategy"] == "shared"
 
 
 def paint(folder: Path, *words: str) -> str:

@@ -11,9 +11,16 @@ JOINS = (
 EPSILONS = (0.5, 0.25, 0.125)
 """Of `dense:EPS` and `sparse:EPS`."""
 SERVERS = {
-    "select": {name: server("research.strategies.select.servers", name) for name in ("unicast", "scan")},
-    "drift": {name: server("research.strategies.drift.servers", name) for name in ("scan", "unicast", "relax")},
+    "select": {
+        "region": server("research.strategies.select.region_server", "region"),
+        **{name: server("research.strategies.select.servers", name) for name in ("unicast", "scan")},
+    },
+    "drift": {
+        "region": server("research.strategies.drift.region_server", "region"),
+        **{name: server("research.strategies.drift.servers", name) for name in ("scan", "unicast", "relax")},
+    },
     "topk": {
+        "dense": server("research.strategies.topk.region_servers", "dense"),
         **{name: server("research.strategies.topk.servers", "server", name) for name in ("sparse", "unicast", "relax")},
         **{
             f"{kind}:{eps}": server("research.strategies.topk.servers", "server", kind, eps)
