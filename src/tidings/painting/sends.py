@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from tidings.model.catalog import Column, Table
 from tidings.model.channel import ChannelKey, channel_component
 from tidings.model.codes import CODE_MAX, CODE_MIN, code_of
-from tidings.painting.staircase import Ranking, Tile, entering, staircase
+from tidings.painting.staircase import Ranking, Tile, entering, gained, staircase
 from tidings.sql.shape import Order, Shape
 
 Row = dict[str, Any]
@@ -56,13 +56,26 @@ def top_k_sends(shape: Shape, table: Table, channel: ChannelKey, change: Change)
         return []
     before, after = (_ranking(shape, order, table, channel, rows) for rows in (change.before, change.after))
     moved = key_of(table, change.images[0])
-    own: dict[Tile, None] = {}
-    for ranking in (after, before):
-        for place, (key, x) in enumerate(ranking):
-            if key == moved:
-                own.update(dict.fromkeys(staircase(x, [y for _, y in ranking[:place]], order.limit)))
+    own = _either(*(_stairs(ranking, moved, order.limit) for ranking in (before, after)))
     others = [Send(key, tiles) for key, tiles in entering(before, after, moved, order.limit)]
-    return [Send(moved, list(own)), *others] if own else others
+    return [Send(moved, own), *others] if own else others
+
+
+def _stairs(ranking: Ranking, moved: Key, k: int) -> tuple[int, list[Tile]]:
+    """Where a row is, and its staircase; empty if it is not there."""
+    for place, (key, x) in enumerate(ranking):
+        if key == moved:
+            return x, staircase(x, [y for _, y in ranking[:place]], k)
+    return 0, []
+
+
+def _either(before: tuple[int, list[Tile]], after: tuple[int, list[Tile]]) -> list[Tile]:
+    """The tiles of two staircases; without the overlap if they have one corner."""
+    (was, old), (x, new) = before, after
+    if not (old and new) or was != x:
+        return [*new, *old]
+    lost = gained(x, new, old)
+    return [*new, *lost] if gained(x, old, new) else old
 
 
 def _ranking(shape: Shape, order: Order, table: Table, channel: ChannelKey, rows: Sequence[Row]) -> Ranking:

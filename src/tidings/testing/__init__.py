@@ -8,7 +8,7 @@
 Needs hypothesis.
 """
 
-from tidings.testing.checks import CHECKS, ENGINE_CHECKS, STAGE_CHECKS, Case
+from tidings.testing.checks import CHECKS, ENGINE_CHECKS, Case
 from tidings.testing.drift_inputs import drift_workloads
 from tidings.testing.engines import RunEngine, run_inline
 from tidings.testing.join_inputs import join_workloads
@@ -33,7 +33,6 @@ __all__ = [
     "CHECKS",
     "ENGINE_CHECKS",
     "FAMILY_WORKLOADS",
-    "STAGE_CHECKS",
     "Case",
     "Expected",
     "RunEngine",

@@ -14,14 +14,12 @@ ENGINE_CHECKS = (
     check_batches_do_not_matter,
 )
 """Checks of notification lines only, which can be run on any engine."""
-STAGE_CHECKS = (check_replicas, check_places)
-"""Checks that lines do not depend on where subscriptions are evaluated, and on restarts."""
-CHECKS = (*ENGINE_CHECKS, *STAGE_CHECKS)
+CHECKS = (*ENGINE_CHECKS, check_replicas, check_places)
+"""Also those that lines do not depend on where subscriptions are evaluated, and on restarts."""
 
 __all__ = [
     "CHECKS",
     "ENGINE_CHECKS",
-    "STAGE_CHECKS",
     "Case",
     *(check.__name__ for check in CHECKS),
 ]
