@@ -11,9 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from research.servers.changes import ChangeBatch
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
-from tidings.model.change import ChangeBatch, Op
+from tidings.model.change import Op
 from tidings.model.codes import Int64Array
 from tidings.model.points import Event, PointBatch
 from tidings.model.render import render_rows

@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 
 from research.bench.dataset import Dataset, json_lines
+from research.servers.changes import ChangeBatch
 from research.servers.forms import gathered, spaces_of
 from research.servers.message import MessageBatch
 from research.stages.forms import FormShard, FormsWork, sent_on
 from research.stages.gateway import Gateway, GatewayWork
+from research.stages.parsing import parse
 from research.stages.tables import TableShard, TablesResult, TablesWork
 from research.stages.zones import ZoneMap
 from tidings.bench import Say
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import Seconds, rss_bytes, timed
 from tidings.model.catalog import Catalog
-from tidings.model.change import ChangeBatch
 from tidings.pipeline.ingest import Ingest
 
 INLINE = Heading("inline", "inline")
@@ -173,21 +174,21 @@ def flow(run: InlineRun, updates: Iterable[ChangeBatch], heading: Heading = INLI
     batches = list(updates)
     stages = [_stages(run, batch) for batch in batches]
     route, pairs, tell = (median(getattr(s, name).wall for s in stages) for name in ("route", "pairs", "tell"))
-    parse = parsing_s(run, batches)
+    parsing = parsing_s(run, batches)
     matches, figure = mean(s.matches for s in stages), heading.figure
     per_change = [
         ("routed", "changes to routed messages", route),
         ("ids", "changes to subscription ids", route + pairs),
         ("notifications", "changes to finished notifications", route + tell),
-        ("json.routed", "JSON lines to routed messages", parse + route),
-        ("json.notifications", "JSON lines to finished notifications", parse + route + tell),
+        ("json.routed", "JSON lines to routed messages", parsing + route),
+        ("json.notifications", "JSON lines to finished notifications", parsing + route + tell),
     ]
     return [
         figure("matches", "deliveries per change", "pairs/change", matches),
         *(figure(f"{key}.changes_per_s", label, "changes/s", 1 / taken) for key, label, taken in per_change),
         figure("ids.pairs_per_s", "messages to subscription ids alone", "pairs/s", matches / pairs),
         figure("notifications_per_s", "messages to notification lines alone", "notifications/s", matches / tell),
-        figure("json.changes_per_s", "JSON parsing alone", "changes/s", 1 / parse),
+        figure("json.changes_per_s", "JSON parsing alone", "changes/s", 1 / parsing),
         *_busy(stages, matches, heading),
     ]
 
@@ -195,7 +196,7 @@ def flow(run: InlineRun, updates: Iterable[ChangeBatch], heading: Heading = INLI
 def parsing_s(run: InlineRun, batches: Sequence[ChangeBatch]) -> float:
     """Median seconds to parse a change, over the last few batches as JSON."""
     as_json = [(len(batch), json_lines(batch)) for batch in batches[-_JSON_BATCHES:]]
-    return median(timed(run.ingest.parse, lines)[0].wall / count for count, lines in as_json)
+    return median(timed(parse, run.ingest, run.data.catalog, lines)[0].wall / count for count, lines in as_json)
 
 
 def _busy(stages: list[_Stages], matches: float, heading: Heading) -> list[Figure]:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from research.servers.changes import runs_of
 from research.servers.forms import spec_of
 from research.servers.message import MessageBatch, SnapshotBatch
 from research.servers.protocols import ColumnarRows, FamilyServer, Interleaving, Memory, Remembering, Replanning, Server
 from research.strategies.servers import SERVERS
 from tidings.families.registry import family_of
 from tidings.model.catalog import Catalog
-from tidings.model.change import TableChanges, runs_of
+from tidings.model.change import TableChanges
 from tidings.model.points import Event, PointBatch
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from research.servers.changes import known_rows
 from research.servers.forms import PLACED_TAGS, gathered, has_server, spec_of
 from research.servers.host import Host, Sent
 from research.servers.message import MessageBatch, SnapshotBatch
@@ -189,7 +190,7 @@ class _Past:
 
     def enter(self, table: Table, changes: TableChanges) -> None:
         """Takes all changes of a table."""
-        known = changes.known_rows(list(table.key))
+        known = known_rows(changes, list(table.key))
         at = changes_at(self._store, table, self._events).tolist()
         for key, event, seq in zip(_tuples(known, table.key), at, changes.seq.tolist(), strict=True):
             self._changes.setdefault((table.name, key), []).append(event)

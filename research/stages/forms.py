@@ -16,19 +16,20 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from research.servers.changes import ChangeBatch, concat_changes, known_rows, take_changes
 from research.servers.forms import ByValues, ServedForm, Together, spec_of
 from research.servers.host import Host, Sent
 from research.servers.message import MessageBatch
 from research.servers.protocols import ColumnarRows
 from research.stages.net_changes import net_of
+from research.stages.sharding import shard_of_values
 from research.stages.table_store import TableStore
 from tidings.families.registry import family_of
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
-from tidings.model.change import SEQ_MAX, ChangeBatch, Op, TableChanges, take_changes
+from tidings.model.change import SEQ_MAX, Op, TableChanges
 from tidings.model.codes import BoolArray
 from tidings.model.points import PointBatch
-from tidings.pipeline.partition import shard_of_values
 
 GroupKey = str
 """Text that identifies a group in every process: the columns its forms are sharded by, or their colocation key."""
@@ -244,7 +245,7 @@ class FormShard:
             self._stores[table] = TableStore(self._catalog.table(table))
         late = self._late.pop(table, [])
         if late:
-            changes = TableChanges.concat(late)
+            changes = concat_changes(late)
             self._stores[table].replay(_as_changes(net_of(changes, self._catalog.table(table).key)))
         return self._stores[table]
 
@@ -252,7 +253,7 @@ class FormShard:
 def _as_changes(changes: TableChanges) -> ChangeBatch:
     """The changes as a `ChangeBatch` for a store: deletes carry the old row, upserts the new one."""
     op = np.where(changes.has, Op.UPSERT, Op.DELETE).astype(np.int8)
-    return ChangeBatch(changes.table, changes.seq, changes.seq, op, changes.known_rows())
+    return ChangeBatch(changes.table, changes.seq, changes.seq, op, known_rows(changes))
 
 
 class _Stretches:
@@ -263,7 +264,7 @@ class _Stretches:
         for batch in changes:
             parts.setdefault(batch.table, []).append(batch)
         # Changes of one table may come from several tables shards.
-        joined = [TableChanges.concat(batches) for batches in parts.values()]
+        joined = [concat_changes(batches) for batches in parts.values()]
         self._batches = [take_changes(b, np.argsort(b.seq, kind="stable").astype(np.int64)) for b in joined]
         self._given = [0] * len(joined)
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from research.servers.changes import known_rows
+from research.stages.sharding import components
 from tidings.model.change import TableChanges
 from tidings.model.channel import group_channels
-from tidings.pipeline.partition import components
 
 
 def net_of(changes: TableChanges, key: Sequence[str]) -> TableChanges:
@@ -17,7 +18,7 @@ def net_of(changes: TableChanges, key: Sequence[str]) -> TableChanges:
 
     key: columns of the primary key. A row that is absent before and after has no change.
     """
-    names = changes.known_rows(key)
+    names = known_rows(changes, key)
     group, keys = group_channels([components(names.column(name)) for name in key], len(changes))
     if len(keys) == len(changes):
         return changes

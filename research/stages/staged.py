@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from research.servers.changes import ChangeBatch
 from research.servers.message import MessageBatch
 from research.stages.dispatch import placed_points, to_forms, to_gateways
 from research.stages.forms import FormShard, FormsWork, GroupKey
 from research.stages.gateway import Gateway, GatewayWork
+from research.stages.parsing import parse
 from research.stages.tables import TableShard, TablesResult, TablesWork
 from research.stages.zones import ZoneMap
 from research.wire import wire_size
 from tidings.families.spec import Form
 from tidings.model.catalog import Catalog
-from tidings.model.change import ChangeBatch, TableChanges
+from tidings.model.change import TableChanges
 from tidings.model.notification import NotificationBatch
 from tidings.model.points import PointBatch
 from tidings.model.quarantine import Quarantined
@@ -71,7 +73,7 @@ class StagedEngine:
     def feed(self, lines: Iterable[bytes]) -> StagedResult:
         """Handles one micro-batch of raw change records, together with the subscription events gathered at the door."""
         records = list(lines)
-        parsed = self._ingest.parse(records, self._position)
+        parsed = parse(self._ingest, self.catalog, records, self._position)
         self._position += len(records)
         return self.feed_changes(parsed.changes, parsed.refused)
 

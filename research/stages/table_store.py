@@ -12,9 +12,10 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from research.servers.changes import ChangeBatch
 from research.servers.row_log import RowLog
 from tidings.model.catalog import Table
-from tidings.model.change import ChangeBatch, Op, TableChanges
+from tidings.model.change import Op, TableChanges
 from tidings.model.channel import ChannelKey
 from tidings.model.codes import DAY_US, BoolArray, Int64Array, codes_of
 from tidings.model.quarantine import contradiction

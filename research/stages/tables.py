@@ -14,22 +14,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from research.servers.changes import ChangeBatch, concat_changes, null_rows
 from research.servers.forms import ByKey, gathered, spec_of
 from research.servers.host import Host, Sent
 from research.servers.protocols import ColumnarRows
 from research.stages.forms import GroupKey, Groups
 from research.stages.sequence import admit
+from research.stages.sharding import shard_of_key
 from research.stages.table_store import TableStore
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog, Table
-from tidings.model.change import SEQ_MAX, SEQ_NEXT, ChangeBatch, Op, TableChanges, null_rows
+from tidings.model.change import SEQ_MAX, SEQ_NEXT, Op, TableChanges
 from tidings.model.channel import group_channels
 from tidings.model.codes import BoolArray, Int64Array
 from tidings.model.points import PointBatch, last_lives
 from tidings.model.quarantine import Quarantined, out_of_order, raw_text
 from tidings.model.render import render_rows
 from tidings.pipeline.expiry import Expiry
-from tidings.pipeline.partition import shard_of_key
 
 NO_NUMBERS = np.empty(0, np.int64)
 
@@ -217,7 +218,7 @@ class TableShard:
         self._advance(changes, cursors, passed, result, spans)
         if result is not None:
             for parts in spans.values():
-                self._host.change(TableChanges.concat(parts), result.sent, ignores_subscribers=True)
+                self._host.change(concat_changes(parts), result.sent, ignores_subscribers=True)
         self._host.settle()
         self.passed = passed
 

@@ -7,16 +7,12 @@ import pyarrow as pa
 import pytest
 
 from tidings.model.blob import pack, unpack
-from tidings.model.change import ChangeBatch, TableChanges
 from tidings.model.points import PointBatch
 
 ROWS = pa.RecordBatch.from_pydict({"id": pa.array([1, 2, 3]), "name": pa.array(["a", None, "ü"])})
 SEQ = np.array([1, 2, 3])
 CHANNEL = (pa.array(["x", None, "y"]), pa.array([1, None, -(2**63)], pa.int64()))
 BATCHES = {
-    "changes": ChangeBatch("t", SEQ, SEQ, np.array([0, 1, 3], np.int8), ROWS, pa.array([b"{}", b"\xff", b""])),
-    "changes without raw": ChangeBatch("t", SEQ, SEQ, np.array([0, 1, 3], np.int8), ROWS),
-    "images": TableChanges("t", SEQ, SEQ > 1, ROWS, SEQ < 3, ROWS),
     "points": PointBatch(
         "f",
         np.array([0, 0, 1], np.int8),

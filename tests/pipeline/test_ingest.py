@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from research.stages.parsing import parse as parse_lines
 from tidings.model.change import SEQ_NEXT, Op
 from tidings.pipeline.ingest import RECORD_BYTES_MAX, Ingest
 from tidings.sql import parse_catalog
@@ -32,7 +33,7 @@ ROW = {
 
 def parse(*records, first_position=0):
     lines = [record if isinstance(record, bytes) else json.dumps(record).encode() for record in records]
-    return Ingest(CATALOG).parse(lines, first_position)
+    return parse_lines(Ingest(CATALOG), CATALOG, lines, first_position)
 
 
 def change(seq=1, table="items", op="insert", row=ROW):

@@ -11,6 +11,7 @@ from bad_changes import CATALOG, ROW, WRONG_VALUES
 from tidings.kernels.lives import new_lives
 from tidings.kernels.rows import scan
 from tidings.model.codes import code_of
+from tidings.model.quarantine import Quarantined
 from tidings.pipeline import ingest
 from tidings.pipeline.door import Door
 from tidings.pipeline.ingest import Ingest
@@ -132,7 +133,9 @@ def test_wrong_values_are_refused_as_by_ingest(column, text):
     line = f'{{"seq": 1, "table": "items", "op": "insert", "row": {{{row}}}}}'.encode()
     store = RowStore(TABLES)
     _, refused = feed(store, [line])
-    assert refused == Ingest(TABLES).parse([line]).refused
+    by_ingest = list[Quarantined]()
+    Ingest(TABLES).read(line, 0, by_ingest)
+    assert refused == by_ingest
     assert store.count(0) == 1 - len(refused)
 
 

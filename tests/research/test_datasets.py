@@ -13,6 +13,7 @@ from research.bench.drift.data import DriftData
 from research.bench.join.data import JoinData
 from research.bench.select.data import SelectData
 from research.bench.topk.data import TopkData
+from research.stages.parsing import parse
 from research.workloads.join.binary import BinaryCase
 from tidings.pipeline.door import Door
 from tidings.pipeline.ingest import Ingest
@@ -45,7 +46,7 @@ def test_points_are_what_the_door_would_give(data: Dataset) -> None:
 def test_lines_are_the_same_changes_and_are_numbered_on(data: Dataset) -> None:
     seq = 0
     for batch in (*data.inserts(), *data.updates()):
-        parsed = Ingest(data.catalog).parse(json_lines(batch))
+        parsed = parse(Ingest(data.catalog), data.catalog, json_lines(batch))
         assert parsed.refused == []
         (changes,) = parsed.changes
         np.testing.assert_array_equal(changes.seq, batch.seq)

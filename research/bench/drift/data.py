@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from research.bench.dataset import BATCH, Dataset
+from research.servers.changes import ChangeBatch
 from research.workloads.drift.quotes import CATALOG_SQL
 from tidings.families.drift.subscription import Space, space_of
-from tidings.model.change import ChangeBatch, Op, TableChanges
+from tidings.model.change import Op, TableChanges
 from tidings.model.codes import Int64Array, codes_of_doubles
 from tidings.workloads.draws import FloatArray
 from tidings.workloads.workload import WorkloadLines

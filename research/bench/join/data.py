@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from research.bench.dataset import Dataset, starts
+from research.servers.changes import ChangeBatch, null_rows
 from research.strategies.join.space import Space, space_of
 from research.workloads.join.binary import BinaryCase, BinaryScene
 from research.workloads.join.tables import BINARY, repeated
-from tidings.model.change import ChangeBatch, Op, TableChanges, null_rows
+from tidings.model.change import Op, TableChanges
 from tidings.model.codes import Int64Array, codes_of_doubles
 
 _R, _S = BINARY.tables

@@ -11,11 +11,11 @@ import numpy as np
 from research.bench.churn import Churn, Timed, churn
 from research.bench.inline import InlineRun, load, parsing_s, tell
 from research.bench.join.data import JoinData
+from research.servers.changes import ChangeBatch
 from research.strategies.join.subscriber_index import SubscriberIndex
 from tidings.bench import Say
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import Seconds, timed
-from tidings.model.change import ChangeBatch
 
 STRATEGIES = "auto", "ref-sj:clu"
 """The first, the default, is measured with views if there are not too many subscriptions."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from research.bench.join.data import JoinData
+from research.servers.changes import ChangeBatch
 from research.servers.forms import project_all
 from research.servers.message import MessageBatch
 from research.servers.protocols import ColumnarRows, Replanning
@@ -24,7 +25,7 @@ from research.wire import wire_sizes
 from research.workloads.join.tables import BINARY
 from tidings.families.spec import Form
 from tidings.kernels.point_index import PointIndex
-from tidings.model.change import ChangeBatch, Op, TableChanges
+from tidings.model.change import Op, TableChanges
 from tidings.model.codes import BoolArray, Int64Array, codes_of_doubles
 from tidings.model.region import Regions
 

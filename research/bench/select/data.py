@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from research.bench.dataset import Dataset, starts
-from tidings.model.change import ChangeBatch, Op
+from research.servers.changes import ChangeBatch
+from tidings.model.change import Op
 from tidings.model.codes import Int64Array, codes_of_doubles
 
 CATALOG_SQL = "CREATE TABLE items (id BIGINT PRIMARY KEY, kind TEXT, a DOUBLE, b DOUBLE, note TEXT);"

@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from research.bench.dataset import BATCH, Dataset, starts
+from research.servers.changes import ChangeBatch
 from research.workloads.topk.cases import UNIFORM
 from research.workloads.topk.scene import Scene, scene_of
 from research.workloads.topk.table import ITEMS
 from tidings.families.topk.subscription import Space, space_of
-from tidings.model.change import ChangeBatch, Op
+from tidings.model.change import Op
 from tidings.model.codes import Int64Array, codes_of_doubles
 from tidings.workloads.draws import FloatArray
 

@@ -16,11 +16,12 @@ from research.bench.join.data import JoinData
 from research.experiments.join.outcome import OUTPUT_BYTES_PER_US, Totals, per_change, totals
 from research.experiments.join.subscribers import Subscribers, skip
 from research.experiments.paper import Config
+from research.servers.changes import ChangeBatch
 from research.servers.message import MessageBatch
 from research.servers.protocols import Server
 from research.strategies import JOINS
 from research.workloads.join.binary import BinaryCase
-from tidings.model.change import ChangeBatch, Op, TableChanges
+from tidings.model.change import Op, TableChanges
 from tidings.model.codes import BoolArray, Int64Array
 
 R = "r"

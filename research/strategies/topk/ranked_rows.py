@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from research.servers.changes import known_rows
 from research.servers.message import SnapshotBatch
 from research.servers.protocols import ColumnarRows
 from research.servers.row_log import RowLog
@@ -90,7 +91,7 @@ class RankedRows:
         """Applies changes. Returns what to send."""
         # Before the changes, not after: the caller still reads the rows to send from the log.
         self._sweep()
-        return self._enter(changes.known_rows(), changes.has)
+        return self._enter(known_rows(changes), changes.has)
 
     def best(self, channels: Sequence[ChannelKey], los: Int64Array, his: Int64Array) -> tuple[Int64Array, Int64Array]:
         """(index of the point, position of the row) of the first k rows of every point. los, his: [points, ranges]."""

@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tidings.model.change import ChangeBatch, TableChanges
 from tidings.model.notification import NotificationBatch
 from tidings.model.points import PointBatch
 from tidings.model.text_column import TextColumn
@@ -17,8 +16,6 @@ from tidings.model.text_column import TextColumn
 _KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        ChangeBatch,
-        TableChanges,
         PointBatch,
         NotificationBatch,
         TextColumn,

@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import datetime as dt
 from codecs import BOM_UTF8
-from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 from msgspec.structs import astuple
 
 from tidings.families.registry import row_compiler
 from tidings.model.catalog import Catalog, Table
-from tidings.model.change import OP_NAMES, SEQ_MAX, SEQ_NEXT, ChangeBatch, Op
+from tidings.model.change import OP_NAMES, SEQ_MAX, SEQ_NEXT, Op
 from tidings.model.errors import RecordError, SqlError
 from tidings.model.quarantine import Quarantined, raw_text, withdrawn
 from tidings.model.row_decoder import RowDecoder, in_utc, reason_of
@@ -110,43 +105,6 @@ _seq_decoder = msgspec.json.Decoder(_Seq)
 _tx_decoder = msgspec.json.Decoder(_TxEnvelope)
 
 
-@dataclass
-class Parsed:
-    """Result of `Ingest.parse`: one batch of changes per table, in order of arrival, and the refused lines."""
-
-    changes: list[ChangeBatch] = field(default_factory=list)
-    refused: list[Quarantined] = field(default_factory=list)
-
-
-@dataclass
-class _Columns:
-    """Accepted records of one table, field by field, from which `_RowDecoder.batch` makes a batch."""
-
-    position: list[int] = field(default_factory=list)
-    seq: list[int] = field(default_factory=list)
-    op: list[int] = field(default_factory=list)
-    row: list[Any] = field(default_factory=list)
-    raw: list[bytes] = field(default_factory=list)
-
-
-class _RowDecoder(RowDecoder):
-    """Reads the rows of one table, and makes batches of them."""
-
-    def batch(self, columns: _Columns) -> ChangeBatch:
-        arrays = []
-        for name, column in zip(self.fields, self.table.columns, strict=True):
-            values = [getattr(row, name) for row in columns.row]
-            arrays.append(pa.array(values, column.type.arrow))
-        return ChangeBatch(
-            self.table.name,
-            np.array(columns.position, np.int64),
-            np.array(columns.seq, np.int64),
-            np.array(columns.op, np.int8),
-            pa.RecordBatch.from_arrays(arrays, schema=self.table.schema),
-            pa.array(columns.raw, pa.binary()),
-        )
-
-
 class _Constraint(msgspec.Struct, gc=False):
     """A row of a table of constraints, with a field for each of `CONSTRAINT_COLUMNS`."""
 
@@ -158,7 +116,7 @@ class _Constraint(msgspec.Struct, gc=False):
     c5: dt.datetime | None = None
 
 
-class _ConstraintDecoder(_RowDecoder):
+class _ConstraintDecoder(RowDecoder):
     """Reads the constraints of one table: `id` and `where` instead of a row."""
 
     def __init__(self, table: Table, catalog: Catalog) -> None:
@@ -200,28 +158,9 @@ class Ingest:
         self._needs_seq = needs_seq
         self._is_live = is_live
         self._decoders = {
-            table.name: _ConstraintDecoder(table, catalog) if table.has_constraints else _RowDecoder(table)
+            table.name: _ConstraintDecoder(table, catalog) if table.has_constraints else RowDecoder(table)
             for table in catalog.tables
         }
-
-    def parse(self, lines: Iterable[bytes], first_position: int = 0) -> Parsed:
-        """Parses lines at consecutive positions of the source, from `first_position` on. Blank lines are skipped."""
-        gathered: dict[str, _Columns] = defaultdict(_Columns)
-        parsed = Parsed()
-        for position, line in enumerate(lines, first_position):
-            record = self._read(line, position, parsed.refused)
-            if record is None:
-                continue
-            if record.load == LOAD_END:
-                continue
-            columns = gathered[record.table]
-            columns.position.append(position)
-            columns.seq.append(record.seq)
-            columns.op.append(record.op)
-            columns.row.append(record.values)
-            columns.raw.append(line)
-        parsed.changes = [self._decoders[table].batch(columns) for table, columns in gathered.items()]
-        return parsed
 
     def read(
         self, line: bytes, position: int, refused: list[Quarantined], partition: str | None = None

@@ -8,6 +8,7 @@ from itertools import compress
 import numpy as np
 import pyarrow as pa
 
+from research.servers.changes import known_rows
 from research.servers.row_log import RowLog
 from research.strategies.join.payload import codes_in
 from research.strategies.join.space import Side
@@ -97,7 +98,7 @@ class Relation:
 
     def _keys(self, changes: TableChanges) -> list[ChannelKey]:
         names = self._table.key
-        rows = changes.known_rows(names)
+        rows = known_rows(changes, names)
         return channel_keys(
             [channel_column(self._table.column(n).type, rows.column(n))[0] for n in names], len(changes)
         )

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from research.servers.changes import known_rows, take_changes
 from research.strategies.join.kernels.schedule import schedule
 from research.strategies.join.relations.join_index import JoinIndex
 from tidings.kernels.rows import NONE
-from tidings.model.change import TableChanges, take_changes
+from tidings.model.change import TableChanges
 from tidings.model.channel import channel_column, group_channels
 from tidings.model.codes import Int64Array
 
@@ -50,7 +51,7 @@ def _touched(edges: Edges, batches: Sequence[TableChanges]) -> tuple[Int64Array,
     rows = []
     for batch in batches:
         table = tables[batch.table]
-        keys = batch.known_rows(table.key)
+        keys = known_rows(batch, table.key)
         names = [channel_column(table.column(n).type, keys.column(n))[0] for n in table.key]
         rows.append(group_channels(names, len(batch))[0])
     starts = first + np.cumsum([0, *(int(part.max(initial=-1)) + 1 for part in rows)])

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from research.servers.changes import null_rows
 from research.servers.protocols import ColumnarRows
 from research.strategies.join.kernels.sorted_lists import Neighbours
 from research.strategies.join.relations.graph import JoinGraph
@@ -15,7 +16,7 @@ from research.strategies.join.relations.join_index import IndexedEdge, JoinIndex
 from research.strategies.join.relations.relation import Moves, Relation
 from research.strategies.join.space import Space, Wanted
 from tidings.kernels.rows import NONE
-from tidings.model.change import TableChanges, null_rows
+from tidings.model.change import TableChanges
 from tidings.model.channel import ChannelKey
 from tidings.model.codes import Int64Array
 

@@ -1,8 +1,7 @@
-"""Drift subscriptions as points (radius, label) on the channel of the pinned key columns. The server chooses the label.
+"""Drift subscriptions as points (radius, label) on the channel of the pinned key columns.
 
-Subscriptions with equal radius and equal last notified value get the same notifications from then on. Labels distinguish
-subscriptions of one radius whose last values differ: if they pin the whole primary key, the server assigns labels in the
-(circular) order of the last values; if they follow many rows, the label is the seq of creation.
+Only region servers, which are in research, choose labels: by these they tell subscriptions of one radius apart that were last
+told different values. Here a label is 0.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ def objection(shape: Shape, catalog: Catalog) -> Objection | None:
 
 
 def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:
-    """The form, channels and point of a query. The label is 0 until the server chooses one."""
+    """The form, channels and point of a query."""
     equalities, _, movement, _ = constants
     form, space = _form(shape, "" if constants.is_single else SEVERAL_CHANNELS, catalog)
     if not constants.is_single:
