@@ -18,6 +18,7 @@ from tidings.families.join import evaluator, predicates
 from tidings.families.join.plan import Signature
 from tidings.families.join.reference import answer
 from tidings.families.protocols import PlainTables
+from tidings.placed import PlacedEngine
 from tidings.sql import parse_catalog
 from tidings.sql.compiler import Compiler
 from tidings.testing.plain import read_row
@@ -156,12 +157,12 @@ def _look(row: Row) -> str:
     return json.dumps(row)
 
 
-def play(random: Random, steps_max: int, *, is_staged: bool, joins: Sequence[str] = JOINS) -> None:
+def play(random: Random, steps_max: int, *, is_placed: bool, joins: Sequence[str] = JOINS) -> None:
     world = World(random, joins)
     steps = random.randint(1, steps_max)
-    engines = [Engine(world.catalog)]
-    if is_staged:
-        engines.append(Engine(world.catalog, {"join": "rel-sel"}))
+    engines: list[Engine | PlacedEngine] = [Engine(world.catalog)]
+    if is_placed:
+        engines.append(PlacedEngine(world.catalog, 3))
     readers: dict[str, Reader] = {}
     lives: list[tuple[int, str, bool]] = []
     """(after, id, whether it comes)."""
@@ -238,14 +239,13 @@ RANDOMS = st.randoms(use_true_random=False, note_method_calls=True)
 @settings(max_examples=12, deadline=None)
 @given(RANDOMS)
 def test_answers_are_those_of_the_reference_after_every_event(random: Random) -> None:
-    play(random, 60, is_staged=False)
+    play(random, 60, is_placed=False)
 
 
-@pytest.mark.extended
 @settings(max_examples=5, deadline=None)
 @given(RANDOMS)
-def test_lines_are_those_of_the_staged_engine(random: Random) -> None:
-    play(random, 40, is_staged=True)
+def test_lines_are_those_of_gateways(random: Random) -> None:
+    play(random, 40, is_placed=True)
 
 
 @settings(max_examples=12, deadline=None)
@@ -255,16 +255,15 @@ def test_candidates_first_gives_the_answers_of_the_reference(random: Random, loo
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evaluator.JoinEvaluator, "looks_max", looks_max)
         patch.setattr(evaluator.JoinEvaluator, "asked_max", asked_max)
-        play(random, 60, is_staged=False, joins=(*LONG_JOINS, JOINS[0]))
+        play(random, 60, is_placed=False, joins=(*LONG_JOINS, JOINS[0]))
 
 
-@pytest.mark.extended
 @settings(max_examples=5, deadline=None)
 @given(RANDOMS, st.sampled_from([0, 3]))
-def test_candidates_first_gives_the_lines_of_the_staged_engine(random: Random, looks_max: int) -> None:
+def test_candidates_first_gives_the_lines_of_gateways(random: Random, looks_max: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evaluator.JoinEvaluator, "looks_max", looks_max)
-        play(random, 30, is_staged=True, joins=LONG_JOINS)
+        play(random, 30, is_placed=True, joins=LONG_JOINS)
 
 
 def test_a_cycle_is_closed_by_all_columns_that_lead_into_a_side() -> None:

@@ -10,6 +10,7 @@ from tidings.engine import Engine
 from tidings.families.select.evaluator import SelectEvaluator
 from tidings.model.errors import SqlError
 from tidings.pipeline.door import Door
+from tidings.placed import PlacedEngine
 from tidings.sql import parse_catalog
 
 CATALOG = parse_catalog(
@@ -24,7 +25,7 @@ def row(id=1, a=None, b=None, c=None):
 
 def told(sql, rows, strategy="shared", table="t"):
     """What the subscription is told at each version of the rows, (op, row) at a time."""
-    engine = Engine(CATALOG, {"select": strategy})
+    engine = Engine(CATALOG) if strategy == "shared" else PlacedEngine(CATALOG, 2, strategies={})
     assert engine.door.read([json.dumps({"id": "s", "sql": sql}).encode()]) == []
     found = []
     for seq, one in enumerate(rows, 1):

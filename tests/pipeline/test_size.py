@@ -15,6 +15,7 @@ from tidings.model.errors import RecordError, SqlError
 from tidings.pipeline.door import Door
 from tidings.pipeline.registrar import Registrar
 from tidings.pipeline.replica.replica import Replica
+from tidings.placed import PlacedEngine
 from tidings.sql import parse_catalog
 
 CATALOG = parse_catalog("""
@@ -130,9 +131,8 @@ def test_two_long_lists_are_cheap() -> None:
     assert len(restored.apply([gone], 0)[0]) == len(replica.apply([gone], 0)[0]) == 1
 
 
-@pytest.mark.parametrize("strategy", ["shared", "region"])
-def test_details_that_stand_once_hold_for_all_channels(strategy: str) -> None:
-    engine = Engine(CATALOG, {"select": strategy})
+@pytest.mark.parametrize("engine", [Engine(CATALOG), PlacedEngine(CATALOG, 2, strategies={})], ids=["one", "gateways"])
+def test_details_that_stand_once_hold_for_all_channels(engine: Engine | PlacedEngine) -> None:
     engine.door.create("a", "SELECT id FROM t WHERE x IN (1, 2, 3) AND s > 'abcdefghi'", 0)
     engine.door.create("b", "SELECT id FROM t WHERE x IN (2, 3) AND s > 'abcdefghj'", 0)
     rows = [(i, x, s) for i, (x, s) in enumerate((x, s) for x in (1, 2, 3, 4) for s in ("abcdefghj", "abcdefghk"))]
