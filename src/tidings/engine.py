@@ -78,7 +78,7 @@ class Engine:
         return self._flow([], is_end=True)
 
     def _flow(self, records: list[bytes], *, is_end: bool) -> BatchResult:
-        notifications, refused, *_ = self._replica.apply(records, self._position, self.door.take(), is_end=is_end)
-        self._refused += len(refused)
+        applied = self._replica.apply(records, self._position, self.door.take(), is_end=is_end)
+        self._refused += len(applied.refused)
         self.door.forget(self._replica.passed)
-        return BatchResult(notifications, refused)
+        return BatchResult(applied.notifications, applied.refused)

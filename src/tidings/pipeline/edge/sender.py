@@ -116,6 +116,5 @@ class Sender(ABC):
         """Those that enter answers that the replica evaluates."""
         words = np.int64(self.holders.words)
         return [
-            list_entered(one.event, one.slot, one.tail, one.tails, one.changes, one.sources, self._place, words)
-            for _, one in told
+            list_entered(one.who, one.size, one.tails, one.changes, one.sources, self._place, words) for _, one in told
         ]
