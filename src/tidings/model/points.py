@@ -92,6 +92,12 @@ class PointBatch:
     def with_coords(self, coords: Int64Array) -> PointBatch:
         return replace(self, coords=coords)
 
+    @property
+    def follows_homes(self) -> bool:
+        """Whether every point stands behind the home point of its subscription; False if a home point is in another form."""
+        is_other = ~self.home[1:] & (self.order[1:] != self.order[:-1])
+        return bool(self.home[0]) and not is_other.any()
+
     def runs(self) -> Iterator[tuple[Event, PointBatch]]:
         """The events in order, as runs of creations and runs of drops."""
         cuts = np.flatnonzero(np.diff(self.event, prepend=np.int8(-1), append=np.int8(-1))).tolist()

@@ -17,8 +17,8 @@ from tidings.model.catalog import Catalog
 from tidings.model.points import Event, PointBatch
 from tidings.pipeline.edge.holders import Entered, Holders
 from tidings.pipeline.edge.pack import Pack
-from tidings.pipeline.replica.batch import Batch, Origin
-from tidings.pipeline.replica.replica import Applied, Replica
+from tidings.pipeline.replica.batch import Applied, Batch, Origin
+from tidings.pipeline.replica.replica import Replica
 
 
 class Sender(ABC):

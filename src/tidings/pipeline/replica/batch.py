@@ -22,6 +22,7 @@ from tidings.kernels.rows.change import (
     TX_STOP,
 )
 from tidings.model.codes import BoolArray
+from tidings.model.notification import NotificationBatch
 from tidings.model.quarantine import Quarantined
 
 _NO_PARTITIONS = np.empty(0, np.int64)
@@ -189,3 +190,13 @@ class Batch:
         if isinstance(origin, int):
             return None, origin + line
         return origin.labels[origin.block[line]], int(origin.offset[line])
+
+
+class Applied(NamedTuple):
+    """What came of a micro-batch: notifications, refused records, and the records that were read."""
+
+    notifications: NotificationBatch
+    refused: list[Quarantined]
+    batch: Batch
+    failed: Sequence[tuple[str, str]] = ()
+    """(id, reason) of subscriptions that were dropped because their evaluator failed."""

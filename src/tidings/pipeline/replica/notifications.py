@@ -1,17 +1,20 @@
-"""Notifications of a replica: put in order, and written as lines, by kernels."""
+"""Notifications of a replica: what evaluators tell is netted and rendered, put in order, and written as lines, by kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from tidings.kernels.events import Events
+from tidings.families.shown import NO_TEXT, Tails, render, render_net, rendered
+from tidings.kernels.events import Events, Told
 from tidings.kernels.lines import order_told, write_lines, write_told
-from tidings.kernels.rows import I64
-from tidings.model.notification import NotificationBatch
+from tidings.kernels.net import net_groups, net_units
+from tidings.kernels.rows import I64, NONE
+from tidings.model.notification import NO_NOTIFICATIONS, NotificationBatch
 from tidings.model.text_column import TextColumn
+from tidings.pipeline.replica.batch import Batch
 from tidings.pipeline.replica.subscriptions import Subscriptions
 
 _Told = tuple[I64, int, Events, Subscriptions]
@@ -72,3 +75,61 @@ class ReplicaNotifications(NotificationBatch):
                 lines = np.empty(size, np.uint8)
                 write_told(*told, lines)
             yield lines[:size].data
+
+
+def write(
+    batch: Batch,
+    events: Events,
+    told: Sequence[tuple[str, Told]],
+    rows: I64,
+    shown: I64,
+    known: Subscriptions,
+    *,
+    has_net: bool,
+) -> tuple[NotificationBatch, Sequence[tuple[str, int]]]:
+    """What families tell, not nothing, as notifications; and (family, how many).
+
+    rows, shown: handles of the rows, and of the projections. has_net: whether a subscription is told the net effect of
+    micro-batches.
+    """
+    words = events.words
+    is_plain = batch.tx is None and not has_net
+    if is_plain and len(told) == 1:
+        # Most single changes: what follows comes to the same, and takes microseconds.
+        name, part = told[0]
+        tails = rendered(rows, shown, words, part)
+        return ReplicaNotifications(part.who, part.size, tails, events, known), [(name, part.size)]
+    tx_text = NO_TEXT if batch.tx is None else batch.text
+    texts = Tails()
+    found: list[tuple[str, I64, I64]] = []
+    """Family; event, subscription and tail of notifications; event of each new tail, NONE if it is of several commits."""
+    for name, part in told:
+        base = len(texts)
+        unit, count = (part.slot, 0) if is_plain else net_units(words, part.who, part.size, known.lives)
+        if not count:
+            render(texts, rows, shown, words, part, tx_text)
+            found.append((name, part.who[:, : part.size] + np.array([[0], [0], [base]]), part.tails[:, 0]))
+            continue
+        alone = np.flatnonzero(unit == NONE)
+        used, numbers = np.unique(part.tail[alone], return_inverse=True)
+        kept = np.ascontiguousarray(part.tails[used])
+        render(texts, rows, shown, words, Told(part.who, 0, kept, part.changes, part.sources), tx_text)
+        found.append((name, np.stack([part.event[alone], part.slot[alone], numbers + base]), kept[:, 0]))
+        base = len(texts)
+        others = np.flatnonzero(unit != NONE)
+        order = others[np.lexsort((part.event[others], part.slot[others], unit[others]))]
+        slots, group, starts, grouped = net_groups(order, unit, part.slot, part.tail)
+        render_net(texts, rows, shown, words, part, tx_text, starts, grouped)
+        has_effect = np.diff(texts.ends, prepend=0)[base:] > 0
+        told_at = has_effect[group]
+        first, last = part.tails[grouped[starts[:-1]], 0], part.tails[grouped[starts[1:] - 1], 0]
+        moments = np.where(events.seq[first] == events.seq[last], last, NONE)
+        found.append((name, np.stack([last[group], slots, group + base])[:, told_at], moments))
+    counts = [(name, own.shape[1]) for name, own, _ in found]
+    who = np.concatenate([own for _, own, _ in found], axis=1)
+    if not who.shape[1]:
+        return NO_NOTIFICATIONS, counts
+    written = ReplicaNotifications(who, who.shape[1], TextColumn(texts.text, texts.ends), events, known)
+    if batch.tx is not None:
+        written.tail_tx, written.txs = batch.transactions(np.concatenate([moments for *_, moments in found]))
+    return written, counts

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from weakref import ref
 
 import numpy as np
@@ -19,10 +19,8 @@ import pyarrow as pa
 from tidings.families import registry
 from tidings.families.evaluator import Evaluator
 from tidings.families.registry import family_of
-from tidings.families.shown import NO_TEXT, Tails, render, render_net, rendered
 from tidings.kernels.events import CREATE, DROP, PART, TABLE, Events, Told
 from tidings.kernels.lives import FAMILY, SINCE
-from tidings.kernels.net import net_groups, net_units
 from tidings.kernels.rows import I64, NONE
 from tidings.kernels.rows.change import current_with_key
 from tidings.model.blob import pack, unpack
@@ -32,12 +30,11 @@ from tidings.model.codes import BoolArray
 from tidings.model.notification import NO_NOTIFICATIONS, NotificationBatch
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined
-from tidings.model.text_column import TextColumn
-from tidings.pipeline.replica.batch import Batch, Origin
+from tidings.pipeline.replica.batch import Applied, Batch, Origin
 from tidings.pipeline.replica.expansion import expanded, may_be_special
 from tidings.pipeline.replica.form_table import FormTable
 from tidings.pipeline.replica.held_points import HeldPoints
-from tidings.pipeline.replica.notifications import ReplicaNotifications
+from tidings.pipeline.replica.notifications import ReplicaNotifications, write
 from tidings.pipeline.replica.row_store import RowStore
 from tidings.pipeline.replica.subscriptions import Subscriptions
 
@@ -53,16 +50,6 @@ class _Due:
     slot: I64
     created: I64
     dropped: list[int]
-
-
-class Applied(NamedTuple):
-    """What came of a micro-batch: notifications, refused records, and the records that were read."""
-
-    notifications: NotificationBatch
-    refused: list[Quarantined]
-    batch: Batch
-    failed: Sequence[tuple[str, str]] = ()
-    """(id, reason) of subscriptions that were dropped because their evaluator failed."""
 
 
 _NOTHING_DUE = _Due(_NOTHING, _NOTHING, _NOTHING, _NOTHING, [])
@@ -150,8 +137,7 @@ class Replica:
     ) -> Applied:
         """Handles a micro-batch.
 
-        origin: where the lines come from. is_end: the input is over, so that subscription events
-        which wait for a later seq happen now.
+        origin: where the lines come from. is_end: the input is over, so subscription events that wait for a later seq happen.
         """
         return self._run(lines, origin, points, is_end=is_end, is_told=True)
 
@@ -506,7 +492,7 @@ class Replica:
         firsts = np.cumsum([0, *map(len, homes)])
         known: dict[tuple[str, int], int] = {}
         for points, first in zip(due, firsts.tolist(), strict=False):
-            if _follow_homes(points):
+            if points.follows_homes:
                 home_of = np.cumsum(points.home) - 1 + first
             else:
                 if not known:
@@ -572,58 +558,21 @@ class Replica:
                 told.append((name, new))
         return told
 
-    def _write(self, batch: Batch, events: Events, told: list[tuple[str, Told]]) -> NotificationBatch:
-        shown, lives, handles = self._forms.projections.handles, self.subscriptions.lives, self.store.handles
-        words = events.words
-        is_plain = batch.tx is None and not self._forms.has_net
-        if is_plain and len(told) == 1:
-            # Most single changes: what follows comes to the same, and takes microseconds.
-            name, part = told[0]
-            self.notifications[name] += part.size
-            return self._told(part.who, part.size, rendered(handles, shown, words, part), events)
-        tx_text = NO_TEXT if batch.tx is None else batch.text
-        tails = Tails()
-        found: list[tuple[str, I64, I64]] = []
-        """Family; event, subscription and tail of notifications; event of each new tail, NONE if it is of several commits."""
-        for name, part in told:
-            base = len(tails)
-            if is_plain:
-                render(tails, handles, shown, words, part)
-                found.append((name, _moved(part.who[:, : part.size], base), part.tails[:, 0]))
-                continue
-            unit, count = net_units(words, part.who, part.size, lives)
-            if not count:
-                render(tails, handles, shown, words, part, tx_text)
-                found.append((name, _moved(part.who[:, : part.size], base), part.tails[:, 0]))
-                continue
-            alone = np.flatnonzero(unit == NONE)
-            used, numbers = np.unique(part.tail[alone], return_inverse=True)
-            kept = np.ascontiguousarray(part.tails[used])
-            render(tails, handles, shown, words, Told(part.who, 0, kept, part.changes, part.sources), tx_text)
-            found.append((name, np.stack([part.event[alone], part.slot[alone], numbers + base]), kept[:, 0]))
-            base = len(tails)
-            others = np.flatnonzero(unit != NONE)
-            order = others[np.lexsort((part.event[others], part.slot[others], unit[others]))]
-            slots, group, starts, grouped = net_groups(order, unit, part.slot, part.tail)
-            render_net(tails, handles, shown, words, part, tx_text, starts, grouped)
-            has_effect = np.diff(tails.ends, prepend=0)[base:] > 0
-            told_at = has_effect[group]
-            first, last = part.tails[grouped[starts[:-1]], 0], part.tails[grouped[starts[1:] - 1], 0]
-            moments = np.where(events.seq[first] == events.seq[last], last, NONE)
-            found.append((name, np.stack([last[group], slots, group + base])[:, told_at], moments))
-        for name, own, _ in found:
-            self.notifications[name] += own.shape[1]
-        who = np.concatenate([own for _, own, _ in found], axis=1)
-        if not who.shape[1]:
-            return NO_NOTIFICATIONS
-        written = self._told(who, who.shape[1], TextColumn(tails.text, tails.ends), events)
-        if batch.tx is not None:
-            written.tail_tx, written.txs = batch.transactions(np.concatenate([moments for *_, moments in found]))
-        return written
-
-    def _told(self, who: I64, size: int, tails: TextColumn, events: Events) -> NotificationBatch:
-        found = ReplicaNotifications(who, size, tails, events, self.subscriptions)
-        self._written = ref(found)
+    def _write(self, batch: Batch, events: Events, told: Sequence[tuple[str, Told]]) -> NotificationBatch:
+        forms = self._forms
+        found, counts = write(
+            batch,
+            events,
+            told,
+            self.store.handles,
+            forms.projections.handles,
+            self.subscriptions,
+            has_net=forms.has_net,
+        )
+        for name, count in counts:
+            self.notifications[name] += count
+        if isinstance(found, ReplicaNotifications):
+            self._written = ref(found)
         return found
 
     def _keep_written(self) -> None:
@@ -649,15 +598,3 @@ class Replica:
             self._forms.give(self.subscriptions.form[gone])
             if self._keeps_points:
                 self._held.drop(gone)
-
-
-def _moved(who: I64, tails: int) -> I64:
-    """As in `Told`, with so many tails before its own."""
-    moved: I64 = who + np.array([[0], [0], [tails]])
-    return moved
-
-
-def _follow_homes(points: PointBatch) -> bool:
-    """Whether every point stands behind the home point of its subscription; False if a home point is in another form."""
-    is_other = ~points.home[1:] & (points.order[1:] != points.order[:-1])
-    return bool(points.home[0]) and not is_other.any()
