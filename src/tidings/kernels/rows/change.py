@@ -56,6 +56,7 @@ ACCEPTED, OUT_OF_ORDER, EXISTS, UNKNOWN, FOLDED = range(5)
 # became of the record, versions of its row before and after; where the id of its transaction stands, the number of its
 # commit, and the seq of the last record of that; where the line stands.
 STATUS, SEQ, OP, VERSION, OUTCOME, OLD, NEW, TX_START, TX_STOP, COMMIT, MOMENT, START, STOP, RECORD_FIELDS = range(14)
+DEAD_TEXT_MIN = 1 << 20
 UNREADABLE_TX = -2
 """Instead of TX_START, as NO_TX is (the record is a commit by itself): the line is no record, and neither begins nor ends a
 transaction."""
@@ -411,7 +412,8 @@ def merge_batch(
 def settle(handles: I64, numbers: I64) -> Int:
     """The end of a micro-batch: frees what is not current and not pinned.
 
-    Gives how many versions were retained for their pins, which STATUS has then. numbers: [RECORD_FIELDS, records].
+    Gives how many versions were retained for their pins, which STATUS has then; NONE if none were, but much text is dead.
+    numbers: [RECORD_FIELDS, records].
     """
     rows, keys = rows_at(handles), keys_at(handles)
     count = 0
@@ -428,7 +430,14 @@ def settle(handles: I64, numbers: I64) -> Int:
                 count += 1
             else:
                 free_version(rows, keys, before)
-    return count
+    return count if count or not has_dead_text(keys) else np.int64(NONE)
+
+
+@kernel
+def has_dead_text(keys: Keys) -> bool:
+    """Whether so much text is of rows that are gone that the rest should move."""
+    dead, end = keys.counts[TEXT_DEAD], keys.counts[TEXT_END]
+    return dead > DEAD_TEXT_MIN and 2 * dead > end
 
 
 @uncounted

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,12 +61,12 @@ class ReplicaNotifications(NotificationBatch):
             self.ids = TextColumn(ids, ends)
             self._told = None
 
-    def text(self) -> Iterator[memoryview]:
+    def text(self) -> Iterable[memoryview]:
         tails = self.tails
         if not len(self):
-            return
+            return ()
         if self._told is None:
-            yield write_lines(self.ids.data, self.ids.ends, self.tail, tails.data, tails.ends).data
+            lines = write_lines(self.ids.data, self.ids.ends, self.tail, tails.data, tails.ends)
         else:
             who, count, events, known = self._told
             told = who, count, events.words, known.lives, known.id_text, tails.data, tails.ends
@@ -74,7 +75,8 @@ class ReplicaNotifications(NotificationBatch):
             if size > len(lines):
                 lines = np.empty(size, np.uint8)
                 write_told(*told, lines)
-            yield lines[:size].data
+            lines = lines[:size]
+        return (lines.data,)
 
 
 def write(
@@ -84,21 +86,22 @@ def write(
     rows: I64,
     shown: I64,
     known: Subscriptions,
+    counted: Counter[str],
     *,
     has_net: bool,
-) -> tuple[NotificationBatch, Sequence[tuple[str, int]]]:
-    """What families tell, not nothing, as notifications; and (family, how many).
+) -> NotificationBatch:
+    """What families tell, not nothing, as notifications.
 
-    rows, shown: handles of the rows, and of the projections. has_net: whether a subscription is told the net effect of
-    micro-batches.
+    rows, shown: handles of the rows, and of the projections. counted: gets the number of each family's. has_net: whether a
+    subscription is told the net effect of micro-batches.
     """
     words = events.words
     is_plain = batch.tx is None and not has_net
     if is_plain and len(told) == 1:
         # Most single changes: what follows comes to the same, and takes microseconds.
         name, part = told[0]
-        tails = rendered(rows, shown, words, part)
-        return ReplicaNotifications(part.who, part.size, tails, events, known), [(name, part.size)]
+        counted[name] += part.size
+        return ReplicaNotifications(part.who, part.size, rendered(rows, shown, words, part), events, known)
     tx_text = NO_TEXT if batch.tx is None else batch.text
     texts = Tails()
     found: list[tuple[str, I64, I64]] = []
@@ -125,11 +128,12 @@ def write(
         first, last = part.tails[grouped[starts[:-1]], 0], part.tails[grouped[starts[1:] - 1], 0]
         moments = np.where(events.seq[first] == events.seq[last], last, NONE)
         found.append((name, np.stack([last[group], slots, group + base])[:, told_at], moments))
-    counts = [(name, own.shape[1]) for name, own, _ in found]
+    for name, own, _ in found:
+        counted[name] += own.shape[1]
     who = np.concatenate([own for _, own, _ in found], axis=1)
     if not who.shape[1]:
-        return NO_NOTIFICATIONS, counts
+        return NO_NOTIFICATIONS
     written = ReplicaNotifications(who, who.shape[1], TextColumn(texts.text, texts.ends), events, known)
     if batch.tx is not None:
         written.tail_tx, written.txs = batch.transactions(np.concatenate([moments for *_, moments in found]))
-    return written, counts
+    return written

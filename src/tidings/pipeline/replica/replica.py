@@ -559,18 +559,9 @@ class Replica:
         return told
 
     def _write(self, batch: Batch, events: Events, told: Sequence[tuple[str, Told]]) -> NotificationBatch:
-        forms = self._forms
-        found, counts = write(
-            batch,
-            events,
-            told,
-            self.store.handles,
-            forms.projections.handles,
-            self.subscriptions,
-            has_net=forms.has_net,
-        )
-        for name, count in counts:
-            self.notifications[name] += count
+        rows, forms = self.store.handles, self._forms
+        shown, known, counted = forms.projections.handles, self.subscriptions, self.notifications
+        found = write(batch, events, told, rows, shown, known, counted, has_net=forms.has_net)
         if isinstance(found, ReplicaNotifications):
             self._written = ref(found)
         return found

@@ -42,6 +42,7 @@ from tidings.kernels.rows.change import (
     current_with_key,
     enter,
     free_unpinned,
+    has_dead_text,
     look_up,
     merge_batch,
     number_commits,
@@ -66,7 +67,6 @@ from tidings.pipeline.replica.row_texts import bytes_of, cells_of, key_cells
 from tidings.pipeline.replica.row_versions import Record, RowVersions, longer
 
 _NO_PARTITIONS = np.empty(0, np.int64)
-_DEAD_TEXT_MIN = 1 << 20
 _RETAINED_MIN = 1024
 _INPUT = 1 << 12
 
@@ -277,18 +277,18 @@ class RowStore(RowVersions):
         self._removed += int(((new == NONE) & (old != NONE)).sum())
 
     def _finish(self, batch: Batch, out: I64, count: int) -> None:
+        self._batch = batch.numbers
+        self._removed = 0
         is_whole = count == out.shape[1]
         batch.events = events = Events(out if is_whole else np.ascontiguousarray(out[:, :count]))
         if batch.has_tx:
             batch.tx = events.tx
             events.is_part[:] = _parts(events, batch.tx[0])
-        self._batch = batch.numbers
-        self._removed = 0
         if len(self._partitions) > 1:
             self._find_shared(batch)
         if not is_whole:
             batch.refused.extend(self._refusals(batch))
-        if len(batch.refused) > 1:
+        if batch.refused:
             batch.refused.sort(key=lambda entry: (entry.partition or "", entry.position))
 
     def _find_shared(self, batch: Batch) -> None:
@@ -313,12 +313,16 @@ class RowStore(RowVersions):
             return
         numbers, self._batch = self._batch, None
         if count := settle(self.handles, numbers):
-            self._retained = np.concatenate([self._retained, numbers[STATUS, :count]])
+            self._tidy(numbers[STATUS, : max(count, 0)])
+
+    def _tidy(self, retained: I64) -> None:
+        """Notes versions that are pinned, frees those that no longer are, and gives up the texts of those that are gone."""
+        self._retained = np.concatenate([self._retained, retained])
         if len(self._retained) > 2 * self._retained_kept + _RETAINED_MIN:
             self._retained = self._retained[: free_unpinned(self.rows, self.keys, self._retained)].copy()
             self._retained_kept = len(self._retained)
-        dead, end = self.keys.counts[TEXT_DEAD], self.keys.counts[TEXT_END]
-        if dead > _DEAD_TEXT_MIN and 2 * dead > end:
+        if has_dead_text(self.keys):
+            dead, end = self.keys.counts[TEXT_DEAD], self.keys.counts[TEXT_END]
             fresh = np.empty(max(1 << 16, 2 * int(end - dead)), np.uint8)
             compact_texts(self.rows, self.keys, fresh)
             self._text = fresh
