@@ -82,14 +82,6 @@ WORKLOADS: Mapping[str, Entry] = {
         "homes on one table, and saved searches of a thousand different shapes",
         "tidings.workloads.shapes:shapes",
     ),
-    "offers-marketplace": Entry(
-        "offers and wishes on one to three of fifty attributes, with all kinds of predicates; both come and go, offers expire",
-        "tidings.workloads.offers.marketplace:offers_marketplace",
-    ),
-    "offers-places": Entry(
-        "couriers, shops and depots that deliver somewhere, and people who look for what reaches them, at what price",
-        "tidings.workloads.offers.places:offers_places",
-    ),
     "views": Entry(
         "tree patterns over documents of an auction site, distinct or with duplicates, and the sites that hold them",
         "tidings.relay.workloads.outputs:views",
