@@ -1,8 +1,9 @@
 """The grid: rows of servers that share the matching of publications with subscriptions, by the codes of one attribute.
 
 Clients send constraints straight to the rows that hold them; a directory says which those are, in versions. Read
-`partition.py` (who holds what, who reports), `row.py` (a server, from loading to retiring), `directory.py` (from one version
-to the next), `client.py`. All of it is values in, values out: transports carry the messages of `messages.py`.
+`tidings.exchange.grid.partition` (who holds what, who reports), `row.py` (a server, from loading to retiring),
+`directory.py` (from one version to the next), `client.py`. All of it is values in, values out: transports carry the messages
+of `messages.py`.
 """
 
 from research.grid.client import Client
