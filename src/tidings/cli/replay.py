@@ -153,7 +153,7 @@ def _replay_inline(
     from itertools import islice, repeat
 
     from tidings.families.registry import message_strategies
-    from tidings.files import only_one, open_input, peak_rss_mb, read_lines, replacing, write_lines
+    from tidings.files import loaded_lines, only_one, open_input, peak_rss_mb, read_lines, replacing, write_lines
     from tidings.pipeline.commits import micro_batches
     from tidings.pipeline.door import Door
     from tidings.terminal import progress
@@ -180,12 +180,9 @@ def _replay_inline(
         engine.refuse(entries)
         if loaded:
             task = display.add_task("bytes of rows", total=sum(path.stat().st_size for path in loaded))
-        for path in loaded:
-            with open_input(path) as source:
-                lines = read_lines(source)
-                while chunk := list(islice(lines, batch)):
-                    write_lines(refused, (entry.line() for entry in engine.load(chunk)))
-                    display.update(task, advance=sum(map(len, chunk)) + len(chunk))
+        for _, chunk in loaded_lines(loaded):
+            write_lines(refused, (entry.line() for entry in engine.load(chunk)))
+            display.update(task, advance=sum(map(len, chunk)) + len(chunk))
         task = display.add_task("bytes of changes", total=changes.stat().st_size or None)
         with open_input(changes) as source:
             lines = read_lines(source)
