@@ -37,24 +37,24 @@ class Entry:
         generator: Generator = self._load()
         return generator
 
-    def outputs(self, seed: int, given: Mapping[str, int | str]) -> tuple[GeneratedFiles, ...]:
+    def outputs(self, seed: int, given: dict[str, int | str]) -> tuple[GeneratedFiles, ...]:
         """The files of the workload. given: among the options above."""
-        made: WorkloadLines | tuple[GeneratedFiles, ...] = self._load()(seed=seed, **given)
-        return made if isinstance(made, tuple) else _outputs(made, given)
+        values = {option: LINES for option in ("subscriptions", "changes") if option in self.options} | given
+        made: WorkloadLines | tuple[GeneratedFiles, ...] = self._load()(seed=seed, **values)
+        return made if isinstance(made, tuple) else _outputs(made, values)
 
     def _load(self) -> Any:
         module, _, name = self.function.partition(":")
         return getattr(import_module(module), name)
 
 
-def _outputs(made: WorkloadLines, given: Mapping[str, Any]) -> tuple[GeneratedFiles, ...]:
+def _outputs(made: WorkloadLines, values: Mapping[str, Any]) -> tuple[GeneratedFiles, ...]:
     from tidings.files import GeneratedFiles
 
-    subscriptions, changes = given.get("subscriptions", LINES), given.get("changes", LINES)
     return (
         GeneratedFiles(None, 0, {"catalog.sql": iter(made.catalog_sql.encode().splitlines())}),
-        GeneratedFiles("lines of subscriptions", subscriptions, {"subscriptions.jsonl": made.subscriptions}),
-        GeneratedFiles("lines of changes", changes, {"changes.jsonl": made.changes}),
+        GeneratedFiles("lines of subscriptions", values["subscriptions"], {"subscriptions.jsonl": made.subscriptions}),
+        GeneratedFiles("lines of changes", values["changes"], {"changes.jsonl": made.changes}),
     )
 
 
