@@ -139,4 +139,4 @@ class _Host:
         self._sink.write(batch, found, metrics)
         seconds = 0.0 if began is None else time.monotonic() - began
         counts |= {"memory_bytes": self._engine.nbytes, "cache_hits": 1}
-        self._on_batch(Batch(batch, seconds, len(found.times), counts, None, notes_of(found.answers)))
+        self._on_batch(Batch(batch, seconds, counts, None, notes_of(found.answers)))
