@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from join_bounds import selects_either
 from tidings.engine import Engine
 from tidings.families.join.family import JoinFamily
 from tidings.families.join.semijoin.decomposition import UNFILTERED, Traffic, cheapest, combinations_of
@@ -20,7 +21,6 @@ from tidings.testing import (
     join_workloads,
     run_inline,
 )
-from tidings.testing.join_inputs import selects_either
 
 TABLES = """
 CREATE TABLE stocks (symbol TEXT PRIMARY KEY, per DOUBLE);
