@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import mean, median
 from typing import Any
 
@@ -12,12 +13,13 @@ import numpy as np
 from research.bench.dataset import Dataset, json_lines
 from research.stages.forms import FormShard, FormsWork, sent_on
 from research.stages.gateway import Gateway, GatewayWork
+from research.stages.sharding import zoned_space
 from research.stages.tables import TableShard, TablesResult, TablesWork
 from research.stages.zones import ZoneMap
 from tidings.bench import Say
 from tidings.bench.report import Figure, Heading
 from tidings.bench.timing import Seconds, rss_bytes, timed
-from tidings.families.registry import gathered, spaces_of
+from tidings.families.registry import gathered
 from tidings.model.catalog import Catalog
 from tidings.model.change import ChangeBatch
 from tidings.model.message import MessageBatch
@@ -65,7 +67,7 @@ class InlineRun:
         self.data = data
         self.ingest = Ingest(data.catalog)
         points = data.points()
-        self.zones = ZoneMap.build(gathered([points], data.catalog), ZONES, spaces_of(data.catalog))
+        self.zones = ZoneMap.build(gathered([points], data.catalog), ZONES, partial(zoned_space, catalog=data.catalog))
         self.shard = (WholeServer if has_forms else TableShard)(data.catalog, strategies or {})
         self._is_filled = False
         if rows_first:

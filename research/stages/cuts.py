@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from research.stages.sharding import ZonedSpace
 from tidings.model.codes import CODE_MAX, CODE_MIN, Int64Array
-from tidings.model.space import ParameterSpace
 
 CELLS_PER_ZONE = 4
 _SPARED_MIN = 0.01
@@ -42,7 +42,7 @@ class _Cell(NamedTuple):
     """Estimated share of the messages that the cell gets."""
 
 
-def paired_axes(space: ParameterSpace) -> list[Range]:
+def paired_axes(space: ZonedSpace) -> list[Range]:
     """The columns of which the space has both ends and zones may be cut along both. The channel is coordinate 0."""
     place_of = {axis: 1 + i for i, axis in enumerate(space.axes) if space.may_cut[1 + i]}
     columns = [axis.removeprefix("lo ") for axis in place_of if axis.startswith("lo ")]

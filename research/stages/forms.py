@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from research.stages.net_changes import net_of
+from research.stages.sharding import ByValues, Together, is_with_rows, shard_of_values, sharding_of
 from research.stages.table_store import TableStore
 from tidings.families.protocols import ColumnarRows
 from tidings.families.registry import family_of, spec_of
-from tidings.families.spec import ByValues, FormSpec, Together
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import SEQ_MAX, ChangeBatch, Op, TableChanges, take_changes
@@ -28,7 +28,6 @@ from tidings.model.codes import BoolArray
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.pipeline.host import Host, Sent
-from tidings.pipeline.partition import shard_of_values
 
 GroupKey = str
 """Text that identifies a group in every process: the columns its forms are sharded by, or their colocation key."""
@@ -39,35 +38,37 @@ _LATE_MAX = 131_072
 
 def group_of(form_key: str, catalog: Catalog, shards: int) -> GroupKey:
     """The group of a form. shards: number of shards that a group may be spread over."""
-    family, spec = family_of(form_key)[0], spec_of(form_key, catalog)
-    spread = _spread(spec, shards)
+    family, _ = family_of(form_key)
+    spread = _spread(form_key, catalog, shards)
     if not spread:
-        return f"{family.name} in one shard: {_colocation_key(spec, shards)}"
+        return f"{family.name} in one shard: {_colocation_key(form_key, catalog, shards)}"
     if len(spread) > 1 and len(set(spread.values())) == 1:
         # Forms of different tables may share this group: rows with equal values in these columns meet in one shard.
         return f"{family.name} by {msgspec.json.encode(next(iter(spread.values()))).decode()}"
     return msgspec.json.encode(sorted(spread.items())).decode()
 
 
-def _spread(spec: FormSpec, shards: int) -> dict[str, tuple[str, ...]]:
+def _spread(form_key: str, catalog: Catalog, shards: int) -> dict[str, tuple[str, ...]]:
     """Table -> columns by which its rows are sharded; empty if the form is served in one shard."""
-    if isinstance(spec.sharding, ByValues) and not _are_all_together(spec, shards):
-        return dict(spec.sharding.columns)
+    sharding = sharding_of(form_key, catalog)
+    if isinstance(sharding, ByValues) and not _are_all_together(form_key, catalog, shards):
+        return dict(sharding.columns)
     return {}
 
 
-def _colocation_key(spec: FormSpec, shards: int) -> str:
-    return spec.sharding.key if isinstance(spec.sharding, Together) and not _are_all_together(spec, shards) else ""
+def _colocation_key(form_key: str, catalog: Catalog, shards: int) -> str:
+    sharding = sharding_of(form_key, catalog)
+    return sharding.key if isinstance(sharding, Together) and not _are_all_together(form_key, catalog, shards) else ""
 
 
-def _are_all_together(spec: FormSpec, shards: int) -> bool:
+def _are_all_together(form_key: str, catalog: Catalog, shards: int) -> bool:
     """Whether the form is in the one group of all forms of several tables. With one shard they share rows of common tables."""
-    return shards == 1 and len(spec.tables) > 1
+    return shards == 1 and len(spec_of(form_key, catalog).tables) > 1
 
 
 def sent_on(points: Iterable[PointBatch], catalog: Catalog) -> list[PointBatch]:
     """The batches whose forms are served in the forms stage."""
-    return [batch for batch in points if not spec_of(batch.form, catalog).is_with_rows]
+    return [batch for batch in points if not is_with_rows(batch.form, catalog)]
 
 
 class Groups:
@@ -84,7 +85,7 @@ class Groups:
         key = self.of(form_key)
         columns = self._columns.setdefault(key, {})
         spec = spec_of(form_key, self.catalog)
-        spread = _spread(spec, self._shards)
+        spread = _spread(form_key, self.catalog, self._shards)
         new = [table for table in spec.tables if table not in columns]
         columns.update((table, spread.get(table, ())) for table in new)
         return key, new

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from research.stages.sharding import components
 from tidings.model.change import TableChanges
 from tidings.model.channel import group_channels
-from tidings.pipeline.partition import components
 
 
 def net_of(changes: TableChanges, key: Sequence[str]) -> TableChanges:

@@ -15,22 +15,22 @@ import numpy as np
 import pyarrow as pa
 
 from research.stages.forms import GroupKey, Groups
+from research.stages.last_lives import last_lives
 from research.stages.sequence import admit
+from research.stages.sharding import ByKey, is_with_rows, shard_of_key, sharding_of
 from research.stages.table_store import TableStore
 from tidings.families.protocols import ColumnarRows
-from tidings.families.registry import gathered, spec_of
-from tidings.families.spec import ByKey
+from tidings.families.registry import gathered
 from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog, Table
 from tidings.model.change import SEQ_MAX, SEQ_NEXT, ChangeBatch, Op, TableChanges, null_rows
 from tidings.model.channel import group_channels
 from tidings.model.codes import BoolArray, Int64Array
-from tidings.model.points import PointBatch, last_lives
+from tidings.model.points import PointBatch
 from tidings.model.quarantine import Quarantined, out_of_order, raw_text
 from tidings.model.render import render_rows
 from tidings.pipeline.expiry import Expiry
 from tidings.pipeline.host import Host, Sent
-from tidings.pipeline.partition import shard_of_key
 
 NO_NUMBERS = np.empty(0, np.int64)
 
@@ -135,7 +135,7 @@ class TableShard:
         for batch in work.changes:
             if not admitted.all() or (batch.seq == SEQ_NEXT).any():
                 at = np.searchsorted(positions, batch.position)
-                batch = batch.with_seq(seqs[at])
+                batch = replace(batch, seq=seqs[at])
                 kept = admitted[at]
                 result.refused.extend(_out_of_order(batch.take(~kept)))
                 batch = batch.take(kept)
@@ -280,13 +280,13 @@ class TableShard:
         tables: dict[str, ColumnarRows] = dict(self._stores)
         for released in last_lives(due):
             sent = None if result is None else result.sent
-            spec = spec_of(released.form, self._catalog)
-            if not spec.is_with_rows:
+            sharding = sharding_of(released.form, self._catalog)
+            if not is_with_rows(released.form, self._catalog):
                 group, new_tables = self.groups.add(released.form)
                 if result is not None:
                     result.images.extend(self._first_rows(group, new_tables, moment))
-            elif isinstance(spec.sharding, ByKey):
-                own = released.take(self._is_own(spec.sharding, released))
+            elif isinstance(sharding, ByKey):
+                own = released.take(self._is_own(sharding, released))
                 if len(own):
                     placed = self._host.release(own, tables, sent)
                     if result is not None:

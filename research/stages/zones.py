@@ -4,7 +4,7 @@ The channel is a dimension of its own (by a hash), and is cut first: a message h
 sends no message twice. A message goes to every zone that its region meets; a point lies in exactly one zone.
 
 Spaces of several ranges without a channel have many axes, along most of which most points are open. They are cut where it saves
-most messages (`network/cuts.py`), into more cells than there are zones; a zone owns several cells.
+most messages (`cuts.py`), into more cells than there are zones; a zone owns several cells.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 from research.stages.cuts import cut_ranges, paired_axes
+from research.stages.sharding import ZonedSpace
 from tidings.kernels.arguments import as_argument, as_ints
 from tidings.model.channel import group_channels
 from tidings.model.codes import CODE_MAX, CODE_MIN, BoolArray, Int64Array
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
-from tidings.model.space import ParameterSpace, places
+from tidings.model.space import places
 
 SPLIT_POINTS_MIN = 256
 """Forms with fewer points stay whole: cutting them would only multiply messages."""
@@ -50,7 +51,7 @@ class ZoneMap:
     def build(
         points: Iterable[PointBatch],
         zones: int,
-        space_of: Callable[[str], ParameterSpace],
+        space_of: Callable[[str], ZonedSpace],
         *,
         split_points_min: int = SPLIT_POINTS_MIN,
     ) -> ZoneMap:
@@ -123,7 +124,7 @@ def _first_zone(form: str, zones: int) -> int:
     return zlib.crc32(form.encode()) % zones
 
 
-def _partition(points: PointBatch, zones: int, split_points_min: int, space: ParameterSpace) -> _Cells:
+def _partition(points: PointBatch, zones: int, split_points_min: int, space: ZonedSpace) -> _Cells:
     first = _first_zone(points.form, zones)
     lo = np.full(1 + space.dims, CODE_MIN, np.int64)
     hi = np.full_like(lo, CODE_MAX)

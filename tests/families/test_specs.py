@@ -1,12 +1,10 @@
-"""What forms are, as values: the spaces, tables and shardings of queries of each family; and that the protocol stays small."""
+"""What forms are, as values: the spaces and tables of queries of each family; and that the protocol stays small."""
 
 import pyarrow as pa
 import pytest
 
 from tidings.families import protocols
 from tidings.families.registry import families, spec_of
-from tidings.families.spec import ByKey, ByRow, ByValues, Together
-from tidings.model.space import CHANNEL
 from tidings.pipeline.door import Door
 from tidings.sql import parse_catalog
 
@@ -25,43 +23,30 @@ def spec(sql):
 
 def test_a_selection():
     found = spec("SELECT symbol FROM stocks WHERE sector = 'tech' AND per >= 4")
-    assert (found.tables, found.sharding, found.is_with_rows) == (("stocks",), ByRow(), True)
+    assert found.tables == ("stocks",)
     assert (found.space.axes, found.space.channel) == (PER, (("stocks.sector", pa.string()),))
-    assert found.space.zone_axes == (CHANNEL, *PER)
     assert [name for _, name in found.shown] == ["symbol"]
 
 
 def test_a_movement():
     one = spec("SELECT * FROM stocks WHERE market = 'x' AND symbol = 'GOOG' AND moved(price) >= 5")
     assert [name for name, _ in one.space.channel] == ["stocks.symbol", "stocks.market"]
-    # The primary key is market, symbol.
-    assert (one.sharding, one.is_with_rows) == (ByKey((1, 0)), True)
-    radius, label = one.space.axes
-    assert (radius, one.space.uncut) == ("moved stocks.price", {label})
+    assert one.space.axes[0] == "moved stocks.price"
     several = spec("SELECT * FROM stocks WHERE market = 'x' AND symbol IN ('GOOG', 'IBM') AND moved(price) >= 5")
-    assert several.space.zone_axes == ()
     assert several.space.axes != one.space.axes, "labels of two forms are not the same axis"
-    assert spec("SELECT * FROM stocks WHERE moved(price) >= 5").sharding == ByRow()
 
 
 def test_a_ranking():
     found = spec("SELECT * FROM stocks WHERE sector = 'tech' AND per >= 4 ORDER BY price LIMIT 3")
-    assert (found.space.axes, found.is_with_rows) == (PER, False)
-    assert found.sharding == ByValues((("stocks", ("sector",)),))
-    alone = spec("SELECT * FROM stocks ORDER BY price LIMIT 3")
-    assert isinstance(alone.sharding, Together)
-    assert alone.space.dims == 2
-    assert spec("SELECT * FROM stocks WHERE sector IN ('a', 'b') ORDER BY price LIMIT 3").space.zone_axes == ()
+    assert found.space.axes == PER
+    assert spec("SELECT * FROM stocks ORDER BY price LIMIT 3").space.dims == 2
 
 
 def test_a_join():
     found = spec(f"SELECT * FROM {REVIEWED} WHERE per >= 4 AND rating = 3")
-    assert (found.tables, found.is_with_rows) == (("stocks", "reviews"), False)
+    assert found.tables == ("stocks", "reviews")
     assert (found.space.axes, found.space.channel) == ((*PER, "lo reviews.rating", "hi reviews.rating"), ())
-    assert found.sharding == ByValues((("stocks", ("symbol",)), ("reviews", ("symbol",))))
     assert [name for _, name in found.shown][4:] == ["price", "id", "reviews.symbol", "rating"]
-    chain = spec(f"SELECT * FROM {REVIEWED} JOIN authors ON authors.review = reviews.id")
-    assert chain.sharding == Together("reviews")
 
 
 def test_forms_of_several_families_have_axes_in_common():

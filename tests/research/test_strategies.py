@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from join_bounds import selects_either
 from join_star import BOTH, ITEMS, ROWS, SHOPS, STAR, TURNED, check_that_rows_are_dropped_where_they_came, played
 from research import strategies
 from research.strategies import JOINS, SERVERS
@@ -25,7 +26,6 @@ from tidings.testing import (
     select_workloads,
     topk_workloads,
 )
-from tidings.testing.join_inputs import selects_either
 
 ROOT = Path(__file__).parents[2]
 # Regions of drift are exact up to rows that are told again with nothing changed in what is shown, and those of `relax` are not

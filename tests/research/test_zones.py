@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from research.stages.sharding import CHANNEL, ZonedSpace
 from research.stages.zones import SPLIT_POINTS_MIN, ZoneMap
 from tidings.model.blob import pack, unpack
 from tidings.model.codes import CODE_MAX, CODE_MIN
 from tidings.model.message import MessageBatch
 from tidings.model.points import PointBatch
 from tidings.model.region import Regions
-from tidings.model.space import CHANNEL, ParameterSpace
 
-SPACE = ParameterSpace(("x", "y"), (("c", pa.string()),))
+SPACE = ZonedSpace(("x", "y"), (("c", pa.string()),))
 
 coordinate = st.sampled_from([CODE_MIN, CODE_MIN + 1, -3, 0, 1, 2, 3, CODE_MAX - 1, CODE_MAX])
 pairs = st.tuples(coordinate, coordinate)
@@ -133,7 +133,7 @@ def test_a_narrow_message_does_not_go_everywhere():
 
 
 def test_zones_are_cut_along_zone_axes_alone():
-    space = ParameterSpace(("x", "y"), (("c", pa.string()),), frozenset({"y", CHANNEL}))
+    space = ZonedSpace(("x", "y"), (("c", pa.string()),), frozenset({"y", CHANNEL}))
     assert space.zone_axes == ("x",)
     rows = [(f"c{i}", (i % 10, i)) for i in range(1_000)]
     cells = ZoneMap.build([batch_of(rows)], 4, lambda form: space).state()["cells"]["f"]
@@ -149,7 +149,7 @@ def test_zones_are_cut_along_zone_axes_alone():
 )
 def test_messages_along_some_axes_reach_every_form_that_has_them(points, messages, zones):
     """Forms have `y` as their second axis, or as their first; messages name it alone."""
-    spaces = {"f": ParameterSpace(("x", "y")), "g": ParameterSpace(("y", "z"))}
+    spaces = {"f": ZonedSpace(("x", "y")), "g": ZonedSpace(("y", "z"))}
     batches = [replace(batch_of([("a", at) for at in points], form), channel=()) for form in spaces]
     zone_map = ZoneMap.build(batches, zones, spaces.__getitem__, split_points_min=2)
     ends = np.array([end for boxes in messages for end in boxes], np.int64).reshape(-1, 2)
@@ -174,7 +174,7 @@ def test_a_space_without_an_axis_cannot_hear_of_it():
         sent.project("f", SPACE, sent.payload)
 
 
-RANGES = ParameterSpace(("lo t.a", "hi t.a", "lo t.b", "hi t.b"))
+RANGES = ZonedSpace(("lo t.a", "hi t.a", "lo t.b", "hi t.b"))
 
 
 def ranges_of(rows):

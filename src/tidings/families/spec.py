@@ -1,4 +1,4 @@
-"""Description of a form as a value: the space of its points, the tables it reads, its sharding, the columns it shows."""
+"""Description of a form as a value: the space of its points, the tables it reads, the columns it shows."""
 
 from __future__ import annotations
 
@@ -39,53 +39,14 @@ class Form:
 
 
 @dataclass(frozen=True)
-class ByRow:
-    """Served in the tables stage, in every shard: a change is handled knowing its own row only. All shards know all points."""
-
-
-@dataclass(frozen=True)
-class ByKey:
-    """Served in the tables stage, in the shard of the row that a point follows. Only that shard knows the point, and may choose
-    its coordinates.
-    """
-
-    components: tuple[int, ...]
-    """For each column of the row's primary key, its place among the components of the channel."""
-
-
-@dataclass(frozen=True)
-class ByValues:
-    """Served in the forms stage; rows with equal values in these columns meet in one shard."""
-
-    columns: tuple[tuple[str, tuple[str, ...]], ...]
-    """(table, its columns) for each table."""
-
-
-@dataclass(frozen=True)
-class Together:
-    """Served in the forms stage, all rows of the tables in one shard. Colocation key: forms with equal keys share the shard."""
-
-    key: str
-
-
-Sharding = ByRow | ByKey | ByValues | Together
-
-
-@dataclass(frozen=True)
 class FormSpec:
-    """What the pipeline and the network need to know of a form."""
+    """What the pipeline needs to know of a form."""
 
     space: ParameterSpace
     tables: tuple[str, ...]
     """In the order of FROM."""
-    sharding: Sharding
     shown: tuple[tuple[ColumnRef, str], ...]
     """(column, its name in the output) for each column of a row of the answer."""
-
-    @property
-    def is_with_rows(self) -> bool:
-        """Whether the form is served in the tables stage; else in the forms stage."""
-        return isinstance(self.sharding, ByRow | ByKey)
 
 
 def shown_of_table(shape: Shape, catalog: Catalog) -> tuple[tuple[ColumnRef, str], ...]:

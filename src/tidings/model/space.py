@@ -1,4 +1,4 @@
-"""Parameter spaces: the named axes of the points of a form. The network knows nothing else of a form.
+"""Parameter spaces: the named axes of the points of a form.
 
 Axes with the same meaning have the same name in all spaces. So a region given along some axes can be read in every space that
 has these: it is open along all other axes.
@@ -13,11 +13,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 import pyarrow as pa
 
-from tidings.model.codes import CODE_MAX, CODE_MIN, BoolArray, Int64Array
+from tidings.model.codes import CODE_MAX, CODE_MIN, Int64Array
 from tidings.model.region import Regions
-
-CHANNEL = "channel"
-"""Name of the channel as an axis along which zones may be cut."""
 
 
 @dataclass(frozen=True)
@@ -27,16 +24,9 @@ class ParameterSpace:
     axes: tuple[str, ...]
     channel: tuple[tuple[str, pa.DataType], ...] = ()
     """(name, Arrow type) of every component."""
-    uncut: frozenset[str] = frozenset()
-    """Axes, or CHANNEL, along which zones must not be cut.
-
-    These are axes whose coordinates a server chooses, as a drop must find the zone without the server; and axes that
-    separate points of one subscription, if its view needs all of them.
-    """
 
     def __post_init__(self) -> None:
         assert len(set(self.axes)) == len(self.axes), f"two axes have one name: {self.axes}"
-        assert self.uncut <= {CHANNEL, *self.axes}, f"there are no such axes: {self.uncut}"
 
     @property
     def dims(self) -> int:
@@ -45,16 +35,6 @@ class ParameterSpace:
     @cached_property
     def channel_types(self) -> tuple[pa.DataType, ...]:
         return tuple(type for _, type in self.channel)
-
-    @property
-    def zone_axes(self) -> tuple[str, ...]:
-        """Axes along which zones may be cut."""
-        return tuple(axis for axis in (CHANNEL, *self.axes) if axis not in self.uncut)
-
-    @cached_property
-    def may_cut(self) -> BoolArray:
-        """[1 + axes]: whether zones may be cut along the channel, and along each axis."""
-        return np.array([axis not in self.uncut for axis in (CHANNEL, *self.axes)], np.bool_)
 
     def read(self, regions: Regions, axes: tuple[str, ...]) -> Regions:
         """Regions along some of the axes as regions of this space, open along all others."""

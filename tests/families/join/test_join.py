@@ -4,13 +4,13 @@ import json
 
 import pytest
 
+from join_bounds import selects_either
 from tidings.engine import Engine
 from tidings.families.join.family import JoinFamily
 from tidings.families.join.semijoin.decomposition import UNFILTERED, Traffic, cheapest, combinations_of
-from tidings.families.join.subscription import common_columns
 from tidings.families.optional import SHARED
 from tidings.model.errors import SqlError
-from tidings.sql import Compiler, parse_catalog
+from tidings.sql import parse_catalog
 from tidings.testing import (
     CHECKS,
     ENGINE_CHECKS,
@@ -21,7 +21,6 @@ from tidings.testing import (
     join_workloads,
     run_inline,
 )
-from tidings.testing.join_inputs import selects_either
 
 TABLES = """
 CREATE TABLE stocks (symbol TEXT PRIMARY KEY, per DOUBLE);
@@ -86,21 +85,6 @@ def test_a_change_of_columns_that_are_not_shown_tells_nobody():
     sql = "SELECT symbol FROM stocks JOIN reviews USING (symbol)"
     changes = [stock(1, "A", 20.0), review(2, 1, "A", 7.0), stock(3, "A", 21.0), review(4, 2, "A", 1.0)]
     assert told(sql, changes) == [(seq, [{"op": "insert", "row": {"symbol": "A"}}]) for seq in (2, 4)]
-
-
-@pytest.mark.parametrize(
-    ("source", "columns"),
-    [
-        ("stocks JOIN reviews USING (symbol)", {"stocks": ("symbol",), "reviews": ("symbol",)}),
-        (
-            "stocks JOIN reviews USING (symbol) JOIN authors ON authors.review = reviews.id",
-            {},
-        ),
-    ],
-)
-def test_work_is_spread_by_what_all_tables_are_joined_by(source, columns):
-    shape = Compiler(parse_catalog(TABLES)).compile(f"SELECT * FROM {source}").shape
-    assert common_columns(shape) == columns
 
 
 def test_ranking_a_join_is_refused_with_a_reason():

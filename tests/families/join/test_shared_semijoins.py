@@ -5,11 +5,11 @@ import json
 import hypothesis.strategies as st
 import pytest
 
+from join_bounds import selects_either
 from join_star import BOTH, ITEMS, ROWS, SHOPS, STAR, TURNED, played, sql_of
 from research.stages.staged import StagedEngine as Engine
 from tidings.sql import parse_catalog
 from tidings.testing import CHECKS, ENGINE_CHECKS, STAGE_CHECKS, Workload, check_family
-from tidings.testing.join_inputs import selects_either
 
 pytestmark = pytest.mark.extended
 

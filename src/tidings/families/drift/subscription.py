@@ -16,12 +16,12 @@ import pyarrow as pa
 from tidings.families.drift.movement import roundest_between
 from tidings.families.optional import Objection
 from tidings.families.size import check_size
-from tidings.families.spec import ByKey, ByRow, Form, FormSpec, shown_of_table
+from tidings.families.spec import Form, FormSpec, shown_of_table
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import ChannelKey, channel_component, channel_type
 from tidings.model.codes import code_of
 from tidings.model.points import Placement
-from tidings.model.space import CHANNEL, ParameterSpace
+from tidings.model.space import ParameterSpace
 from tidings.model.types import ColumnType
 from tidings.sql.constants import Constants
 from tidings.sql.shape import MovementKind, Shape
@@ -86,17 +86,7 @@ def spec_of(form: Form, catalog: Catalog) -> FormSpec:
     # Labels of different forms are not comparable, so the axis has the form's name.
     radius, label = f"{space.kind} {space.table.name}.{space.column.name}", f"label {form.key}"
     channel = tuple((f"{space.table.name}.{column.name}", channel_type(column.type)) for column in space.pinned)
-    # Zones are not cut along labels, which the server chooses later. With several channels they are not cut at all: a
-    # snapshot needs all points of its subscription in one zone.
-    uncut = {label, radius, CHANNEL} if space.has_several_channels else {label}
-    pinned = [column.name for column in space.pinned]
-    sharding = ByKey(tuple(map(pinned.index, space.table.key))) if space.follows_one_row else ByRow()
-    return FormSpec(
-        ParameterSpace((radius, label), channel, frozenset(uncut)),
-        form.shape.tables,
-        sharding,
-        shown_of_table(form.shape, catalog),
-    )
+    return FormSpec(ParameterSpace((radius, label), channel), form.shape.tables, shown_of_table(form.shape, catalog))
 
 
 def objection(shape: Shape, catalog: Catalog) -> Objection | None:

@@ -9,7 +9,6 @@ of them bound. The alternatives are in the details.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -18,7 +17,7 @@ import msgspec
 
 from tidings.families.join.result import shown_columns, shown_names
 from tidings.families.size import check_size
-from tidings.families.spec import ByValues, Form, FormSpec, Together
+from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import channel_component
 from tidings.model.codes import CODE_MAX, CODE_MIN, code_of
@@ -193,13 +192,8 @@ def space_of(form: Form, catalog: Catalog) -> Space:
 def spec_of(form: Form, catalog: Catalog) -> FormSpec:
     shape = form.shape
     shown = shown_columns(shape, catalog)
-    common = common_columns(shape)
-    return FormSpec(
-        ParameterSpace(space_of(form, catalog).axes),
-        shape.tables,
-        ByValues(tuple(common.items())) if common else Together(center_of(shape)),
-        tuple(zip(shown, shown_names(shown), strict=True)),
-    )
+    named = tuple(zip(shown, shown_names(shown), strict=True))
+    return FormSpec(ParameterSpace(space_of(form, catalog).axes), shape.tables, named)
 
 
 def predicates_of(shape: Shape) -> tuple[ColumnRef, ...]:
@@ -298,24 +292,3 @@ def _form(shape: Shape, variant: str, catalog: Catalog) -> tuple[Form, tuple[tup
         at = (shape.equalities if is_pinned else shape.ranges).index(ref)
         sources.append((catalog.table(ref.table).column(ref.column).type, is_pinned, at))
     return Form("join", shape, variant), tuple(sources)
-
-
-def center_of(shape: Shape) -> str:
-    """The table that most others are joined to. Forms with the same center probably send rows of the same tables."""
-    counts = Counter(table for edge in shape.joins for table in (edge.left, edge.right))
-    return min(shape.tables, key=lambda table: (-counts[table], table))
-
-
-def common_columns(shape: Shape) -> dict[str, tuple[str, ...]]:
-    """Table -> one column, such that these columns are equal in every joined row; empty if there is no such choice."""
-    equal: dict[ColumnRef, set[ColumnRef]] = {}
-    for edge in shape.joins:
-        for left, right in zip(edge.left_columns, edge.right_columns, strict=True):
-            first, second = ColumnRef(edge.left, left), ColumnRef(edge.right, right)
-            merged = equal.get(first, {first}) | equal.get(second, {second})
-            equal.update(dict.fromkeys(merged, merged))
-    for refs in equal.values():
-        by_table = {ref.table: ref.column for ref in sorted(refs, reverse=True)}
-        if len(by_table) == len(shape.tables):
-            return {table: (by_table[table],) for table in shape.tables}
-    return {}

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tidings.families.offers.constraint import packed, unpack
 from tidings.families.optional import Objection
-from tidings.families.spec import ByRow, Form, FormSpec
+from tidings.families.spec import Form, FormSpec
 from tidings.model.catalog import Catalog, Table
 from tidings.model.codes import Int64Array
 from tidings.model.points import Placement, PointBatch
@@ -72,7 +72,7 @@ def spec_of(form: Form, catalog: Catalog) -> FormSpec:
     space = space_of(form, catalog)
     axes = range_axes(space.table.name, (space.table.axes[axis].name for axis in space.axes))
     shown = tuple((ref, ref.column) for ref in _shown(form.shape, space.table))
-    return FormSpec(ParameterSpace(axes), form.shape.tables, ByRow(), shown)
+    return FormSpec(ParameterSpace(axes), form.shape.tables, shown)
 
 
 def objection(shape: Shape, catalog: Catalog) -> Objection | None:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from tidings.families.size import check_size
-from tidings.families.spec import ByRow, Form, FormSpec, shown_of_table
+from tidings.families.spec import Form, FormSpec, shown_of_table
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import ChannelKey, channel_component, channel_type
 from tidings.model.points import Placement
@@ -98,7 +98,7 @@ def spec_of(form: Form, catalog: Catalog) -> FormSpec:
     space = space_of(form, catalog)
     axes = range_axes(space.table.name, (column.name for column in space.ranges))
     channel = tuple((f"{space.table.name}.{column.name}", channel_type(column.type)) for column in space.equalities)
-    return FormSpec(ParameterSpace(axes, channel), form.shape.tables, ByRow(), shown_of_table(form.shape, catalog))
+    return FormSpec(ParameterSpace(axes, channel), form.shape.tables, shown_of_table(form.shape, catalog))
 
 
 def place(shape: Shape, constants: Constants, catalog: Catalog) -> Placement:

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.families.select.subscription import space_of
-from tidings.families.spec import ByRow, Form, FormSpec, shown_of_table
+from tidings.families.spec import Form, FormSpec, shown_of_table
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import channel_columns, channel_keys, group_channels
 from tidings.model.codes import CODE_MAX, CODE_MIN, Int64Array, codes_of
@@ -114,7 +114,7 @@ def table_space(table: Table) -> TableSpace:
 def table_spec(form: Form, catalog: Catalog) -> FormSpec:
     space = table_space(catalog.table(form.shape.tables[0]))
     shown = shown_of_table(form.shape, catalog)
-    return FormSpec(ParameterSpace(space.axes(space.comparable)), form.shape.tables, ByRow(), shown)
+    return FormSpec(ParameterSpace(space.axes(space.comparable)), form.shape.tables, shown)
 
 
 def gathered(points: PointBatch, catalog: Catalog) -> PointBatch:

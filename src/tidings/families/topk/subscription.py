@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from tidings.families.optional import Objection
 from tidings.families.size import check_size
-from tidings.families.spec import ByValues, Form, FormSpec, Together, shown_of_table
+from tidings.families.spec import Form, FormSpec, shown_of_table
 from tidings.model.catalog import Catalog, Column, Table
 from tidings.model.channel import ChannelKey, channel_component, channel_type
 from tidings.model.codes import CODE_MAX, CODE_MIN
 from tidings.model.points import Placement
-from tidings.model.space import CHANNEL, ParameterSpace, range_axes
+from tidings.model.space import ParameterSpace, range_axes
 from tidings.sql.constants import Constants
 from tidings.sql.shape import Shape
 
@@ -87,15 +87,7 @@ def spec_of(form: Form, catalog: Catalog) -> FormSpec:
     # A form without a range has the plane too.
     axes = range_axes(table, (column.name for column in space.ranges)) or (f"lo {table}", f"hi {table}")
     channel = tuple((f"{table}.{column.name}", channel_type(column.type)) for column in space.equalities)
-    # A subscription shows the first rows of all its channels together, so all its points must be in one zone.
-    uncut = frozenset((CHANNEL, *axes) if space.has_several_channels else ())
-    pinned = tuple(column.name for column in space.equalities)
-    return FormSpec(
-        ParameterSpace(axes, channel, uncut),
-        form.shape.tables,
-        ByValues(((table, pinned),)) if pinned else Together(form.key),
-        shown_of_table(form.shape, catalog),
-    )
+    return FormSpec(ParameterSpace(axes, channel), form.shape.tables, shown_of_table(form.shape, catalog))
 
 
 def has_several_channels(form: Form) -> bool:
