@@ -35,9 +35,9 @@ def bench(
         str, typer.Option(help="Numbers of subscriptions, such as 10000,100000 (default: as the bench has them).")
     ] = "",
     changes: Annotated[int, typer.Option(min=20_000, help="Changes per size, in batches of 10,000.")] = 100_000,
-    cases: Annotated[str, typer.Option(help="offers: what to measure, such as geometric (default: all).")] = "",
+    cases: Annotated[str, typer.Option(help="offers, mix: what to measure, such as geometric (default: all).")] = "",
     batches: Annotated[
-        str, typer.Option(help="offers: publications per batch, such as 1,100 (default: several).")
+        str, typer.Option(help="offers, mix: changes per batch, such as 1,100 (default: several).")
     ] = "",
     engines: Annotated[str, typer.Option(help="Engines to measure, such as inline,spark (default: all).")] = "",
     peers: Annotated[bool, typer.Option(help="Measure the obvious alternatives too.")] = True,

@@ -45,6 +45,12 @@ BENCHES: Mapping[str, FamilyBench] = {
         has_cases=True,
         agreement_sizes=(10_000,),
     ),
+    "mix": FamilyBench(
+        "lines in, notification lines out: two workloads of offers, against numpy, DuckDB and Spark SQL",
+        "research.bench.mix",
+        sizes=(1_000, 10_000, 100_000),
+        has_cases=True,
+    ),
     "relay": FamilyBench(
         "views that feed views: planning stage by stage, and documents through a plan, against a publisher that does it all",
         "research.bench.relay",

@@ -46,9 +46,6 @@ class ChangeBatch:
         rows = self.rows.slice(start, stop - start)
         return ChangeBatch(self.table, self.position[start:stop], self.seq[start:stop], self.op[start:stop], rows, raw)
 
-    def with_seq(self, seq: Int64Array) -> ChangeBatch:
-        return ChangeBatch(self.table, self.position, seq, self.op, self.rows, self.raw)
-
     @staticmethod
     def concat(batches: Sequence[ChangeBatch]) -> ChangeBatch:
         """Joins batches of one table, in the order given."""

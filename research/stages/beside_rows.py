@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from research.servers.forms import has_server
+from research.stages.last_lives import last_lives
 from research.stages.staged import StagedEngine
 from tidings.model.catalog import Catalog
 from tidings.model.notification import BatchResult, NotificationBatch
-from tidings.model.points import PointBatch, last_lives
+from tidings.model.points import PointBatch
 from tidings.pipeline.door import Door
 from tidings.pipeline.replica.replica import Replica
 from tidings.pipeline.stats import Stats

@@ -19,6 +19,7 @@ from research.servers.forms import ByKey, gathered, spec_of
 from research.servers.host import Host, Sent
 from research.servers.protocols import ColumnarRows
 from research.stages.forms import GroupKey, Groups
+from research.stages.last_lives import last_lives
 from research.stages.sequence import admit
 from research.stages.sharding import shard_of_key
 from research.stages.table_store import TableStore
@@ -27,7 +28,7 @@ from tidings.model.catalog import Catalog, Table
 from tidings.model.change import SEQ_MAX, SEQ_NEXT, Op, TableChanges
 from tidings.model.channel import group_channels
 from tidings.model.codes import BoolArray, Int64Array
-from tidings.model.points import PointBatch, last_lives
+from tidings.model.points import PointBatch
 from tidings.model.quarantine import Quarantined, out_of_order, raw_text
 from tidings.model.render import render_rows
 from tidings.pipeline.expiry import Expiry
@@ -135,7 +136,7 @@ class TableShard:
         for batch in work.changes:
             if not admitted.all() or (batch.seq == SEQ_NEXT).any():
                 at = np.searchsorted(positions, batch.position)
-                batch = batch.with_seq(seqs[at])
+                batch = replace(batch, seq=seqs[at])
                 kept = admitted[at]
                 result.refused.extend(_out_of_order(batch.take(~kept)))
                 batch = batch.take(kept)

@@ -4,7 +4,7 @@ The channel is a dimension of its own (by a hash), and is cut first: a message h
 sends no message twice. A message goes to every zone that its region meets; a point lies in exactly one zone.
 
 Spaces of several ranges without a channel have many axes, along most of which most points are open. They are cut where it saves
-most messages (`network/cuts.py`), into more cells than there are zones; a zone owns several cells.
+most messages (`cuts.py`), into more cells than there are zones; a zone owns several cells.
 """
 
 from __future__ import annotations

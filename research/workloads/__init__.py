@@ -77,19 +77,27 @@ WORKLOADS: Mapping[str, Entry] = {
     ),
     "offers-fixed": Entry(
         "offers and subscriptions of one equality each, drawn such that an offer matches five subscriptions",
-        "research.workloads.offers:offers_fixed",
+        "research.workloads.offers.paper:offers_fixed",
     ),
     "offers-proportional": Entry(
         "the same, but an offer matches one in a hundred subscriptions",
-        "research.workloads.offers:offers_proportional",
+        "research.workloads.offers.paper:offers_proportional",
     ),
     "offers-conjunctions": Entry(
         "offers and subscriptions of many equalities, each met by every second subscription and all of them by about five",
-        "research.workloads.offers:offers_conjunctions",
+        "research.workloads.offers.paper:offers_conjunctions",
     ),
     "offers-geometric": Entry(
         "offers that are boxes in the unit square and subscriptions that are points of it; a box has five of them",
-        "research.workloads.offers:offers_geometric",
+        "research.workloads.offers.paper:offers_geometric",
+    ),
+    "offers-marketplace": Entry(
+        "offers and wishes on one to three of fifty attributes, with all kinds of predicates; both come and go, offers expire",
+        "research.workloads.offers.marketplace:offers_marketplace",
+    ),
+    "offers-places": Entry(
+        "couriers, shops and depots that deliver somewhere, and people who look for what reaches them, at what price",
+        "research.workloads.offers.places:offers_places",
     ),
 }
 

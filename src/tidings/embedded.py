@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import json
-import math
 import threading
-from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
 from tidings.files import write_bytes
 from tidings.model.blob import pack, unpack
 from tidings.model.errors import RecordError, UsageError
 from tidings.model.notification import NotificationBatch
+from tidings.model.record_text import line_of, row_record
 from tidings.model.row_bag import RowBag, RowChange, decode_tail
 from tidings.pipeline.live import Live, Output
 from tidings.sql import Compiler, parse_catalog
@@ -225,7 +220,7 @@ class Engine:
 
     def _change(self, table: str, op: str, row: Mapping[str, object] | str) -> None:
         with self._lock:
-            self._take([_line(table, op, row)])
+            self._take([row_record(table, op, row)])
 
     def feed(
         self,
@@ -247,7 +242,7 @@ class Engine:
             rows = records
         if table is None and (hasattr(records, "to_pylist") or hasattr(records, "to_dict")):
             raise UsageError("rows in columns need the name of their table: feed(rows, table='stocks')")
-        lines = [_record(row) if table is None else _line(table, op, row) for row in rows]
+        lines = [line_of(row) if table is None else row_record(table, op, row) for row in rows]
         with self._lock:
             if self._gathered is not None:
                 self._gathered += lines
@@ -385,55 +380,6 @@ class Engine:
 def _shown(change: RowChange) -> dict[str, Any]:
     old = {"old": _row(change.old)} if change.op == "update" else {}
     return {"op": change.op, **old, "row": _row(change.row)}
-
-
-def _line(table: str, op: str, row: Mapping[str, object] | str) -> bytes:
-    """A record. RecordError if the row has values that a record cannot have."""
-    if isinstance(row, str):
-        text = row
-    elif isinstance(row, Mapping):
-        text = json.dumps({str(name): _plain(name, value) for name, value in row.items()})
-    else:
-        raise RecordError(f"a row is a dict of its columns, or JSON text, not {type(row).__name__}")
-    return f'{{"table": {json.dumps(table)}, "op": {json.dumps(op)}, "row": {text}}}'.encode()
-
-
-def _record(record: Mapping[str, object] | str | bytes) -> bytes:
-    """A whole record, given as a dict or as text."""
-    if isinstance(record, str):
-        return record.encode()
-    if isinstance(record, bytes):
-        return record
-    if not isinstance(record, Mapping):
-        raise RecordError(f"a record is a dict or a line of JSON, not {type(record).__name__}")
-    return json.dumps({str(name): _nested(name, value) for name, value in record.items()}).encode()
-
-
-def _nested(name: object, value: object) -> object:
-    return (
-        {str(key): _plain(key, each) for key, each in value.items()}
-        if isinstance(value, Mapping)
-        else _plain(name, value)
-    )
-
-
-def _plain(name: object, value: object) -> object:
-    """A value of a row as JSON has it."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float | Decimal):
-        if not math.isfinite(value):
-            raise RecordError(f"{name}: {value} is not a value; use None where there is none")
-        return float(value)
-    if isinstance(value, dt.datetime):
-        return (value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)).isoformat()
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return b64encode(value).decode()
-    raise RecordError(f"{name}: a {type(value).__name__} cannot be a value of a row")
 
 
 def _some(names: Iterable[str]) -> str:

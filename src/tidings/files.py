@@ -69,10 +69,10 @@ def load_files(path: Path) -> list[Path]:
     return found
 
 
-def loaded_lines(path: Path) -> Iterator[tuple[int, list[bytes]]]:
-    """Lines of all files that are to be loaded, some at a time, each with the number of the first one."""
+def loaded_lines(files: Iterable[Path]) -> Iterator[tuple[int, list[bytes]]]:
+    """Lines of `load_files`, some at a time, each with the number of the first one."""
     position = 0
-    for file in load_files(path):
+    for file in files:
         with open_input(file) as source:
             lines = read_lines(source)
             while taken := list(islice(lines, _LOADED_AT_A_TIME)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from tidings.pipeline.edge.entered import EnteredSender
 from tidings.pipeline.edge.pack import Pack, place_of
 from tidings.pipeline.edge.partial import PartialReplica
 from tidings.pipeline.edge.sender import Sender
+from tidings.pipeline.recorded import RecordedEngine
 from tidings.pipeline.stats import Stats
 
 
@@ -37,7 +38,7 @@ class _Place:
         return notifications
 
 
-class PlacedEngine:
+class PlacedEngine(RecordedEngine):
     """An engine whose subscriptions are spread over places by a hash of their ids."""
 
     def __init__(
@@ -50,12 +51,9 @@ class PlacedEngine:
         by_commit: bool = True,
     ) -> None:
         """strategies: None for the sender `entered`; else those by which rows find gateways (`--strategy`)."""
-        self.catalog = catalog
-        self.door = Door(catalog) if door is None else door
-        self.started = time.monotonic()
+        super().__init__(catalog, Door(catalog) if door is None else door)
         self._sender = _sender(catalog, places, strategies, by_commit=by_commit)
         self._places = [_Place(PartialReplica(catalog)) for _ in range(places)]
-        self._position = self._loaded = self._refused = 0
         self._seconds = 0.0
 
     @property
@@ -93,34 +91,13 @@ class PlacedEngine:
             "places": each,
         }
 
-    def refuse(self, refused: list[Quarantined]) -> list[Quarantined]:
-        """Counts records that were refused at the door."""
-        self._refused += len(refused)
-        return refused
+    def _load(self, records: list[bytes], position: int) -> list[Quarantined]:
+        return self._sender.replica.load_rows(records, position)
 
-    def load(self, lines: Iterable[bytes]) -> list[Quarantined]:
-        """As `tidings.engine.Engine.load`."""
-        records = list(lines)
-        refused = self._sender.replica.load_rows(records, self._loaded)
-        self._loaded += len(records)
-        return self.refuse(refused)
-
-    def feed(self, lines: Iterable[bytes]) -> BatchResult:
-        """One micro-batch of raw change records, together with the subscription events gathered at the door."""
-        records = list(lines)
-        result = self._flow(records, is_end=False)
-        self._position += len(records)
-        return result
-
-    def finish(self) -> BatchResult:
-        """The end of the input: subscriptions that wait for a later sequence number get their snapshots."""
-        return self._flow([], is_end=True)
-
-    def _flow(self, records: list[bytes], *, is_end: bool) -> BatchResult:
+    def _flow(self, records: list[bytes], position: int, *, is_end: bool = False) -> BatchResult:
         begin = time.process_time()
-        packs, applied = self._sender.feed(records, self._position, self.door.take(), is_end=is_end)
+        packs, applied = self._sender.feed(records, position, self.door.take(), is_end=is_end)
         self._seconds += time.process_time() - begin
-        self._refused += len(applied.refused)
         told = [self._places[place].take(pack) for place, pack in packs.items()]
         self.door.forget(self.passed)
         return BatchResult(NotificationBatch.merge(told), applied.refused)

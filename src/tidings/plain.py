@@ -7,10 +7,8 @@ only; else its whole answer is computed again.
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from json.encoder import encode_basestring
 from typing import Any
@@ -41,6 +39,7 @@ from tidings.model.types import ColumnType
 from tidings.pipeline.door import Door
 from tidings.pipeline.expiry import TIME, Expiry
 from tidings.pipeline.ingest import LOAD_END, TOLD, UNREADABLE, Ingest, Record, tx_of
+from tidings.pipeline.recorded import RecordedEngine
 from tidings.pipeline.stats import Stats
 from tidings.sql.compiler import Statement
 
@@ -74,15 +73,13 @@ class _Subscription:
     """The answer: primary key, or place, -> row."""
 
 
-class PlainEngine:
-    """Subscriptions in, changes in, notifications out."""
+class PlainEngine(RecordedEngine):
+    """Asks every query again at each change."""
 
     def __init__(self, catalog: Catalog, door: Door, *, by_commit: bool = True) -> None:
         """by_commit: as in `Engine`."""
-        self.catalog = catalog
+        super().__init__(catalog, door)
         self._by_commit = by_commit
-        self.door = door
-        self.started = time.monotonic()
         self._ingest = Ingest(catalog)
         self._expiry = Expiry()
         self._tables: dict[str, dict[Any, Row]] = {table.name: {} for table in catalog.tables}
@@ -91,7 +88,6 @@ class PlainEngine:
         self._live: dict[str, _Subscription] = {}
         self._told: dict[tuple[int, str, bool], tuple[str, str | None]] = {}
         """Notifications of this micro-batch by seq, id and whether it is a snapshot."""
-        self._position = self._loaded = 0
         self._is_loading = self._has_begun = False
         """Whether the rows of a first load are not complete; whether there was another record."""
         self._passed = 0
@@ -103,39 +99,32 @@ class PlainEngine:
 
     @property
     def stats(self) -> Stats:
-        """Counts so far: every change of a table is a message to each family that reads it."""
+        """Every change of a table is a message to each family that reads it."""
         counts = self._counts
+        counts.quarantined = self._refused
         for name, tables in self._used.items():
             counts.messages[name] = sum(self._changes[table] for table in tables)
             counts.message_bytes[name] = sum(self._bytes[table] for table in tables)
         return counts
 
-    def refuse(self, refused: list[Quarantined]) -> list[Quarantined]:
-        """Counts records that were refused at the door."""
-        self._counts.quarantined += len(refused)
-        return refused
-
-    def load(self, lines: Iterable[bytes]) -> list[Quarantined]:
-        """As `Engine.load`."""
+    def _load(self, records: list[bytes], position: int) -> list[Quarantined]:
         loader, refused = Ingest(self.catalog, needs_seq=False), list[Quarantined]()
-        for position, line in enumerate(lines, self._loaded):
-            self._loaded = position + 1
-            record = loader.read(line, position, refused)
+        for place, line in enumerate(records, position):
+            record = loader.read(line, place, refused)
             reason = None
             if record is not None and record.load != LOAD_END:
                 reason = self._apply(self.catalog.table(record.table), record.op, record.values)
             if reason is not None:
-                refused.append(Quarantined("changes", position, None, reason, raw_text(line)))
-        return self.refuse([replace(entry, source="load", seq=None) for entry in refused])
+                refused.append(Quarantined("changes", place, None, reason, raw_text(line)))
+        return [replace(entry, source="load", seq=None) for entry in refused]
 
-    def feed(self, lines: Iterable[bytes]) -> BatchResult:
-        """One micro-batch of raw change records, together with the subscription events gathered at the door."""
+    def _flow(self, records: list[bytes], position: int, *, is_end: bool = False) -> BatchResult:
         self._gather()
         refused: list[Quarantined] = []
         commit: list[tuple[int, bytes, Record]] = []
         open_tx: str | None = None
-        for line in lines:
-            record = self._ingest.read(line, self._position, refused)
+        for place, line in enumerate(records, position):
+            record = self._ingest.read(line, place, refused)
             tx = record.tx if record is not None else tx_of(line)
             if not self._by_commit:
                 tx = None
@@ -153,23 +142,16 @@ class PlainEngine:
                     self._has_begun = True
                 elif not self._has_begun:
                     self._is_loading = True
-                commit.append((self._position, line, record))
-            self._position += 1
+                commit.append((place, line, record))
         self._commit(commit, open_tx, refused)
+        if is_end:
+            self._end_load()
         if not self._is_loading:
-            self._happen(self._passed)
+            self._happen(SEQ_MAX if is_end else self._passed)
         refused.sort(key=lambda entry: entry.position)
         return self._result(refused)
 
-    def finish(self) -> BatchResult:
-        """The end of the input: subscriptions that wait for a later sequence number get their snapshots."""
-        self._gather()
-        self._end_load()
-        self._happen(SEQ_MAX)
-        return self._result([])
-
     def _result(self, refused: list[Quarantined]) -> BatchResult:
-        self.refuse(refused)
         told, self._told = self._told, {}
         keys = sorted(told)
         notifications = NotificationBatch.of(

@@ -36,7 +36,7 @@ class Watched(Replica):
     def _evaluate(self, events: Any, *, is_told: bool) -> list[tuple[str, Told]]:
         told = super()._evaluate(events, is_told=is_told)
         # An evaluator may use their arrays again.
-        self.told += [(events, Told(*(array.copy() for array in part))) for _, part in told]
+        self.told += [(events, part.copy()) for _, part in told]
         return told
 
     @property

@@ -14,7 +14,7 @@ from tidings.families.protocols import Explanation, Family
 from tidings.families.select.reference import SelectReference
 from tidings.families.select.subscription import place, space_of, spec_of
 from tidings.families.spec import Form
-from tidings.kernels.events import CHANGE, CREATE, Events, Told
+from tidings.kernels.events import CHANGE, CREATE, NOBODY, Events, Told
 from tidings.kernels.lives import PROJECTION, SINCE, UNTIL
 from tidings.kernels.rows import I64, NONE, is_current
 from tidings.model.points import Placement, PointBatch
@@ -28,7 +28,6 @@ QUERIES = [
     "SELECT n FROM mirrored WHERE kind = {}",
     "SELECT * FROM items WHERE kind = {}",
 ]
-_NO_SOURCES = np.empty((0, 0), np.int64)
 
 
 class MirrorEvaluator(Evaluator):
@@ -70,13 +69,12 @@ class MirrorEvaluator(Evaluator):
                 if before != after and not (is_kept and self._alike(who, before, after, lives, projections)):
                     told.append((event, who, [(before, after)]))
         if not told:
-            nothing = np.empty(0, np.int64)
-            return Told(nothing, nothing, nothing, np.empty((0, 4), np.int64), np.empty((0, 2), np.int64), _NO_SOURCES)
+            return NOBODY
         event, slot = (np.array([entry[i] for entry in told], np.int64) for i in (0, 1))
         ends = np.cumsum([len(changes) for _, _, changes in told])
         tails = np.stack([event, lives[slot, PROJECTION], ends - np.diff(ends, prepend=0), ends], axis=1)
         changes = np.array([pair for _, _, pairs in told for pair in pairs], np.int64).reshape(-1, 2)
-        return Told(event, slot, np.arange(len(told)), tails, changes, _NO_SOURCES)
+        return Told.of(event, slot, np.arange(len(told)), tails, changes)
 
     @property
     def nbytes(self) -> int:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from tidings.model.quarantine import Quarantined
 from tidings.pipeline.door import Door
 from tidings.pipeline.ingest import RECORD_BYTES_MAX, Ingest
-from tidings.pipeline.replica.batch import Places
-from tidings.pipeline.replica.replica import Applied, Replica
+from tidings.pipeline.replica.batch import Applied, Places
+from tidings.pipeline.replica.replica import Replica
 from tidings.sql import parse_catalog
 
 CATALOG = parse_catalog("CREATE TABLE t (id BIGINT PRIMARY KEY, x DOUBLE, body TEXT);")

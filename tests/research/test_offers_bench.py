@@ -17,7 +17,7 @@ from research.bench.offers.cases import CASES, OffersData
 from research.bench.offers.compared import Compared
 from research.bench.offers.index import Loaded, Searched
 from research.bench.offers.peers import scan_figures
-from research.workloads.offers import TABLE
+from research.workloads.offers.paper import TABLE
 from tidings.families.offers.constraint import pack
 from tidings.model.errors import UsageError
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from offers_lines import check_canonical, check_changes, check_constraints, check_subscriptions, every_size, records
+
 from research.workloads import find
-from research.workloads.offers import (
+from research.workloads.offers.paper import (
     POINT_WIDTH,
     Boxes,
     Equalities,

@@ -498,4 +498,3 @@ def test_net_changes_lead_from_one_view_to_the_other(old, new, key):
     folded.fold_text(change_tail(2, ", ".join(net(before, after, key))).encode())
     assert folded.texts == after.texts
     assert before.texts == bag(*map(_row, old)).texts
-    assert after.snapshot_changes() == [insert_change(row.decode()) for row in after.rows()]

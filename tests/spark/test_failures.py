@@ -57,7 +57,11 @@ def test_what_the_file_system_refuses(settings: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     below = str(tmp_path / "file" / "out")
     refused(replace(settings, sink=Endpoint("files", below)), UsageError, f"--sink files: cannot use {below}: Not a")
-    refused(replace(settings, trigger="soon"), UsageError, "--trigger: Error parsing 'soon' to interval")
+    refused(
+        replace(settings, trigger="soon"),
+        UsageError,
+        "--trigger is 'once' or an interval such as '1 second', not 'soon'",
+    )
 
 
 def test_a_full_disk(settings: Run, tmp_path: Path) -> None:

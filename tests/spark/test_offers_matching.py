@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from random_constraints import CATALOG_SQL, catalog, constraints
 from research.bench.offers.agreement import WAYS, compare
+from tidings.exchange.grid.spark import match_boxes
 from tidings.model.errors import UsageError
-from tidings.spark import match_boxes
 
 pytestmark = pytest.mark.spark
 

@@ -51,18 +51,17 @@ class _Sum:
 
 
 @dataclass(frozen=True)
-class _SumStage:
+class _SumPlan:
     job: str
-    name: str = "sum"
-    plan_text: str = "1"
+    text: str = "1"
 
-    def formerly(self, plan_text: str) -> _SumStage:
-        if int(plan_text) > int(self.plan_text):
+    def formerly(self, text: str) -> _SumPlan:
+        if int(text) > int(self.text):
             raise UsageError("the plan is older than the state")
-        return _SumStage(self.job, self.name, plan_text)
+        return _SumPlan(self.job, text)
 
     def shard(self, key: str) -> _Sum:
-        return _Sum(int(self.plan_text))
+        return _Sum(int(self.text))
 
 
 class _Worker:
@@ -70,7 +69,7 @@ class _Worker:
 
     def __init__(self, tester: TwsTester) -> None:
         self._tester = tester
-        self._memory: dict[tuple[str, str, str], module._Held] = {}
+        self._memory: dict[tuple[str, str], module._Held] = {}
 
     def add(self, *blobs: bytes) -> tuple[int, str]:
         module._held.clear()
@@ -92,7 +91,7 @@ def clean_memory() -> None:
 
 def test_total_is_right_whichever_worker_gets_the_shard() -> None:
     rng = random.Random(3)
-    tester = TwsTester(ShardProcessor(_SumStage("a")))
+    tester = TwsTester(ShardProcessor(_SumPlan("a")))
     workers = [_Worker(tester) for _ in range(3)]
     total, ways = 0, set()
     for step in range(120):
@@ -107,7 +106,7 @@ def test_total_is_right_whichever_worker_gets_the_shard() -> None:
 
 
 def test_a_failed_attempt_leaves_no_trace() -> None:
-    tester = TwsTester(ShardProcessor(_SumStage("b")))
+    tester = TwsTester(ShardProcessor(_SumPlan("b")))
     worker = _Worker(tester)
     assert worker.add(b"5") == (5, "cache_rebuilds")
     with pytest.raises(RuntimeError, match="half-way"):
@@ -116,7 +115,7 @@ def test_a_failed_attempt_leaves_no_trace() -> None:
 
 
 def test_an_object_of_an_attempt_that_was_not_committed_is_not_used() -> None:
-    tester, other = TwsTester(ShardProcessor(_SumStage("c"))), TwsTester(ShardProcessor(_SumStage("c")))
+    tester, other = TwsTester(ShardProcessor(_SumPlan("c"))), TwsTester(ShardProcessor(_SumPlan("c")))
     worker = _Worker(tester)
     worker.add(b"5")
     # The same worker went on to a version that the durable state never saw.
@@ -128,7 +127,7 @@ def test_an_object_of_an_attempt_that_was_not_committed_is_not_used() -> None:
 
 
 def test_the_log_is_folded_and_kept_short() -> None:
-    tester = TwsTester(ShardProcessor(_SumStage("d")))
+    tester = TwsTester(ShardProcessor(_SumPlan("d")))
     worker = _Worker(tester)
     for _ in range(100):
         worker.add(b"1")
@@ -140,8 +139,7 @@ def test_the_log_is_folded_and_kept_short() -> None:
 
 
 def test_a_large_first_batch_is_kept_once() -> None:
-    stage = _SumStage("f")
-    tester = TwsTester(ShardProcessor(stage))
+    tester = TwsTester(ShardProcessor(_SumPlan("f")))
     limit, shard_state._FOLD_BYTES_MIN = shard_state._FOLD_BYTES_MIN, 1
     try:
         first, second = _Worker(tester), _Worker(tester)
@@ -155,7 +153,7 @@ def test_a_large_first_batch_is_kept_once() -> None:
 
 
 def test_a_long_entry_is_kept_in_pieces() -> None:
-    tester = TwsTester(ShardProcessor(_SumStage("g")))
+    tester = TwsTester(ShardProcessor(_SumPlan("g")))
     limit, shard_state._PIECE_BYTES = shard_state._PIECE_BYTES, 70_000
     try:
         _Worker(tester).add(b"4")
@@ -167,32 +165,32 @@ def test_a_long_entry_is_kept_in_pieces() -> None:
 
 def test_state_of_an_earlier_plan_is_brought_over() -> None:
     """What was logged under the earlier plan counts as it did then, also when it is restored once more."""
-    tester = TwsTester(ShardProcessor(_SumStage("h")))
+    tester = TwsTester(ShardProcessor(_SumPlan("h")))
     _Worker(tester).add(b"5")
     assert _Worker(tester).add(b"6") == (11, "cache_rebuilds")
-    tester.processor._stage = _SumStage("h", plan_text="2")
+    tester.processor._plan = _SumPlan("h", text="2")
     worker = _Worker(tester)
     assert worker.add(b"1") == (13, "cache_rebuilds")
     assert worker.add(b"1") == (15, "cache_hits")
     assert _Worker(tester).add(b"1") == (17, "cache_rebuilds")
-    tester.processor._stage = _SumStage("h", plan_text="1")
+    tester.processor._plan = _SumPlan("h", text="1")
     with pytest.raises(UsageError, match="older than the state"):
         _Worker(tester).add(b"1")
 
 
 def test_memory_holds_the_shards_used_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(module.CACHE_VARIABLE, "2500")
-    tester = TwsTester(ShardProcessor(_SumStage("i")))
+    tester = TwsTester(ShardProcessor(_SumPlan("i")))
     held = _Held(_Sum(1))
-    module._held.update({("x", "sum", "old"): held, ("y", "sum", "older"): held})
-    module._held.move_to_end(("x", "sum", "old"))
+    module._held.update({("x", "old"): held, ("y", "older"): held})
+    module._held.move_to_end(("x", "old"))
     frame = pd.DataFrame({"key": [KEY], "kind": ["number"], "blob": [b"1"]})
     tester.testInPandas(KEY, frame)
-    assert list(module._held) == [("x", "sum", "old"), ("i", "sum", KEY)]
+    assert list(module._held) == [("x", "old"), ("i", KEY)]
     # The shard at work stays, however large it is.
     monkeypatch.setenv(module.CACHE_VARIABLE, "1")
     tester.testInPandas(KEY, frame)
-    assert list(module._held) == [("i", "sum", KEY)]
+    assert list(module._held) == [("i", KEY)]
 
 
 def test_shards_fold_at_different_times() -> None:

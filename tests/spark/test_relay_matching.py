@@ -13,7 +13,7 @@ from tidings.relay.errors import DocumentError
 from tidings.relay.evaluate import node_matches
 from tidings.relay.files import View, parse_document
 from tidings.relay.pattern import Pattern, parse_pattern
-from tidings.spark.relay.matching import Encode, Encoding, match_in_order
+from tidings.relay.spark.matching import Encode, Encoding, match_in_order
 
 pytestmark = pytest.mark.spark
 

@@ -13,10 +13,10 @@ from tidings.relay.files import View, parse_document
 from tidings.relay.planner import plan_relay
 from tidings.relay.rewriting import PatternTable, find_rewritings
 from tidings.relay.runtime.run import run_relay
+from tidings.relay.spark.rewriting import find_rewritings_on_spark
+from tidings.relay.spark.run import run_relay_on_spark
 from tidings.relay.workloads.documents import document_xml
 from tidings.relay.workloads.views import distinct_views
-from tidings.spark.relay.rewriting import find_rewritings_on_spark
-from tidings.spark.relay.run import run_relay_on_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.extended]
 

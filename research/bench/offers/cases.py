@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from research.workloads import offers as paper
-from research.workloads.offers import PaperCase
+from research.workloads.offers import paper
+from research.workloads.offers.paper import PaperCase
 from tidings.families.offers.constraint import (
     AXIS,
     AXIS_WORDS,

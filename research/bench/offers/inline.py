@@ -13,7 +13,7 @@ import numpy as np
 from research.bench.offers.cases import OffersData
 from research.bench.offers.compared import ordered
 from research.bench.offers.index import SAMPLE, Found
-from research.workloads.offers import TABLE
+from research.workloads.offers.paper import TABLE
 from tidings.bench import Say
 from tidings.bench.report import Figure, Heading, short
 from tidings.bench.timing import rss_bytes, timed

@@ -16,7 +16,7 @@ import numpy as np
 from research.bench.offers.cases import OffersData
 from research.bench.offers.compared import ordered
 from research.bench.offers.index import Found
-from research.workloads.offers import TABLE
+from research.workloads.offers.paper import TABLE
 from tidings.bench import Say
 from tidings.bench.postgres import dsn, find_server, running
 from tidings.kernels.arrays import I64

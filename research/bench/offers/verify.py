@@ -12,11 +12,11 @@ import msgspec
 
 from research.bench import FamilyOptions
 from research.bench.offers.agreement import WAYS, Agreement, Constraints, compare
+from research.workloads.offers import marketplace, places
 from tidings.bench import Say, known_names
 from tidings.bench.postgres import find_server
 from tidings.bench.report import Figure, Heading, Report, short
 from tidings.bench.stamp import describe, load_average, stamp
-from tidings.workloads.offers import marketplace, places
 from tidings.workloads.workload import WorkloadLines
 
 TITLE = "offers: what the ways of matching find"

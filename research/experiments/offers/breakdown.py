@@ -13,7 +13,7 @@ from research.bench.offers.cases import BLOCK, CASES, OffersData
 from research.bench.offers.compared import Compared
 from research.bench.offers.peers import Postgres, find_postgres, time_matches
 from research.experiments.paper import Config, Rows, Say
-from research.workloads.offers import TABLE
+from research.workloads.offers.paper import TABLE
 from tidings.bench.report import Heading, short
 from tidings.bench.timing import timed
 from tidings.families.offers.constraint import Box, boxes_of

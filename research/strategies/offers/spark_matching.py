@@ -33,10 +33,10 @@ from research.strategies.offers.relational import (
     reify,
 )
 from research.strategies.offers.relational.operators import Storage
+from tidings.exchange.grid.constraints import Matches, compiled_batch, compiler_of, constraints_table
 from tidings.families.offers.constraint import boxes_of, unpack
 from tidings.model.catalog import Table
 from tidings.model.errors import UsageError
-from tidings.spark.offers.matching import Matches, compiled_batch, compiler_of, constraints_table
 
 _MASTER, _REFUSED = "master", "refused"
 _ARROW: dict[Storage, pa.DataType] = {"integer": pa.int64(), "double": pa.float64(), "bytes": pa.binary()}

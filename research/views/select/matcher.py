@@ -85,14 +85,11 @@ class Matcher:
         order = np.arange(count) if is_sorted else np.argsort(seq, kind="stable").astype(np.int64)
         at, present = seq[order], tags[order]
         self._rows.take(payload, self._constrained)
-        nothing = np.full(count, NONE, np.int64)
-        events = Events(
-            np.full(count, CHANGE, np.int64),
-            at,
-            np.zeros(count, np.int64),
-            np.where(present & OLD, order, nothing),
-            np.where(present & NEW, order + count, nothing),
-            nothing,
+        events = Events.of(CHANGE, NONE, np.full(count, NONE))
+        events.seq[:], events.table[:] = at, 0
+        events.old[:], events.new[:] = (
+            np.where(present & OLD, order, NONE),
+            np.where(present & NEW, order + count, NONE),
         )
         evaluated = self._evaluator.apply(events, _NO_LIVES, self._projections.arrays)
         changes = evaluated.changes[evaluated.tails[:, 2]]
@@ -116,9 +113,9 @@ class Matcher:
         tails[:, 2], tails[:, 3] = np.arange(len(used)), np.arange(1, len(used) + 1)
         columns = {i for number in np.unique(tails[:, 1]).tolist() for i in self._columns[number]}
         rows = self._rows.shown(found.payload, versions, sorted(columns))
-        part = evaluated._replace(tails=tails, changes=changes)
+        part = Told(evaluated.who, evaluated.size, tails, changes)
         rendered = Tails()
-        render(rendered, handles_of(rows), self._projections.arrays, found.events, part)
+        render(rendered, handles_of(rows), self._projections.handles, found.events.words, part)
         data, stops = rendered.text.tobytes(), rendered.ends.tolist()
         return tail.astype(np.int64), [
             data[start : stop - 1].decode() for start, stop in zip([0, *stops], stops, strict=False)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tidings.cli import serving
+
 if TYPE_CHECKING:
     from tidings.model.catalog import Catalog
     from tidings.server.engine.frames import Settings
@@ -36,25 +38,17 @@ def gateway(
     data: Path | None = typer.Option(
         None, help="Folder for everything that is kept; default: gateway-NAME. One that is lost is asked for again."
     ),
-    listen: str = typer.Option("127.0.0.1:8090", metavar="HOST:PORT", help="Where to listen; port 0: any free one."),
-    registry: str | None = typer.Option(
-        None,
-        metavar="URL",
-        help="Tenants, keys and subscriptions, as postgresql://..; default: SQLite in the data folder.",
-    ),
-    retain: str = typer.Option("24h", help="How long a client may be away and still resume."),
-    retain_bytes: str = typer.Option("4GiB", help="How large the log of notifications may become."),
-    no_auth: bool = typer.Option(False, "--no-auth", help="Everybody may do everything. Only on this machine."),
-    quota: list[str] = typer.Option([], metavar="NAME=N", help="Quota of each tenant; repeatable."),
-    ready_file: Path | None = typer.Option(
-        None, help="Written when the gateway is ready: url, pid, engine_pid, epoch."
-    ),
-    host: list[str] = typer.Option([], help="Name by which clients call the gateway; default: any; repeatable."),
-    jwt_key: Path | None = typer.Option(
-        None, help="Public key (PEM) of JWTs; or TIDINGS_JWT_SECRET in the environment."
-    ),
-    jwt_audience: str | None = typer.Option(None, help="Audience that JWTs must name."),
-    allow_private_webhooks: bool = typer.Option(False, help="Let webhooks go to private addresses, and by http."),
+    listen: str = serving.LISTEN,
+    registry: str | None = serving.REGISTRY,
+    retain: str = serving.RETAIN,
+    retain_bytes: str = serving.RETAIN_BYTES,
+    no_auth: bool = serving.NO_AUTH,
+    quota: list[str] = serving.QUOTA,
+    ready_file: Path | None = serving.READY_FILE,
+    host: list[str] = serving.HOST,
+    jwt_key: Path | None = serving.JWT_KEY,
+    jwt_audience: str | None = serving.JWT_AUDIENCE,
+    allow_private_webhooks: bool = serving.ALLOW_PRIVATE_WEBHOOKS,
 ) -> None:
     """Serve the subscriptions of one place over HTTP, on a machine near its users, until stopped (Ctrl-C or SIGTERM).
 
@@ -67,7 +61,6 @@ def gateway(
     The job: tidings run --catalog catalog.sql --source nats:CHANGES --subscriptions nats:EVENTS --checkpoint checkpoint
     --sink places:nats:TIDINGS --sink-option stream=TIDINGS --sink-option places=berlin,paris. See docs/edge.md.
     """
-    from tidings.cli.serving import address_of, run_service
     from tidings.durations import bytes_of, seconds_of
     from tidings.edge import open_reader
     from tidings.endpoint import Endpoint
@@ -75,7 +68,7 @@ def gateway(
     from tidings.pipeline.edge.place_tree import check_name
 
     seconds, size = seconds_of(retain), bytes_of(retain_bytes)
-    address = address_of(listen, no_auth=no_auth)
+    address = serving.address_of(listen, no_auth=no_auth)
     check_name(place)
     open_reader(Endpoint.parse(feed, feed_option), place).close()
     folder = data or Path(f"gateway-{place.replace('/', '-')}")
@@ -105,7 +98,7 @@ def gateway(
         )
         return settings, Catalog(())
 
-    run_service(
+    serving.run_service(
         folder,
         make,
         "gateway",

@@ -16,7 +16,6 @@ key = typer.Typer(help="API keys of `tidings serve`.", no_args_is_help=True)
 
 _DATA = typer.Option(..., help="The data folder of `tidings serve`.")
 _REGISTRY = typer.Option(None, metavar="URL", help="The registry, if `tidings serve` was given one.")
-_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 class RoleName(StrEnum):
@@ -46,11 +45,12 @@ def create(
     """
     import time
 
+    from tidings.durations import seconds_of
     from tidings.model.errors import UsageError
 
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}", tenant, re.ASCII):
         raise UsageError(f"{tenant!r} is no id of a tenant: use letters, digits and . _ ~ - (at most 128)")
-    expires_at = time.time() + _read_time(expires) if expires else None
+    expires_at = time.time() + seconds_of(expires) if expires else None
     with _open(data, registry, is_new_allowed=True) as opened:
         opened.ensure_tenant(tenant)
         _, secret = opened.create_key(tenant, role.value, expires_at)
@@ -115,15 +115,6 @@ def _open(data: Path, url: str | None, *, is_new_allowed: bool = False) -> Regis
         elif not (data / "registry.db").exists():
             raise UsageError(f"{data} has no registry: `tidings key create` makes one")
     return Registry.open(registry_url(data, url))
-
-
-def _read_time(text: str) -> int:
-    from tidings.model.errors import UsageError
-
-    found = re.fullmatch(r"([1-9][0-9]{0,8})([smhd])", text)
-    if found is None:
-        raise UsageError(f"--expires {text!r} must be a number with s, m, h or d, such as 30d")
-    return int(found[1]) * _SECONDS[found[2]]
 
 
 def _shown(moment: float) -> str:

@@ -17,14 +17,13 @@ from tidings.cli import (
     gateway,
     key,
     paint,
-    plan,
-    relay,
     replay,
     run,
     serve,
     watch,
     workload,
 )
+from tidings.relay.commands import plan, relay
 
 app = typer.Typer(
     name="tidings",

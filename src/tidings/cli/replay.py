@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from tidings.engine import Engine
     from tidings.model.catalog import Catalog
     from tidings.pipeline.door import Door
+    from tidings.pipeline.recorded import RecordedEngine
     from tidings.placed import PlacedEngine
-    from tidings.plain import PlainEngine
 
 _SMALL_MAX = 300_000_000
 """Bytes of subscriptions times bytes of changes: about 20,000 pairs, a fifth of a second."""
@@ -154,7 +153,7 @@ def _replay_inline(
     from itertools import islice, repeat
 
     from tidings.families.registry import sending_strategies
-    from tidings.files import only_one, open_input, peak_rss_mb, read_lines, replacing, write_lines
+    from tidings.files import loaded_lines, only_one, open_input, peak_rss_mb, read_lines, replacing, write_lines
     from tidings.pipeline.commits import micro_batches
     from tidings.pipeline.door import Door
     from tidings.terminal import progress
@@ -177,15 +176,13 @@ def _replay_inline(
             named = chosen if chosen or sender == "regions" else None
             placed = PlacedEngine(catalog, places or 1, door, named, by_commit=by_commit)
         engine = placed or _engine(catalog, strategies, door, count, by_commit=by_commit)
+        began = time.monotonic()
         engine.refuse(entries)
         if loaded:
             task = display.add_task("bytes of rows", total=sum(path.stat().st_size for path in loaded))
-        for path in loaded:
-            with open_input(path) as source:
-                lines = read_lines(source)
-                while chunk := list(islice(lines, batch)):
-                    write_lines(refused, (entry.line() for entry in engine.load(chunk)))
-                    display.update(task, advance=sum(map(len, chunk)) + len(chunk))
+        for _, chunk in loaded_lines(loaded):
+            write_lines(refused, (entry.line() for entry in engine.load(chunk)))
+            display.update(task, advance=sum(map(len, chunk)) + len(chunk))
         task = display.add_task("bytes of changes", total=changes.stat().st_size or None)
         with open_input(changes) as source:
             lines = read_lines(source)
@@ -196,7 +193,7 @@ def _replay_inline(
                 write_lines(refused, (entry.line() for entry in result.refused))
                 display.update(task, completed=source.tell() if source.seekable() else None)
         sink.writelines(engine.finish().notifications.text())
-    run = engine.stats.summary(time.monotonic() - engine.started, peak_rss_mb())
+    run = engine.stats.summary(time.monotonic() - began, peak_rss_mb())
     return run if placed is None or not places else run | placed.places()
 
 
@@ -209,7 +206,7 @@ def _is_small(subscriptions: Path, changes: list[Path]) -> bool:
 
 def _engine(
     catalog: Catalog, strategies: dict[str, str], door: Door, changes: int, *, by_commit: bool
-) -> Engine | PlainEngine:
+) -> RecordedEngine:
     """changes: about how many there will be."""
     if door.queries is not None:
         from tidings.plain import PlainEngine, serves

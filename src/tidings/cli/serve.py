@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tidings.cli import serving
 from tidings.cli.replay import EngineName
 
 if TYPE_CHECKING:
@@ -34,26 +35,18 @@ def serve(
         help="Changes beside those by HTTP: postgres:DSN, nats:STREAM, files:FOLDER; repeatable. Spark: one, without HTTP.",
     ),
     source_option: list[str] = typer.Option([], metavar="NAME=VALUE", help="Option of the one source; repeatable."),
-    listen: str = typer.Option("127.0.0.1:8090", metavar="HOST:PORT", help="Where to listen; port 0: any free one."),
-    registry: str | None = typer.Option(
-        None,
-        metavar="URL",
-        help="Tenants, keys and subscriptions, as postgresql://..; default: SQLite in the data folder.",
-    ),
-    retain: str = typer.Option("24h", help="How long a client may be away and still resume."),
-    retain_bytes: str = typer.Option("4GiB", help="How large the log of notifications may become."),
-    no_auth: bool = typer.Option(False, "--no-auth", help="Everybody may do everything. Only on this machine."),
-    quota: list[str] = typer.Option([], metavar="NAME=N", help="Quota of each tenant; repeatable."),
+    listen: str = serving.LISTEN,
+    registry: str | None = serving.REGISTRY,
+    retain: str = serving.RETAIN,
+    retain_bytes: str = serving.RETAIN_BYTES,
+    no_auth: bool = serving.NO_AUTH,
+    quota: list[str] = serving.QUOTA,
     load: Path | None = typer.Option(None, help="Rows that are there before the first change: a file or a folder."),
-    ready_file: Path | None = typer.Option(
-        None, help="Written when the service is ready: url, pid, engine_pid, epoch."
-    ),
-    host: list[str] = typer.Option([], help="Name by which clients call the service; default: any; repeatable."),
-    jwt_key: Path | None = typer.Option(
-        None, help="Public key (PEM) of JWTs; or TIDINGS_JWT_SECRET in the environment."
-    ),
-    jwt_audience: str | None = typer.Option(None, help="Audience that JWTs must name."),
-    allow_private_webhooks: bool = typer.Option(False, help="Let webhooks go to private addresses, and by http."),
+    ready_file: Path | None = serving.READY_FILE,
+    host: list[str] = serving.HOST,
+    jwt_key: Path | None = serving.JWT_KEY,
+    jwt_audience: str | None = serving.JWT_AUDIENCE,
+    allow_private_webhooks: bool = serving.ALLOW_PRIVATE_WEBHOOKS,
 ) -> None:
     """Serve subscriptions over HTTP: create them, stream their changes, post changes, until stopped (Ctrl-C or SIGTERM).
 
@@ -66,13 +59,12 @@ def serve(
     """
     from importlib.util import find_spec
 
-    from tidings.cli.serving import address_of, run_service
     from tidings.durations import bytes_of, seconds_of
     from tidings.files import load_files
     from tidings.model.errors import UsageError
 
     seconds, size = seconds_of(retain), bytes_of(retain_bytes)
-    address = address_of(listen, no_auth=no_auth)
+    address = serving.address_of(listen, no_auth=no_auth)
     is_spark = engine is EngineName.spark
     if not is_spark:
         for name, is_given in (("master", master != _MASTER), ("shards", shards)):
@@ -106,7 +98,7 @@ def serve(
         )
         return settings, parse_catalog(catalog_sql)
 
-    run_service(
+    serving.run_service(
         data,
         make,
         engine.value,

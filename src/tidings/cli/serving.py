@@ -8,11 +8,29 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from tidings.model.errors import UsageError
 
 if TYPE_CHECKING:
     from tidings.model.catalog import Catalog
     from tidings.server.engine.frames import Settings
+
+LISTEN = typer.Option("127.0.0.1:8090", metavar="HOST:PORT", help="Where to listen; port 0: any free one.")
+REGISTRY = typer.Option(
+    None,
+    metavar="URL",
+    help="Tenants, keys and subscriptions, as postgresql://..; default: SQLite in the data folder.",
+)
+RETAIN = typer.Option("24h", help="How long a client may be away and still resume.")
+RETAIN_BYTES = typer.Option("4GiB", help="How large the log of notifications may become.")
+NO_AUTH = typer.Option(False, "--no-auth", help="Everybody may do everything. Only on this machine.")
+QUOTA = typer.Option([], metavar="NAME=N", help="Quota of each tenant; repeatable.")
+READY_FILE = typer.Option(None, help="Written when the service is ready: url, pid, engine_pid, epoch.")
+HOST = typer.Option([], help="Name by which clients call the service; default: any; repeatable.")
+JWT_KEY = typer.Option(None, help="Public key (PEM) of JWTs; or TIDINGS_JWT_SECRET in the environment.")
+JWT_AUDIENCE = typer.Option(None, help="Audience that JWTs must name.")
+ALLOW_PRIVATE_WEBHOOKS = typer.Option(False, help="Let webhooks go to private addresses, and by http.")
 
 
 def address_of(listen: str, *, no_auth: bool) -> tuple[str, int]:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from tidings.cli.listing import show_list
-from tidings.workloads import DEFAULTS, WORKLOADS, find
+from tidings.relay.commands import workload as relay
+from tidings.relay.workloads import WORKLOADS as RELAY_WORKLOADS
+from tidings.workloads import LINES, find
+from tidings.workloads import WORKLOADS as OWN_WORKLOADS
 
 if TYPE_CHECKING:
     from tidings.files import GeneratedFiles
 
 _LINES_PER_WRITE = 5_000
-
-
-class DocumentFormat(StrEnum):
-    XML = "xml"
-    JSON = "json"
+WORKLOADS = {**OWN_WORKLOADS, **RELAY_WORKLOADS}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -41,7 +39,7 @@ def workload(
         typer.Option(
             min=0,
             help="Subscriptions ever created; their drops come on top.",
-            show_default=str(DEFAULTS["subscriptions"]),
+            show_default=str(LINES),
         ),
     ] = None,
     changes: Annotated[
@@ -49,7 +47,7 @@ def workload(
         typer.Option(
             min=0,
             help="Changes, counting the inserts that fill the tables.",
-            show_default=str(DEFAULTS["changes"]),
+            show_default=str(LINES),
         ),
     ] = None,
     rows: Annotated[
@@ -57,54 +55,16 @@ def workload(
         typer.Option(
             min=0,
             help="Rows the main table starts with (0: a number that suits the changes).",
-            show_default=str(DEFAULTS["rows"]),
+            show_default="0",
         ),
     ] = None,
-    views: Annotated[
-        int | None, typer.Option(min=1, help="For views: how many.", show_default=str(DEFAULTS["views"]))
-    ] = None,
-    distinct: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="For views: how many differ; the others are duplicates.",
-            show_default="all",
-        ),
-    ] = None,
-    values: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="For views and documents: how many different values they have, up to 50. The fewer, the more match.",
-            show_default=str(DEFAULTS["values"]),
-        ),
-    ] = None,
-    sites: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="For views: how many sites hold them; with their places in sites.jsonl.",
-            show_default="each its own",
-        ),
-    ] = None,
-    capacity: Annotated[
-        int | None,
-        typer.Option(min=1, help="For views: how many others each site may feed.", show_default="left open"),
-    ] = None,
-    documents: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="For documents: how many, in the folder documents.",
-            show_default=str(DEFAULTS["documents"]),
-        ),
-    ] = None,
-    format: Annotated[
-        DocumentFormat | None,
-        typer.Option(
-            help="For views and documents: of what format documents are.", show_default=str(DEFAULTS["format"])
-        ),
-    ] = None,
+    views: Annotated[int | None, relay.VIEWS] = None,
+    distinct: Annotated[int | None, relay.DISTINCT] = None,
+    values: Annotated[int | None, relay.VALUES] = None,
+    sites: Annotated[int | None, relay.SITES] = None,
+    capacity: Annotated[int | None, relay.CAPACITY] = None,
+    documents: Annotated[int | None, relay.DOCUMENTS] = None,
+    format: Annotated[relay.DocumentFormat | None, relay.FORMAT] = None,
 ) -> None:
     """Generate a workload: tables, subscriptions and changes, ready for `tidings replay`; or views and documents of relay.
 
@@ -119,7 +79,7 @@ def workload(
     if name == "list":
         show_list({known: entry.description for known, entry in WORKLOADS.items()})
         return
-    entry = find(name)
+    entry = find(name, WORKLOADS)
     options = {
         "subscriptions": subscriptions,
         "changes": changes,

@@ -14,9 +14,9 @@ from tidings.client.client import Records, headers_of, is_sql, timeout_of
 from tidings.client.errors import error_of, unreachable
 from tidings.client.followers import AsyncFollower, AsyncLiveView, Begun
 from tidings.client.following import Following
-from tidings.client.records import line_of, row_record
 from tidings.client.streaming_async import AsyncStreaming
 from tidings.client.views import FollowedView
+from tidings.model.record_text import line_of, row_record
 
 T = TypeVar("T")
 _PAGE = 100

@@ -10,8 +10,9 @@ from urllib.parse import quote
 import msgspec
 
 from tidings.client.errors import ServiceError
-from tidings.client.records import line_of, plain, requests_of
+from tidings.client.records import requests_of
 from tidings.model.errors import UsageError
+from tidings.model.record_text import line_of, plain
 
 T = TypeVar("T")
 Json = dict[str, Any]

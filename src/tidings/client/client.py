@@ -12,8 +12,8 @@ from tidings.client import calls
 from tidings.client.calls import Call, CurrentAnswer, Feedback, Json, Params
 from tidings.client.errors import error_of, unreachable
 from tidings.client.following import Following
-from tidings.client.records import line_of, row_record
 from tidings.client.streaming import Streaming
+from tidings.model.record_text import line_of, row_record
 
 if TYPE_CHECKING:
     from tidings.client.followers import Follower, LiveView

@@ -1,17 +1,11 @@
-"""Records and lines as requests carry them: JSON texts, in requests of bounded size that split no transaction."""
+"""Lines of records in requests of bounded size that split no transaction."""
 
 from __future__ import annotations
 
-import datetime as dt
-import math
-from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
-
-from tidings.model.errors import RecordError
 
 REQUEST_BYTES_MAX = 4 << 20
 REQUEST_LINES_MAX = 10_000
@@ -35,53 +29,6 @@ class _Marks(msgspec.Struct):
 
 
 _marks = msgspec.json.Decoder(_Marks).decode
-_encode = msgspec.json.Encoder().encode
-
-
-def plain(value: object, name: object = "value") -> Any:
-    """A value as JSON has it. Dates become text, decimals numbers, bytes base64. RecordError if it cannot be written."""
-    if hasattr(value, "item") and hasattr(value, "dtype"):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float | Decimal):
-        if not math.isfinite(value):
-            raise RecordError(f"{name}: {value} is not a value; use None where there is none")
-        return float(value)
-    if isinstance(value, dt.datetime):
-        return (value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)).isoformat()
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return b64encode(value).decode()
-    if isinstance(value, Mapping):
-        return {str(key): plain(each, key) for key, each in value.items()}
-    if isinstance(value, Sequence | set | frozenset):
-        return [plain(each, name) for each in value]
-    raise RecordError(f"{name}: a {type(value).__name__} cannot be a value")
-
-
-def line_of(record: Mapping[str, object] | str | bytes) -> bytes:
-    """A record as one line, without its end."""
-    if isinstance(record, Mapping):
-        return _encode(plain(record))
-    text = record.encode() if isinstance(record, str) else bytes(record)
-    text = text.strip(b"\r\n")
-    if b"\n" in text or b"\r" in text:
-        # Within JSON a line end is only ever white space between its parts.
-        text = text.replace(b"\r", b" ").replace(b"\n", b" ")
-    return text
-
-
-def row_record(table: str, op: str, row: Mapping[str, object] | str) -> bytes:
-    """A change of one row. row: a dict of its columns, or JSON text."""
-    if isinstance(row, str):
-        text = line_of(row)
-    elif isinstance(row, Mapping):
-        text = _encode(plain(row))
-    else:
-        raise RecordError(f"a row is a dict of its columns, or JSON text, not {type(row).__name__}")
-    return b'{"table": %b, "op": %b, "row": %b}' % (_encode(table), _encode(op), text)
 
 
 def requests_of(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring
-from typing import NamedTuple
 
 import numpy as np
 
-from tidings.kernels.events import Events, Projections, Told
+from tidings.kernels.events import Projections, Told
+from tidings.kernels.handles import handles_of
 from tidings.kernels.lines import render_tails
 from tidings.kernels.net import net_tails
 from tidings.kernels.rows import I64, U8
@@ -18,7 +18,7 @@ from tidings.model.text_column import TextColumn
 Shown = tuple[tuple[int, int, int, str], ...]
 """A projection: (side, number of table, number of column, name in the output) of each shown column."""
 _IDLE_MIN = 64
-_ROOM = 1 << 16
+_ROOM = 1 << 14
 """Bytes for tails to begin with."""
 _NOTHING = np.empty(0, np.int64)
 
@@ -44,6 +44,9 @@ class ProjectionTable:
         """[numbers]: the projection; no columns if the number is free."""
         self._free: list[int] = []
         self._arrays: Projections | None = None
+        self._of: Projections | None = None
+        """What `_handles` are of."""
+        self._handles = np.empty((0, 3), np.int64)
 
     def __len__(self) -> int:
         return len(self._known) - len(self._idle)
@@ -84,6 +87,14 @@ class ProjectionTable:
             self._arrays = self._build()
         return self._arrays
 
+    @property
+    def handles(self) -> I64:
+        """Of `arrays`."""
+        if self._arrays is None or self._of is not self._arrays:
+            self._of = self.arrays
+            self._handles = handles_of(self._of)
+        return self._handles
+
     def _enter(self, key: Shown) -> _Entry:
         self._arrays = None
         if self._free:
@@ -109,14 +120,8 @@ class ProjectionTable:
         return Projections(np.array(starts, np.int64), sides, tables, shown_columns, header.astype(np.int64), text)
 
 
-class Transactions(NamedTuple):
-    """Ids of the transactions of events. spans: [2, events], start and stop in `text`, or NO_TX; [2, 0] if there are none."""
-
-    spans: I64
-    text: U8
-
-
-NO_TRANSACTIONS = Transactions(np.empty((2, 0), np.int64), np.empty(0, np.uint8))
+NO_TEXT: U8 = np.empty(0, np.uint8)
+"""Of the ids of transactions, where there are none."""
 
 
 class Tails:
@@ -150,40 +155,32 @@ class Tails:
         self._end = int(ends[-1]) if count else self._end
 
 
-def render(
-    tails: Tails, handles: I64, shown: Projections, events: Events, told: Told, tx: Transactions = NO_TRANSACTIONS
-) -> None:
-    """Renders all tails of `told`. handles: of the rows."""
-    tails.add(len(told.tails), render_tails, *_rows_of(handles, shown, told), events.kind, events.seq, *tx)
+def render(tails: Tails, handles: I64, shown: I64, words: I64, told: Told, tx_text: U8 = NO_TEXT) -> None:
+    """Renders all tails of `told`. Arguments as those of `render_tails`."""
+    tails.add(len(told.tails), render_tails, handles, shown, told.tails, told.changes, told.sources, words, tx_text)
 
 
-def rendered(handles: I64, shown: Projections, events: Events, told: Told) -> TextColumn:
+def rendered(handles: I64, shown: I64, words: I64, told: Told) -> TextColumn:
     """All tails of `told`, where there are no others."""
     text, ends = np.empty(_ROOM, np.uint8), np.empty(len(told.tails), np.int64)
-    rows = _rows_of(handles, shown, told)
-    if render_tails(*rows, events.kind, events.seq, *NO_TRANSACTIONS, 0, text, 0, ends) == len(ends):
+    rows = handles, shown, told.tails, told.changes, told.sources, words, NO_TEXT
+    if render_tails(*rows, 0, text, 0, ends) == len(ends):
         return TextColumn(text, ends)
     tails = Tails()
-    render(tails, handles, shown, events, told)
+    render(tails, handles, shown, words, told)
     return TextColumn(tails.text, tails.ends)
 
 
 def render_net(
     tails: Tails,
     handles: I64,
-    shown: Projections,
-    events: Events,
+    shown: I64,
+    words: I64,
     told: Told,
-    tx: Transactions,
+    tx_text: U8,
     group_starts: I64,
     group_tails: I64,
 ) -> None:
     """Renders the net effect of groups of tails of `told`; of a group without effect the text is empty."""
-    rows = _rows_of(handles, shown, told)
-    tails.add(len(group_starts) - 1, net_tails, *rows, events.seq, *tx, group_starts, group_tails)
-
-
-def _rows_of(handles: I64, shown: Projections, told: Told) -> tuple[I64 | U8, ...]:
-    """What kernels need to render the rows that are told."""
-    starts, side, _, column, header, headers = shown
-    return handles, starts, side, column, header, headers, told.tails, told.changes, told.sources
+    rows = handles, shown, told.tails, told.changes, told.sources, words, tx_text
+    tails.add(len(group_starts) - 1, net_tails, *rows, group_starts, group_tails)

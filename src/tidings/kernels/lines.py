@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.kernels.events import KIND, NO_TX, SEQ, TX_START, TX_STOP, projections_at
 from tidings.kernels.intrinsics import copy_bytes, pointer, prefetch
 from tidings.kernels.jit import kernel, uncounted
 from tidings.kernels.lives import ID_START, ID_STOP, LABEL, LIFE_FIELDS, Lives
-from tidings.kernels.rows.change import NO_TX
 from tidings.kernels.rows.read import (
     ENDS,
     I64,
@@ -204,17 +204,11 @@ def put_update(out: U8, at: Int, text: U8, old: I64, new: I64) -> Int:
 @kernel
 def render_tails(
     handles: I64,
-    starts: I64,
-    sides: I64,
-    columns: I64,
-    header: I64,
-    headers: U8,
+    shown_handles: I64,
     tails: I64,
     changes: I64,
     sources: I64,
-    event_kind: I64,
-    event_seq: I64,
-    tx: I64,
+    words: I64,
     tx_text: U8,
     first: Int,
     out: U8,
@@ -223,14 +217,15 @@ def render_tails(
 ) -> Int:
     """Renders tails from `first` on to out[at:]; ends[i] is where tail i ends. Gives the first that found no room.
 
-    handles: of the rows. tx: [2, events], start and stop in `tx_text` of the transaction's id, or NO_TX; [2, 0] where there
-    are no transactions.
+    handles: of the rows; shown_handles: of `Projections`. words: of the events; ids of their transactions stand in `tx_text`.
     """
-    rows = rows_at(handles)
+    rows, shown = rows_at(handles), projections_at(shown_handles)
+    starts, sides, columns, header, headers = shown.starts, shown.side, shown.column, shown.header, shown.headers
+    event_kind, event_seq, tx_start, tx_stop = words[KIND], words[SEQ], words[TX_START], words[TX_STOP]
     for tail in range(first, len(tails)):
         event, projection, begin, end = tails[tail, 0], tails[tail, 1], tails[tail, 2], tails[tail, 3]
         is_snapshot = event_kind[event] != 0
-        size = CHANGE_FRAME + (tx[1, event] - tx[0, event] if tx.shape[1] > 0 else 0)
+        size = CHANGE_FRAME + (tx_stop[event] - tx_start[event] if tx_start[event] != NO_TX else 0)
         for change in range(begin, end):
             size += CHANGE_FRAME
             for side in range(2):
@@ -275,10 +270,7 @@ def render_tails(
                 out[at] = 125
                 at += 1
         else:
-            has_tx = tx.shape[1] > 0
-            at = put_head(
-                out, at, event_seq[event], tx_text, tx[0, event] if has_tx else NO_TX, tx[1, event] if has_tx else NO_TX
-            )
+            at = put_head(out, at, event_seq[event], tx_text, tx_start[event], tx_stop[event])
             for change in range(begin, end):
                 if change > begin:
                     at = _put(out, at, _COMMA)
@@ -328,6 +320,8 @@ def _sort_group(order: I64, key: I64, start: Int, stop: Int, spare: I64) -> None
 @kernel
 def _put_in_order(event: I64, slot: I64, event_kind: I64, event_seq: I64, lives: Lives) -> I64:
     """The order of notifications: by seq, then by the label of the subscription's id, a change before a snapshot."""
+    if len(event) == 1:
+        return np.zeros(1, np.int64)
     group = np.empty(len(event_seq) + 1, np.int64)
     count = 0
     for i in range(len(event_seq)):
@@ -359,13 +353,15 @@ def _put_in_order(event: I64, slot: I64, event_kind: I64, event_seq: I64, lives:
 
 @kernel
 def order_told(
-    event: I64, slot: I64, tail: I64, tails: Int, event_kind: I64, event_seq: I64, lives: Lives, id_text: U8
+    who: I64, count: Int, tails: Int, words: I64, lives: Lives, id_text: U8
 ) -> tuple[U8, I64, I64, I64, NDArray[np.bool_]]:
     """Notifications in order: (texts of the ids one after the other, where each ends, its tail), and of each tail
     (seq, whether it is of a snapshot).
 
-    Subscription slot[i] is told tail[i] at event[i]. tails: how many there are.
+    who, count: as in `Told`. tails: how many there are. words: of the events.
     """
+    event_kind, event_seq = words[KIND], words[SEQ]
+    event, slot, tail = who[0, :count], who[1, :count], who[2, :count]
     order = _put_in_order(event, slot, event_kind, event_seq, lives)
     seq, is_snapshot, size = np.zeros(tails, np.int64), np.zeros(tails, np.bool_), 0
     records, ids = pointer(lives), pointer(id_text)
@@ -404,23 +400,20 @@ def write_lines(id_text: U8, id_ends: I64, tail: I64, tail_text: U8, tail_ends: 
 
 @kernel
 def write_told(
-    event: I64,
-    slot: I64,
-    tail: I64,
-    event_kind: I64,
-    event_seq: I64,
-    lives: Lives,
-    id_text: U8,
-    tail_text: U8,
-    tail_ends: I64,
-) -> U8:
-    """As `order_told` and `write_lines`, at once."""
-    order = _put_in_order(event, slot, event_kind, event_seq, lives)
+    who: I64, count: Int, words: I64, lives: Lives, id_text: U8, tail_text: U8, tail_ends: I64, out: U8
+) -> Int:
+    """As `order_told` and `write_lines`, at once, to `out`. Gives the bytes it takes; without room nothing is done.
+
+    who, count: as in `Told`. words: of the events.
+    """
+    event, slot, tail = who[0, :count], who[1, :count], who[2, :count]
     size = len(tail) * len(_HEAD)
     for i in range(len(tail)):
         size += tail_ends[tail[i]] - (tail_ends[tail[i] - 1] if tail[i] else 0)
         size += lives[slot[i], ID_STOP] - lives[slot[i], ID_START]
-    out = np.empty(size, np.uint8)
+    if size > len(out):
+        return size
+    order = _put_in_order(event, slot, words[KIND], words[SEQ], lives)
     at = 0
     ids = pointer(id_text)
     for i in range(len(order)):
@@ -431,7 +424,7 @@ def write_told(
         at = _put(out, at, _HEAD)
         at = _put_span(out, at, id_text, lives[slot[own], ID_START], lives[slot[own], ID_STOP])
         at = _put_span(out, at, tail_text, tail_ends[told - 1] if told else 0, tail_ends[told])
-    return out
+    return size
 
 
 @kernel

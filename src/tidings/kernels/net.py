@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.events import is_netted
+from tidings.kernels.events import IS_PART, KIND, NO_TX, SEQ, TX_START, TX_STOP, is_netted, projections_at
 from tidings.kernels.jit import kernel, uncounted
 from tidings.kernels.lines import (
     CHANGE_FRAME,
@@ -30,7 +30,7 @@ from tidings.kernels.lines import (
     row_size,
 )
 from tidings.kernels.lives import IS_NET, Lives
-from tidings.kernels.rows.change import NO_TX, key_hash, same_key
+from tidings.kernels.rows.change import key_hash, same_key
 from tidings.kernels.rows.read import I64, NONE, U8, Int, Rows, mix, record_of, rows_at, table_of
 
 _MICRO_BATCH = 2**62
@@ -38,14 +38,16 @@ _MICRO_BATCH = 2**62
 
 
 @kernel
-def net_units(event_kind: I64, event_seq: I64, is_part: I64, event: I64, slot: I64, lives: Lives) -> tuple[I64, Int]:
+def net_units(words: I64, who: I64, size: Int, lives: Lives) -> tuple[I64, Int]:
     """([told]: a number of what each notification is netted with, NONE if it stays as it is; how many are netted).
 
-    is_part: as in `Events`. event, slot: who is told, [told].
+    words: of the events. who, size: as in `Told`.
     """
-    found = np.full(len(event), NONE, np.int64)
+    event_kind, event_seq, is_part = words[KIND], words[SEQ], words[IS_PART]
+    event, slot = who[0], who[1]
+    found = np.full(size, NONE, np.int64)
     count = 0
-    for i in range(len(event)):
+    for i in range(size):
         if event_kind[event[i]] == 0 and is_netted(is_part, lives, event[i], slot[i]):
             found[i] = _MICRO_BATCH if lives[slot[i], IS_NET] != 0 else event_seq[event[i]]
             count += 1
@@ -140,16 +142,11 @@ def _sort_spans(order: I64, text: U8, spans: I64, spare: I64) -> None:
 @kernel
 def net_tails(
     handles: I64,
-    starts: I64,
-    sides: I64,
-    columns: I64,
-    header: I64,
-    headers: U8,
+    shown_handles: I64,
     tails: I64,
     changes: I64,
     sources: I64,
-    event_seq: I64,
-    tx: I64,
+    words: I64,
     tx_text: U8,
     group_starts: I64,
     group_tails: I64,
@@ -160,10 +157,13 @@ def net_tails(
 ) -> Int:
     """Renders the net effect of groups of tails, from `first` on, to out[at:]; ends[i] is where that of group i ends.
 
-    One without effect has no text. Gives the first group that found no room. handles: of the rows; group_starts,
-    group_tails: as from `net_groups`.
+    One without effect has no text. Gives the first group that found no room. group_starts, group_tails: as from `net_groups`;
+    others as in `render_tails`.
     """
-    rows = rows_at(handles)
+    rows, projections = rows_at(handles), projections_at(shown_handles)
+    starts, sides, columns = projections.starts, projections.side, projections.column
+    header, headers = projections.header, projections.headers
+    event_seq, tx_start, tx_stop = words[SEQ], words[TX_START], words[TX_STOP]
     for group in range(first, len(group_starts) - 1):
         begin, end = group_starts[group], group_starts[group + 1]
         projection = tails[group_tails[begin], 1]
@@ -211,7 +211,7 @@ def net_tails(
                 if items[key, side] != NONE:
                     bytes_max += row_size(rows, starts, header, sources, projection, items[key, side])
         last_event = tails[group_tails[end - 1], 0]
-        tx_bytes = tx[1, last_event] - tx[0, last_event] if tx.shape[1] > 0 else 0
+        tx_bytes = tx_stop[last_event] - tx_start[last_event] if tx_start[last_event] != NO_TX else 0
         if at + bytes_max + CHANGE_FRAME * (2 * keys + 1) + tx_bytes > len(out):
             return group
         text, spans = np.empty(bytes_max, np.uint8), np.empty((2 * keys, 2), np.int64)
@@ -250,15 +250,8 @@ def net_tails(
                 pairs[updated] = rank[2 * key] * used + rank[2 * key + 1]
                 updated += 1
         is_one = event_seq[tails[group_tails[begin], 0]] == event_seq[last_event]
-        has_tx = is_one and tx.shape[1] > 0 and tx[0, last_event] != NO_TX
-        at = put_head(
-            out,
-            at,
-            event_seq[last_event],
-            tx_text,
-            tx[0, last_event] if has_tx else NO_TX,
-            tx[1, last_event] if has_tx else NO_TX,
-        )
+        start = tx_start[last_event] if is_one else NO_TX
+        at = put_head(out, at, event_seq[last_event], tx_text, start, tx_stop[last_event])
         is_first = True
         for pair in np.sort(pairs[:updated]):
             old, new = pair // used, pair % used

@@ -21,14 +21,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.events import CHANGE, PART, SILENT
+from tidings.kernels.events import CHANGE, NO_TX, PART, SILENT
 from tidings.kernels.jit import kernel, uncounted
 from tidings.kernels.rows.change import (
     ACCEPTED,
     COMMIT,
     DELETE,
     MOMENT,
-    NO_TX,
     OP,
     OUTCOME,
     SEQ,
@@ -37,7 +36,7 @@ from tidings.kernels.rows.change import (
     TX_STOP,
     UPSERT,
     VERSION,
-    Keys,
+    keys_at,
     take_version,
 )
 from tidings.kernels.rows.read import (
@@ -55,7 +54,7 @@ from tidings.kernels.rows.read import (
     table_of,
     text_at,
 )
-from tidings.kernels.rows.scan import COMPILED, READ, read_value, write_version
+from tidings.kernels.rows.scan import COMPILED, READ, names_at, read_value, write_version
 
 # Fields of an item: its event, the version of the row, flags.
 EVENT, ITEM_VERSION, FLAGS, ITEM_FIELDS = range(4)
@@ -70,16 +69,16 @@ _CODE_MIN, _CODE_MAX = np.int64(-(2**63)), np.int64(2**63 - 1)
 
 @kernel
 def list_entered(
-    event: I64, slot: I64, tail: I64, tails: I64, changes: I64, sources: I64, place: I64, words: Int
+    who: I64, size: Int, tails: I64, changes: I64, sources: I64, place: I64, words: Int
 ) -> tuple[I64, I64, I64]:
     """The rows that enter answers of one family: (event of each, version, places [entered, words] as bits).
 
     place: [slots]. The rest as in `Told`.
     """
     masks = np.zeros((len(tails), words), np.int64)
-    for i in range(len(event)):
-        at = place[slot[i]]
-        masks[tail[i], at >> 6] |= np.int64(1) << (at & 63)
+    for i in range(size):
+        at = place[who[1, i]]
+        masks[who[2, i], at >> 6] |= np.int64(1) << (at & 63)
     sides = sources.shape[1]
     count = 0
     for t in range(len(tails)):
@@ -420,14 +419,15 @@ def _read_cell(data: U8, at: Int, type: Int, cells: I64, column: Int, free: Int)
 
 @kernel
 def decode_pack(
-    rows: Rows, keys: Keys, types: I32, data: U8, size: Int, base: Int, at: Int, first: Int, numbers: I64, is_part: I64
+    handles: I64, data: U8, size: Int, base: Int, at: Int, first: Int, numbers: I64, is_part: I64
 ) -> tuple[Int, Int]:
     """Reads the items of a pack from number `first` on, which stands at `at`: versions are made, and records for them.
 
-    (the item it stopped at because there was no room for another page, its place), or how many there are. size: of the pack;
-    behind it `data` has room for words, eight bytes for each of its bytes. numbers: [RECORD_FIELDS, items]; is_part: [items],
-    as in `Events`. Texts have room.
+    (the item it stopped at because there was no room for another page, its place), or how many there are. handles: of the
+    store. size: of the pack; behind it `data` has room for words, eight bytes for each of its bytes. numbers:
+    [RECORD_FIELDS, items]; is_part: [items], as in `Events`. Texts have room.
     """
+    rows, keys, types = rows_at(handles), keys_at(handles), names_at(handles).types
     free = np.int64(size)
     cells = np.empty((rows.kinds.shape[1], 4), np.int64)
     for i in range(first, numbers.shape[1]):

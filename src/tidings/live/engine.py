@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from tidings.files import loaded_lines, write_text
+from tidings.files import load_files, loaded_lines, write_text
 from tidings.live.counters import totals
 from tidings.live.job import NOT_WHOLE, check_goes_on
 from tidings.live.journal import Entry, Journal
@@ -101,7 +101,7 @@ class DurableEngine:
         elif self._is_loading:
             if load is None:
                 raise UsageError("the first start ended before its rows were loaded: give it --load once more")
-            for position, lines in loaded_lines(load):
+            for position, lines in loaded_lines(load_files(load)):
                 self._unloaded += self._live.load_rows(lines, position)
         if not path.exists():
             write_text(path, json.dumps(known))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,9 @@ from tidings.sinks import places
 
 NOT_WHOLE = "is not a whole checkpoint: restore it, or begin with a new checkpoint and a new sink"
 _RUN = "run-id"
+_SECONDS = {"microsecond": 1e-6, "millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
+_SECONDS["week"] = 7 * _SECONDS["day"]
+_PART = rf"(\d+)\s*({'|'.join(_SECONDS)})s?\s*"
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,16 @@ class Job:
         """Gives the job an identity, if it has none."""
         if not self.identity:
             write_text(self.checkpoint / _RUN, uuid.uuid4().hex)
+
+    @property
+    def interval(self) -> float | None:
+        """Seconds from the beginning of one micro-batch to that of the next; None if the trigger names no interval."""
+        if self.trigger in ("", "once"):
+            return None
+        if not re.fullmatch(rf"\s*(interval\s+)?({_PART})+", self.trigger, re.IGNORECASE):
+            raise UsageError(f"--trigger is 'once' or an interval such as '1 second', not {self.trigger!r}")
+        parts = re.findall(_PART, self.trigger, re.IGNORECASE)
+        return sum(int(number) * _SECONDS[unit.lower()] for number, unit in parts)
 
     def check_load(self) -> None:
         """UsageError if there is nothing to load."""

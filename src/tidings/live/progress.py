@@ -19,7 +19,6 @@ class Batch:
 
     number: int
     seconds: float
-    input_rows: int
     counts: Mapping[str, int]
     lag_records: int | None
     notes: Sequence[str] = ()

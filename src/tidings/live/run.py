@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -30,8 +29,6 @@ _IDLE_SECONDS = 0.01
 """So long the job waits before it looks again, when there was nothing."""
 _REQUESTS_SECONDS = 0.05
 """So often the job looks for requests of gateways."""
-_UNITS = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0}
-_INTERVAL = re.compile(rf"\s*(\d+)\s*({'|'.join(_UNITS)})s?\s*", re.IGNORECASE)
 
 
 def check(job: Job) -> None:
@@ -39,22 +36,12 @@ def check(job: Job) -> None:
     if (job.checkpoint / "plan.json").exists():
         raise UsageError(f"{job.checkpoint} is a checkpoint of a job on Spark: say --engine spark, or name a new one")
     is_known = engine.check(job.checkpoint, job.catalog_sql, has_places=job.places is not None)
-    _interval(job)
+    _ = job.interval
     if not is_known:
         job.check_load()
     open_sink(job.sink, job.identity).close()
     check_source(job.changes_endpoint, job.start)
     check_source(job.events_endpoint)
-
-
-def _interval(job: Job) -> float:
-    """Seconds between the beginnings of two micro-batches."""
-    if job.trigger in ("", "once"):
-        return _FILES_SECONDS if not job.trigger and job.sink.format == "files" else 0.0
-    found = _INTERVAL.fullmatch(job.trigger)
-    if found is None:
-        raise UsageError(f"--trigger is 'once' or an interval such as '1 second', not {job.trigger!r}")
-    return int(found[1]) * _UNITS[found[2].lower()]
 
 
 def run(job: Job, stop: Stop, on_batch: Callable[[Batch], object], on_step: Callable[[str], object]) -> None:
@@ -63,7 +50,9 @@ def run(job: Job, stop: Stop, on_batch: Callable[[Batch], object], on_step: Call
     on_batch: called after every micro-batch with its figures. on_step: called with each step of the start, in words.
     """
     job.checkpoint.mkdir(parents=True, exist_ok=True)
-    interval = _interval(job)
+    interval = job.interval
+    if interval is None:
+        interval = _FILES_SECONDS if not job.trigger and job.sink.format == "files" else 0.0
     with ExitStack() as stack:
         try:
             sink = stack.enter_context(closing(open_sink(job.sink, job.identity)))
@@ -150,4 +139,4 @@ class _Host:
         self._sink.write(batch, found, metrics)
         seconds = 0.0 if began is None else time.monotonic() - began
         counts |= {"memory_bytes": self._engine.nbytes, "cache_hits": 1}
-        self._on_batch(Batch(batch, seconds, len(found.times), counts, None, notes_of(found.answers)))
+        self._on_batch(Batch(batch, seconds, counts, None, notes_of(found.answers)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import Any
@@ -83,7 +83,7 @@ class NotificationBatch:
         found = [tail[tail.index(_CHANGES) + len(_CHANGES) : -2] if tail else "" for tail in tails]
         return pa.array(found, pa.large_string()).take(pa.array(self.tail))
 
-    def text(self) -> Iterator[memoryview]:
+    def text(self) -> Iterable[memoryview]:
         """The lines with their ends, in large pieces."""
         if not len(self):
             return

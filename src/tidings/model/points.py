@@ -92,6 +92,12 @@ class PointBatch:
     def with_coords(self, coords: Int64Array) -> PointBatch:
         return replace(self, coords=coords)
 
+    @property
+    def follows_homes(self) -> bool:
+        """Whether every point stands behind the home point of its subscription; False if a home point is in another form."""
+        is_other = ~self.home[1:] & (self.order[1:] != self.order[:-1])
+        return bool(self.home[0]) and not is_other.any()
+
     def runs(self) -> Iterator[tuple[Event, PointBatch]]:
         """The events in order, as runs of creations and runs of drops."""
         cuts = np.flatnonzero(np.diff(self.event, prepend=np.int8(-1), append=np.int8(-1))).tolist()
@@ -153,29 +159,6 @@ class PointBatch:
             np.concatenate([batch.home for batch in batches]),
             pa.concat_arrays([batch.details for batch in batches]),
         )
-
-
-def last_lives(due: list[PointBatch]) -> list[PointBatch]:
-    """Events of one moment without the lives that begin and end in it while another follows: nobody hears of those.
-
-    Otherwise one subscription would have several snapshots at one seq.
-    """
-    if not any((points.event == np.int8(Event.DROP)).any() for points in due):
-        return due
-    created: dict[str, list[int]] = {}
-    for points in due:
-        births = points.take((points.event == np.int8(Event.CREATE)) & points.home)
-        for id, order in zip(births.id.to_pylist(), births.order.tolist(), strict=True):
-            created.setdefault(id, []).append(order)
-    void = {id: (min(orders), max(orders)) for id, orders in created.items() if len(orders) > 1}
-    if not void:
-        return due
-    kept = []
-    for points in due:
-        spans = [void.get(id, (0, 0)) for id in points.id.to_pylist()]
-        is_void = [first <= order < last for order, (first, last) in zip(points.order.tolist(), spans, strict=True)]
-        kept.append(points.take(~np.array(is_void, np.bool_)))
-    return [points for points in kept if len(points)]
 
 
 def on_some_channel(points: PointBatch) -> BoolArray:

@@ -6,8 +6,6 @@ from collections import Counter
 
 import msgspec
 
-from tidings.model.notification import insert_change
-
 
 class RowChange(msgspec.Struct):
     """One change of an answer. Rows are JSON texts; old: only of an update."""
@@ -65,10 +63,6 @@ class RowBag:
     def rows(self) -> list[bytes]:
         """JSON texts of the rows; a row that is there twice stands there twice."""
         return list(self.texts.elements())
-
-    def snapshot_changes(self) -> list[str]:
-        """The whole answer as changes."""
-        return [insert_change(row.decode()) for row in self.texts.elements()]
 
     def copy(self) -> RowBag:
         bag = RowBag()

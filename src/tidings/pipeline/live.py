@@ -25,8 +25,8 @@ from tidings.pipeline.edge.dispatch import Dispatch, PlaceOptions
 from tidings.pipeline.edge.place_tree import PlaceTree
 from tidings.pipeline.edge.wire import Parcel
 from tidings.pipeline.registrar import Answer, Registrar
-from tidings.pipeline.replica.batch import Origin, Places
-from tidings.pipeline.replica.replica import Applied, Replica
+from tidings.pipeline.replica.batch import Applied, Origin, Places
+from tidings.pipeline.replica.replica import Replica
 from tidings.pipeline.stream_lines import StreamLines
 
 NOTIFICATIONS, ANSWERS, REFUSED, WARNINGS = "notifications", "answers", "refused", "warnings"

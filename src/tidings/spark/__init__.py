@@ -1,8 +1,7 @@
-"""The pipeline on Spark Structured Streaming: the only place that imports pyspark.
+"""The pipeline on Spark Structured Streaming.
 
-`notifications` and `outputs` take and give DataFrames, `files` makes one of a folder,
-`rows` one of columns: see `tidings.spark.stream` and
-`tidings.spark.sources`. `match_boxes` matches constraints in one batch: see `tidings.spark.offers.grid`.
+`notifications` and `outputs` take and give DataFrames, `files` makes one of a folder, `rows` one of columns: see
+`tidings.spark.stream` and `tidings.spark.sources`.
 """
 
 from __future__ import annotations
@@ -10,15 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidings.spark.offers.grid import match_boxes
     from tidings.spark.sources.files import files
     from tidings.spark.stream import notifications, outputs, rows
 
-__all__ = ["files", "match_boxes", "notifications", "outputs", "rows"]
-_MODULES = {
-    "files": "tidings.spark.sources.files",
-    "match_boxes": "tidings.spark.offers.grid",
-}
+__all__ = ["files", "notifications", "outputs", "rows"]
 
 
 def __getattr__(name: str) -> Any:
@@ -26,5 +20,5 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         from importlib import import_module
 
-        return getattr(import_module(_MODULES.get(name, "tidings.spark.stream")), name)
+        return getattr(import_module(f"tidings.spark.{'sources.files' if name == 'files' else 'stream'}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

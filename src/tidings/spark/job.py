@@ -12,7 +12,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from tidings.spark.counters import observed
 from tidings.spark.envelope import SCHEMA
-from tidings.spark.plan import Plan, Replicas
+from tidings.spark.plan import Plan
 from tidings.spark.stateful_processor import ShardProcessor
 
 
@@ -22,7 +22,7 @@ def evaluated(source: DataFrame, plan: Plan) -> DataFrame:
     Every replica gets all rows and has a share of the subscriptions. Counters of a stream are added up (`counters`).
     """
     keys = explode(array(*map(lit, plan.replica_keys))).alias("key")
-    processor = ShardProcessor(Replicas(plan))
+    processor = ShardProcessor(plan)
     rows = source.select(keys, "kind", "blob").groupBy("key")
     found = rows.transformWithStateInPandas(processor, SCHEMA, "append", "none")
     return observed(found, plan.replica_keys) if plan.is_stream else found

@@ -99,6 +99,11 @@ class Plan:
         check_goes_on(self.catalog, former.catalog)
         return former
 
+    def shard(self, key: str) -> Shard:
+        from tidings.spark.replica_worker import ReplicaWorker
+
+        return ReplicaWorker(self, key)
+
     @cached_property
     def recording(self) -> Recording:
         from tidings.spark.sources.recorded import Recording
@@ -126,27 +131,3 @@ def _plan(known: dict[str, Any]) -> Plan:
             del _plans[stale]
         _plans[key] = Plan(**known)
     return _plans[key]
-
-
-@dataclass(frozen=True)
-class Replicas:
-    """The stateful stage of the job: what its shards are."""
-
-    plan: Plan
-    name = "replica"
-
-    @property
-    def job(self) -> str:
-        return self.plan.job
-
-    @property
-    def plan_text(self) -> str:
-        return self.plan.text
-
-    def formerly(self, plan_text: str) -> Replicas:
-        return Replicas(self.plan.formerly(plan_text))
-
-    def shard(self, key: str) -> Shard:
-        from tidings.spark.replica_worker import ReplicaWorker
-
-        return ReplicaWorker(self.plan, key)

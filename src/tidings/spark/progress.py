@@ -46,7 +46,6 @@ def _batch(progress: Any) -> Batch:
     return Batch(
         progress.batchId,
         progress.batchDuration / 1000,
-        progress.numInputRows,
         {name: int(row[name]) for name in fields()},
         sum(lags) if lags else None,
         notes_of(row),

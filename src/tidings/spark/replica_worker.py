@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tidings.files import loaded_lines
+from tidings.files import load_files, loaded_lines
 from tidings.live.counters import figures, totals
 from tidings.model.blob import pack, unpack
 from tidings.model.notification import NotificationBatch
@@ -98,7 +98,7 @@ class ReplicaWorker:
         """Takes the rows that are there before the first micro-batch. Returns those that are refused."""
         refused: list[Quarantined] = []
         if self._is_new and self._plan.load:
-            for position, lines in loaded_lines(Path(self._plan.load)):
+            for position, lines in loaded_lines(load_files(Path(self._plan.load))):
                 refused += self._live.load_rows(lines, position)
         self._is_new = False
         return refused

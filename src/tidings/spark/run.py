@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -38,7 +37,6 @@ from tidings.sql import parse_catalog
 
 _PLAN, _SPARK = "plan.json", "checkpoint"
 _REPORT_SECONDS = 10.0
-_INTERVAL = re.compile(r"\s*(interval\s+)?(\d+\s+(micro|milli)?(second|minute|hour|day|week)s?\s*)+", re.IGNORECASE)
 _SETTINGS = {
     # What Spark keeps for its pages, of each kind: enough to look back some minutes, and no more after months.
     "spark.ui.retainedJobs": "100",
@@ -68,8 +66,7 @@ def check(settings: Run) -> None:
     """Finds what is wrong with a run without Spark, before anything is made or started: UsageError."""
     parse_catalog(settings.catalog_sql)
     _shards(settings)
-    if settings.trigger not in ("", "once") and not _INTERVAL.fullmatch(settings.trigger):
-        raise UsageError(f"--trigger is 'once' or an interval such as '1 second', not {settings.trigger!r}")
+    _ = settings.interval
     if not (settings.checkpoint / _PLAN).exists():
         settings.check_load()
     open_sink(settings.sink, Guard(threading.Event()), settings.identity)
@@ -205,9 +202,8 @@ def _start(spark: SparkSession, settings: Run, guard: Guard, stop: Stop) -> Stre
     writer = writer.option("checkpointLocation", str(settings.checkpoint / _SPARK))
     if settings.trigger == "once":
         writer = writer.trigger(availableNow=True)
-    elif settings.trigger:
-        with refusals("--trigger"):
-            writer = writer.trigger(processingTime=settings.trigger)
+    elif settings.interval is not None:
+        writer = writer.trigger(processingTime=f"{settings.interval * 1e6:.0f} microseconds")
     with begun(source, settings.start), begun(subscriptions), _refusals("--sink", settings.sink, SINKS):
         sink.prepare()
         # The folder first: where there is a plan and no folder, somebody has removed it.

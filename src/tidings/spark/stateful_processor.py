@@ -1,4 +1,4 @@
-"""The shard processor: one stateful Spark operator for all stages. It gives a plain Python object durable state.
+"""The shard processor: a stateful Spark operator. It gives a plain Python object durable state.
 
 The object lives in the Python worker between micro-batches. Spark's state store holds what it is restored from
 (`shard_state.py`). Every log entry has a version and a random nonce. The object in memory keeps those of the last entry
@@ -30,7 +30,7 @@ CACHE_VARIABLE = "TIDINGS_CACHE_BYTES"
 
 
 Handling = Generator[Envelope, None, Any]
-"""Yields envelopes for the next stage; returns the log entry."""
+"""Yields envelopes; returns the log entry."""
 
 
 class Shard(Protocol):
@@ -51,20 +51,18 @@ class Shard(Protocol):
     def load(self, blob: bytes) -> None: ...
 
 
-class Stage(Protocol):
-    """Makes the shards of one stage. Pickled into the job."""
+class ShardPlan(Protocol):
+    """Makes the shards of a job (`Plan`). Pickled into the job."""
 
-    @property
-    def name(self) -> str: ...
     @property
     def job(self) -> str: ...
     @property
-    def plan_text(self) -> str:
-        """The part of the plan that state depends on."""
+    def text(self) -> str:
+        """What state depends on."""
         ...
 
-    def formerly(self, plan_text: str) -> Stage:
-        """The stage under an earlier plan. UsageError if this one cannot go on with the state of that one."""
+    def formerly(self, text: str) -> ShardPlan:
+        """The plan that state was written for. UsageError if this one cannot go on with it."""
         ...
 
     def shard(self, key: str) -> Shard: ...
@@ -81,15 +79,15 @@ class _Held:
     """Its durable state is still that of an earlier plan: the next micro-batch writes a new base."""
 
 
-_held: OrderedDict[tuple[str, str, str], _Held] = OrderedDict()
-"""Shards in memory, by job, stage and key: the one used last stands last."""
+_held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
+"""Shards in memory, by job and key: the one used last stands last."""
 
 
 class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
-    """Runs one stage's shards as a Spark stateful operator."""
+    """Runs the shards of a plan as a Spark stateful operator."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, plan: ShardPlan) -> None:
+        self._plan = plan
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._state = ShardState(handle)
@@ -105,17 +103,17 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         held, how = self._current(name, stamp)
         outputs = _Outputs()
         entry = yield from outputs.frames(held.shard.handle(inputs))
-        stamp.plan = self._stage.plan_text
+        stamp.plan = self._plan.text
         is_folded = self._state.write(
             name, stamp, entry, held.shard.dump, is_folded=held.needs_base or held.shard.needs_base
         )
         held.version, held.nonce, held.needs_base = stamp.version, stamp.nonce, False
         # Entered only after success: an object that failed half-way must not be used again.
-        _held[self._stage.job, self._stage.name, name] = held
+        _held[self._plan.job, name] = held
         _make_room()
         state_bytes = stamp.base_bytes + sum(entry.bytes for entry in stamp.entries)
         counts = {how: 1, "folds": int(is_folded), "state_bytes": state_bytes, "memory_bytes": held.shard.nbytes}
-        metrics = Envelope(outputs.key or name, METRICS, pack({"stage": self._stage.name, how: 1}), counted(counts))
+        metrics = Envelope(outputs.key or name, METRICS, pack({how: 1}), counted(counts))
         yield _frame([*outputs.waiting, metrics])
 
     def close(self) -> None:
@@ -123,7 +121,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
 
     def _current(self, name: str, stamp: Stamp) -> tuple[_Held, str]:
         """Returns the shard as of the stamp, and the metric to count: whether it was in memory, caught up or was restored."""
-        held = _held.pop((self._stage.job, self._stage.name, name), None)
+        held = _held.pop((self._plan.job, name), None)
         if held is not None and (held.version, held.nonce) == (stamp.version, stamp.nonce):
             return held, "cache_hits"
         if held is not None and (held.version, held.nonce) in {(e.version, e.nonce) for e in stamp.entries}:
@@ -132,15 +130,14 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         return self._restored(name, stamp), "cache_rebuilds"
 
     def _restored(self, name: str, stamp: Stamp) -> _Held:
-        own = self._stage.plan_text
-        stage = self._stage if stamp.plan in ("", own) else self._stage.formerly(stamp.plan)
-        held = _Held(stage.shard(name), stamp.base)
+        plan = self._plan if stamp.plan in ("", self._plan.text) else self._plan.formerly(stamp.plan)
+        held = _Held(plan.shard(name), stamp.base)
         if stamp.base:
             held.shard.load(self._state.base(stamp))
         self._play(held, stamp)
-        if stage is not self._stage:
+        if plan is not self._plan:
             # What was logged under the earlier plan had to be replayed under it.
-            former, held.shard = held.shard, self._stage.shard(name)
+            former, held.shard = held.shard, self._plan.shard(name)
             held.shard.load(former.dump())
             held.needs_base = True
         return held

@@ -131,8 +131,3 @@ def _timestamp(text: str) -> dt.datetime:
         return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
     except (ValueError, OverflowError) as error:
         raise LiteralError(f"there is no such time: {error}") from None
-
-
-def read_movement(text: str, negative: bool) -> float:
-    """A movement predicate's number."""
-    return -_double(text) if negative else _double(text)

@@ -13,7 +13,7 @@ from tidings.model.errors import SqlError
 from tidings.model.types import ColumnType
 from tidings.pipeline.door import Door
 from tidings.sql import parse_catalog
-from tidings.testing.select_inputs import VALUES, subscription_records
+from tidings.testing.select_inputs import VALUES, literal, subscription_records
 from tidings.testing.workload import Record, Workload
 
 OFFERS_CATALOGS = (
@@ -31,15 +31,6 @@ _POOLS: dict[ColumnType, list[Any]] = {
     ColumnType.INT: [*_NUMBERS, 2**31 - 1],
     ColumnType.DOUBLE: [0.0, 1.0, 1.5, 2.0, -1.5, 3],
 }
-
-
-def literal(type: ColumnType, value: Any) -> str:
-    """A value as SQL writes it."""
-    if type is ColumnType.BOOLEAN:
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return str(value)
 
 
 @st.composite

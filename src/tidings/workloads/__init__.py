@@ -17,21 +17,10 @@ from tidings.workloads.workload import Generator, WorkloadLines
 if TYPE_CHECKING:
     from tidings.files import GeneratedFiles
 
-__all__ = ["DEFAULTS", "WORKLOADS", "Entry", "WorkloadLines", "find"]
+__all__ = ["LINES", "WORKLOADS", "Entry", "WorkloadLines", "find"]
 
-DEFAULTS: Mapping[str, int | str | None] = {
-    "subscriptions": 100_000,
-    "changes": 100_000,
-    "rows": 0,
-    "views": 100_000,
-    "distinct": None,
-    "values": 50,
-    "sites": None,
-    "capacity": None,
-    "documents": 200,
-    "format": "xml",
-}
-"""What options of workloads are unless they are given."""
+LINES = 100_000
+"""Subscriptions, and changes, unless others are asked for."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +31,15 @@ class Entry:
     function: str
     """`module:function`"""
     options: tuple[str, ...] = ("subscriptions", "changes", "rows")
-    """Of DEFAULTS, which the function takes beside the seed."""
+    """What the function takes beside the seed."""
 
     def load(self) -> Generator:
         generator: Generator = self._load()
         return generator
 
-    def outputs(self, seed: int, given: Mapping[str, int | str]) -> tuple[GeneratedFiles, ...]:
+    def outputs(self, seed: int, given: dict[str, int | str]) -> tuple[GeneratedFiles, ...]:
         """The files of the workload. given: among the options above."""
-        values = {option: given.get(option, DEFAULTS[option]) for option in self.options}
+        values = {option: LINES for option in ("subscriptions", "changes") if option in self.options} | given
         made: WorkloadLines | tuple[GeneratedFiles, ...] = self._load()(seed=seed, **values)
         return made if isinstance(made, tuple) else _outputs(made, values)
 
@@ -82,31 +71,13 @@ WORKLOADS: Mapping[str, Entry] = {
         "homes on one table, and saved searches of a thousand different shapes",
         "tidings.workloads.shapes:shapes",
     ),
-    "offers-marketplace": Entry(
-        "offers and wishes on one to three of fifty attributes, with all kinds of predicates; both come and go, offers expire",
-        "tidings.workloads.offers.marketplace:offers_marketplace",
-    ),
-    "offers-places": Entry(
-        "couriers, shops and depots that deliver somewhere, and people who look for what reaches them, at what price",
-        "tidings.workloads.offers.places:offers_places",
-    ),
-    "views": Entry(
-        "tree patterns over documents of an auction site, distinct or with duplicates, and the sites that hold them",
-        "tidings.relay.workloads.outputs:views",
-        ("views", "distinct", "values", "format", "sites", "capacity"),
-    ),
-    "documents": Entry(
-        "documents of an auction site, of 10 to 40 kB, in which most of these views find something; XML or JSON",
-        "tidings.relay.workloads.outputs:documents",
-        ("documents", "values", "format"),
-    ),
 }
 
 
-def find(name: str) -> Entry:
-    if name not in WORKLOADS:
+def find(name: str, known: Mapping[str, Entry] = WORKLOADS) -> Entry:
+    if name not in known:
         raise UsageError(
-            f"unknown workload {name!r}; there are: {', '.join(WORKLOADS)}; those of published work are made in a clone:"
+            f"unknown workload {name!r}; there are: {', '.join(known)}; those of published work are made in a clone:"
             " python -m research workload list"
         )
-    return WORKLOADS[name]
+    return known[name]

@@ -1,11 +1,12 @@
 """The mix bench: the whole path as users have it, JSON lines in and notification lines out, with mixed subscriptions.
 
-Cases: the market and auctions workloads, the selections of the market, searches of a thousand shapes, and the two workloads of
-offers, marketplace and places; each with all subscriptions from the start, and with churn.
+Cases: the market and auctions workloads, the selections of the market, and searches of a thousand shapes; each with all
+subscriptions from the start, and with churn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 from tidings.bench import Options, Say, known_names
@@ -27,9 +28,9 @@ _ENGINES = ("inline", "spark")
 _TINY, _TINY_CHANGES, _TINY_BATCH_MAX = 300, 40, 100
 
 
-def run(options: Options, say: Say) -> Report:
+def run(options: Options, say: Say, known: Mapping[str, Case] = CASES) -> Report:
     engines = known_names("engine", options.engines, _ENGINES)
-    cases = [CASES[key] for key in known_names("case", options.cases, CASES)]
+    cases = [known[key] for key in known_names("case", options.cases, known)]
     report = Report(TITLE, options.sizes, stamp(options.seed))
     bench = _Mix(options, report, say)
     if "inline" in engines:

@@ -11,8 +11,6 @@ from typing import Protocol
 
 from tidings.workloads.auctions import auctions
 from tidings.workloads.market import Churn, market
-from tidings.workloads.offers.marketplace import offers_marketplace
-from tidings.workloads.offers.places import offers_places
 from tidings.workloads.shapes import shapes
 from tidings.workloads.workload import WorkloadLines
 
@@ -99,27 +97,25 @@ def _market(
     )
 
 
-def _between(low: int, high: int, share: float, size: int) -> int:
+def between(low: int, high: int, share: float, size: int) -> int:
     return max(low, min(high, int(share * size)))
 
 
 CASES = {
     case.key: case
     for case in (
-        Case("market", "market", partial(_market, False), partial(_between, 20, 5_000, 1.0), 1.75, 60_000),
+        Case("market", "market", partial(_market, False), partial(between, 20, 5_000, 1.0), 1.75, 60_000),
         Case(
             "select",
             "market, selections",
             partial(_market, True),
-            partial(_between, 20, 5_000, 1.0),
+            partial(between, 20, 5_000, 1.0),
             1.55,
             60_000,
             True,
         ),
-        Case("auctions", "auctions", auctions, partial(_between, 40, 40_000, 0.2), 1.75, 20_000),
-        Case("shapes", "1,000 shapes", shapes, partial(_between, 20, 20_000, 0.2), 1.0, 20_000, True),
-        Case("offers", "offers, marketplace", offers_marketplace, partial(_between, 20, 5_000, 0.2), 1.0, 20_000),
-        Case("places", "offers, places", offers_places, partial(_between, 20, 5_000, 0.2), 1.0, 20_000),
+        Case("auctions", "auctions", auctions, partial(between, 40, 40_000, 0.2), 1.75, 20_000),
+        Case("shapes", "1,000 shapes", shapes, partial(between, 20, 20_000, 0.2), 1.0, 20_000, True),
     )
 }
 

@@ -41,7 +41,7 @@ from tidings.families.drift.subscription import space_of
 from tidings.families.evaluator import Evaluator, Store
 from tidings.families.spec import Form
 from tidings.kernels.arrays import grow
-from tidings.kernels.events import Events, Projections, Told
+from tidings.kernels.events import NOBODY, Events, Projections, Told
 from tidings.kernels.extents import TOP, WANTED, make_room, new_head
 from tidings.kernels.lives import SINCE, Lives
 from tidings.kernels.rows import I64, NONE, PAGE_BITS
@@ -51,7 +51,6 @@ from tidings.model.points import PointBatch
 from tidings.model.types import ColumnType
 
 _KINDS = {"moved": MOVED, "moved_percent": MOVED_PERCENT, "moved_ratio": MOVED_RATIO}
-_NO_SOURCES = np.empty((0, 0), np.int64)
 
 
 class DriftEvaluator(Evaluator):
@@ -127,21 +126,21 @@ class DriftEvaluator(Evaluator):
 
     def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
         if self._idle:
-            self._forget_idle(len(events.seq))
+            self._forget_idle(events.size)
         counts = self._output.counts
         counts.fill(0)
         if self._groupings:
             self._follow_versions()
-            what = (events.kind, events.table, events.old, events.new, events.slot)
             shown = (lives, projections.starts, projections.column)
-            while not apply_events(self._audiences, self.store.rows, *what, *shown, self._output):
+            while not apply_events(self._audiences, self.store.handles, events.words, *shown, self._output):
                 self._make_room(is_needed=True)
                 self._make_room_to_tell()
             self._make_room(is_needed=False)
         told, tails, changes = counts[TOLD : CHANGES + 1].tolist()
+        if not told:
+            return NOBODY
         out = self._output
-        event, slot, tail = out.told[:told].T.copy()
-        return Told(event, slot, tail, out.tails[:tails].copy(), out.changes[:changes].copy(), _NO_SOURCES)
+        return Told(out.told[:told].T.copy(), told, out.tails[:tails].copy(), out.changes[:changes].copy())
 
     def remove(self, slots: I64) -> None:
         remove_members(self._audiences, self.store.rows, slots)

@@ -58,7 +58,7 @@ from tidings.families.join.result import shown_columns
 from tidings.families.join.side_index import SideIndex
 from tidings.families.join.subscription import AnyOf, compared_columns, is_any_of, predicates_of
 from tidings.families.spec import Form
-from tidings.kernels.events import Events, Projections, Told
+from tidings.kernels.events import NOBODY, Events, Projections, Told
 from tidings.kernels.lives import SINCE, Lives
 from tidings.kernels.rows import I64, NONE
 from tidings.kernels.stabbing import VECTOR_FIELDS, BoxShape, StabbingIndex
@@ -193,8 +193,8 @@ class JoinEvaluator(Evaluator):
         event = 0
         while True:
             event, why = evaluate(
-                rows,
-                events,
+                self.store.handles,
+                events.words,
                 lives,
                 projections,
                 self._index.boxes,
@@ -217,12 +217,12 @@ class JoinEvaluator(Evaluator):
         if self._coming:
             self._coming.clear()
             self._newcomers = None
+        if not counts[TOLD]:
+            return NOBODY
         out = self._output
-        told = out.told[: counts[TOLD]]
         return Told(
-            told[:, 0].copy(),
-            told[:, 1].copy(),
-            told[:, 2].copy(),
+            out.told[: counts[TOLD]].T.copy(),
+            int(counts[TOLD]),
             out.tails[: counts[TAILS]].copy(),
             out.changes[: counts[CHANGES]].copy(),
             out.sources[: counts[ITEMS]].copy(),

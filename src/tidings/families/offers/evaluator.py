@@ -39,7 +39,7 @@ from tidings.families.offers.rankings import Rankings
 from tidings.families.offers.subscription import Space, packed_points, space_of
 from tidings.families.spec import Form
 from tidings.kernels.arrays import I64, grow
-from tidings.kernels.events import CHANGE, CREATE, Events, Projections, Told
+from tidings.kernels.events import CHANGE, CREATE, NOBODY, Events, Projections, Told
 from tidings.kernels.lives import PROJECTION, SINCE, Lives
 from tidings.kernels.rows import NONE
 from tidings.model.catalog import Catalog
@@ -47,8 +47,6 @@ from tidings.model.codes import BoolArray
 from tidings.model.points import PointBatch
 
 _NONE = np.empty(0, np.int64)
-_NO_SOURCES = np.empty((0, 0), np.int64)
-_NOTHING = Told(_NONE, _NONE, _NONE, np.empty((0, 4), np.int64), np.empty((0, 2), np.int64), _NO_SOURCES)
 _CONSTRAINT, _OWNER = 0, 1
 """Columns of what `BoxIndex.match` gives: the constraint, and who has the box that it meets."""
 
@@ -144,7 +142,7 @@ class OffersEvaluator(Evaluator):
             if offers.publications is not None:
                 self._leave_publications(offers, events.old[changes])
             offers.fresh.clear()
-        return _joined(parts)
+        return Told.joined(parts)
 
     def _portions(self, changes: I64, seq: I64) -> Iterator[I64]:
         """The changes in portions that are matched at once: so many that about `matches_max` matches are expected.
@@ -257,9 +255,8 @@ class OffersEvaluator(Evaluator):
             steps,
         )
         counts = self._counts.tolist()
-        event, slot, tail = told[:, : counts[TOLD]]
-        plain = Told(event, slot, tail, tails[: counts[TAILS]], made[: counts[CHANGES]], _NO_SOURCES)
-        if len(events.is_part):
+        plain = Told(told, counts[TOLD], tails[: counts[TAILS]], made[: counts[CHANGES]])
+        if events.is_part.any():
             # Changes of a commit are netted by others, and rows that have not changed tell nothing.
             changes = changes[events.is_part[changes] == 0]
         seqs = events.seq[changes]
@@ -276,7 +273,7 @@ class OffersEvaluator(Evaluator):
         created = np.flatnonzero(events.kind == CREATE)
         created = created[offers.is_fresh(events.slot[created])]
         if not len(created):
-            return _NOTHING
+            return NOBODY
         handles, rows = self._store.handles, self._store.rows
         slot, version, ranks = self._first_matches(offers)
         event = lives[slot, SINCE]
@@ -296,7 +293,7 @@ class OffersEvaluator(Evaluator):
         tails = np.stack([created, lives[slots, PROJECTION], ends - counts, ends], axis=1)
         changes = np.full((int(ends[-1]), 2), NONE, np.int64)
         changes[:, 1] = np.concatenate(shown)
-        return Told(created, slots, np.arange(len(created)), tails, changes, _NO_SOURCES)
+        return Told.of(created, slots, np.arange(len(created)), tails, changes)
 
     # Several changes at one seq: rows that expired, and the row of the record itself. Rare, and so done one by one.
 
@@ -338,7 +335,7 @@ class OffersEvaluator(Evaluator):
             several.tolist(), plain.event[several].tolist(), plain.slot[several].tolist(), strict=True
         ):
             by_moment.setdefault((int(events.seq[event]), slot), []).append(i)
-        kept = np.ones(len(plain.event), np.bool_)
+        kept = np.ones(plain.size, np.bool_)
         merged = []
         for (_, slot), entries in by_moment.items():
             if len(entries) == 1:
@@ -351,8 +348,8 @@ class OffersEvaluator(Evaluator):
             changes = difference(before, after, self._look(int(lives[slot, PROJECTION]), projections))
             if changes:
                 merged.append((int(plain.event[entries[-1]]), slot, changes))
-        rest = plain._replace(event=plain.event[kept], slot=plain.slot[kept], tail=plain.tail[kept])
-        return _joined([rest, _told_of(merged, lives)])
+        rest = Told(plain.who[:, : plain.size][:, kept], int(kept.sum()), plain.tails, plain.changes)
+        return Told.joined([rest, _told_of(merged, lives)])
 
     def _id(self, version: int) -> str:
         return msgspec.json.decode(self._store.texts_of(version)[0], type=str)
@@ -407,32 +404,10 @@ def _best_of_pairs(slot: I64, version: I64, rank: I64) -> tuple[I64, I64, I64]:
 def _told_of(told: list[tuple[int, int, list[Change]]], lives: Lives) -> Told:
     """(event, slot, changes) of each notification, every one with a tail of its own."""
     if not told:
-        return _NOTHING
+        return NOBODY
     counts = np.array([len(changes) for _, _, changes in told], np.int64)
     ends = np.cumsum(counts)
     event, slot = (np.array([entry[i] for entry in told], np.int64) for i in range(2))
     tails = np.stack([event, lives[slot, PROJECTION], ends - counts, ends], axis=1)
     changes = np.array([change for _, _, own in told for change in own], np.int64).reshape(-1, 2)
-    return Told(event, slot, np.arange(len(told)), tails, changes, _NO_SOURCES)
-
-
-def _joined(parts: list[Told]) -> Told:
-    parts = [part for part in parts if len(part.event)]
-    if len(parts) < 2:
-        return parts[0] if parts else _NOTHING
-    tails, changes, numbers = [], [], []
-    tail_base = change_base = 0
-    for part in parts:
-        tails.append(part.tails + np.array([0, 0, change_base, change_base]))
-        changes.append(part.changes)
-        numbers.append(part.tail + tail_base)
-        tail_base += len(part.tails)
-        change_base += len(part.changes)
-    return Told(
-        np.concatenate([part.event for part in parts]),
-        np.concatenate([part.slot for part in parts]),
-        np.concatenate(numbers),
-        np.concatenate(tails),
-        np.concatenate(changes),
-        _NO_SOURCES,
-    )
+    return Told.of(event, slot, np.arange(len(told)), tails, changes)

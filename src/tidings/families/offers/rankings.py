@@ -111,8 +111,7 @@ class Rankings:
             )
             if done < n:
                 self._make_room(int(steps[done, SLOT]))
-        event, slot, tail = told[:, : counts[0]]
-        return Told(event, slot, tail, tails[: counts[0]], changes[: counts[1]], np.empty((0, 0), np.int64))
+        return Told(told, int(counts[0]), tails[: counts[0]], changes[: counts[1]])
 
     def take_together(
         self, handles: I64, steps: I64, events: Events, ids: Callable[[int], str], look: Look

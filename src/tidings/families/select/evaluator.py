@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from tidings.families.evaluator import Evaluator, RowSource
 from tidings.families.select.kernels.match import (
-    BATCH_COUNTS,
     BOX_BITS,
     BOXES,
     CELLS_MAX,
@@ -30,6 +29,7 @@ from tidings.families.select.kernels.match import (
     SEVERAL,
     TABLE,
     TABLE_FIELDS,
+    TAILS,
     TOLD,
     TOLD_NEEDED,
     Matching,
@@ -41,7 +41,7 @@ from tidings.families.select.kernels.match import (
 )
 from tidings.families.select.subscription import Details, TextRange, is_disjunct, space_of
 from tidings.families.spec import Form
-from tidings.kernels.events import Events, Projections, Told
+from tidings.kernels.events import NOBODY, Events, Projections, Told
 from tidings.kernels.handles import handles_of
 from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows import I64, NONE
@@ -51,7 +51,6 @@ from tidings.model.codes import CODE_MAX, CODE_MIN
 from tidings.model.points import PointBatch, on_some_channel
 from tidings.model.types import ColumnType
 
-_NO_SOURCES = np.empty((0, 0), np.int64)
 _details = msgspec.msgpack.Decoder(Details)
 
 
@@ -153,19 +152,16 @@ class SelectEvaluator(Evaluator):
         return ends
 
     def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
-        m = self._matching
-        counts = m.counts
-        counts[:BATCH_COUNTS] = 0
-        if len(projections.starts) > len(m.memory):
-            self._matching = m = m._replace(memory=np.zeros((2 * len(projections.starts), MEMORY_FIELDS), np.int64))
-        while not apply_events(
-            self.store.handles, self._handles(), events, lives, projections.starts, projections.column
-        ):
+        m, starts, column = self._matching, projections.starts, projections.column
+        if len(starts) > len(m.memory):
+            self._matching = m = m._replace(memory=np.zeros((2 * len(starts), MEMORY_FIELDS), np.int64))
+        told = apply_events(self.store.handles, self._handles(), events.words, lives, starts, column, True)
+        while told == NONE:
             m = self._make_room()
-        told, tails, changes = counts[TOLD : CHANGES + 1].tolist()
-        event, slot, tail = m.told[:, :told].copy()
-        # Tails are rendered before the next micro-batch; who is told may be asked for later.
-        return Told(event, slot, tail, m.tails[:tails], m.changes[:changes], _NO_SOURCES)
+            told = apply_events(self.store.handles, self._handles(), events.words, lives, starts, column, False)
+        if not told:
+            return NOBODY
+        return Told(m.told, told, m.tails[: m.counts.item(TAILS)], m.changes)
 
     def _handles(self) -> I64:
         """Handles of the arrays of index, members and matching; kept until one of these is another."""

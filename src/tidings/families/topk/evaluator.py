@@ -68,7 +68,7 @@ from tidings.families.topk.kernels.ranked_table.layout import (
 from tidings.families.topk.kernels.ranked_table.rank_index import BLOCK_JOINED
 from tidings.families.topk.kernels.ranked_table.top_lists import ROOM_FIRST
 from tidings.families.topk.subscription import Space, space_of
-from tidings.kernels.events import Events, Projections, Told
+from tidings.kernels.events import NOBODY, Events, Projections, Told
 from tidings.kernels.extents import TOP
 from tidings.kernels.handles import handles_of
 from tidings.kernels.lives import Lives
@@ -252,19 +252,15 @@ class RankedTable:
         progress[TAIL_BASE] += progress[TAILS]
         progress[:TAIL_BASE] = 0
         self._cover_versions()
-        kind, _, table, old, new, at, is_part = events
         while (
-            lacking := evaluate(
-                self._all_handles(lives, projections), kind, table, old, new, at, is_part, own, ranking_of, list_of
-            )
+            lacking := evaluate(self._all_handles(lives, projections), events.words, own, ranking_of, list_of)
         ) != DONE:
             self._grow(lacking)
         _, count, tails, changes, *_ = progress.tolist()
         if count == 0:
-            return _NOTHING_TOLD
+            return NOBODY
         work = self._work
-        event, slot, tail = work.told[:, :count].copy()
-        result = Told(event, slot, tail, work.tails[:tails].copy(), work.changes[:changes].copy(), _NO_SOURCES)
+        result = Told(work.told[:, :count].copy(), count, work.tails[:tails].copy(), work.changes[:changes].copy())
         if len(work.changes) > _ROOM_KEPT:
             fields = ("told", "tails", "keys", "changes")
             self._work = work._replace(**dict(zip(fields, _told_arrays(_ROOM_KEPT), strict=True)))
@@ -438,15 +434,16 @@ class TopkEvaluator(Evaluator):
         self._places[0, homes], self._places[1, homes] = number, lists
 
     def apply(self, events: Events, lives: Lives, projections: Projections) -> Told:
-        ranking_of, list_of = self._places
+        # To unpack an array by iteration takes a microsecond.
+        ranking_of, list_of = self._places[0], self._places[1]
         is_concerned = np.zeros(len(self._tables), np.int64)
-        mark_concerned(events.kind, events.table, events.slot, self._tables, ranking_of, is_concerned)
+        mark_concerned(events.words, self._tables, ranking_of, is_concerned)
         parts = [
             ranked.evaluate(events, lives, projections, number, ranking_of, list_of)
             for number, ranked in enumerate(self._ranked)
             if ranked is not None and is_concerned[number]
         ]
-        return _joined(parts)
+        return Told.joined(parts)
 
     def remove(self, slots: I64) -> None:
         slots = np.unique(slots[slots < self._places.shape[1]])
@@ -492,13 +489,6 @@ class TopkEvaluator(Evaluator):
             self._tables = np.append(self._tables, NONE)
         self._ranked[number], self._tables[number] = ranked, ranked.table
         return number
-
-
-_NO_SOURCES = np.empty((0, 0), np.int64)
-_NONE_OF_ANY = np.empty(0, np.int64)
-_NOTHING_TOLD = Told(
-    _NONE_OF_ANY, _NONE_OF_ANY, _NONE_OF_ANY, np.empty((0, 4), np.int64), np.empty((0, 2), np.int64), _NO_SOURCES
-)
 
 
 def _capacity(k: int) -> int:
@@ -553,25 +543,3 @@ def _channels(space: Space, points: PointBatch) -> _Channels:
         if column.type is ColumnType.TEXT:
             codes[:, j] = rank_index.hash_texts(data, np.ascontiguousarray(spans[:, j]))
     return _Channels(group, codes, rank_index.hash_codes(codes), spans, data, texts)
-
-
-def _joined(parts: list[Told]) -> Told:
-    """The notifications of several ranked tables as one `Told`."""
-    parts = [part for part in parts if len(part.event)]
-    if len(parts) < 2:
-        return parts[0] if parts else _NOTHING_TOLD
-    first_tail = first_change = 0
-    tails, tail_of = [], []
-    for part in parts:
-        tails.append(part.tails + np.array([0, 0, first_change, first_change]))
-        tail_of.append(part.tail + first_tail)
-        first_tail += len(part.tails)
-        first_change += len(part.changes)
-    return Told(
-        np.concatenate([part.event for part in parts]),
-        np.concatenate([part.slot for part in parts]),
-        np.concatenate(tail_of),
-        np.concatenate(tails),
-        np.concatenate([part.changes for part in parts]),
-        _NO_SOURCES,
-    )

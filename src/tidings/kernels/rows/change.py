@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tidings.kernels import events
+from tidings.kernels.events import NO_TX
+from tidings.kernels.handles import array_at, table_at
 from tidings.kernels.jit import kernel, uncounted
 from tidings.kernels.lives import SINCE, UNTIL, Lives
 from tidings.kernels.rows.read import (
@@ -51,10 +54,12 @@ INSERT, UPDATE, UPSERT, DELETE = range(4)
 ACCEPTED, OUT_OF_ORDER, EXISTS, UNKNOWN, FOLDED = range(5)
 # Fields of a micro-batch's records, by line or, after odd ones were sorted out, by record: what reading gave (see `scan`), what
 # became of the record, versions of its row before and after; where the id of its transaction stands, the number of its
-# commit, and the seq of the last record of that.
-STATUS, SEQ, OP, VERSION, OUTCOME, OLD, NEW, TX_START, TX_STOP, COMMIT, MOMENT, RECORD_FIELDS = range(12)
-NO_TX, UNREADABLE_TX = -1, -2
-"""Instead of TX_START: the record is a commit by itself; the line is no record, and neither begins nor ends a transaction."""
+# commit, and the seq of the last record of that; where the line stands.
+STATUS, SEQ, OP, VERSION, OUTCOME, OLD, NEW, TX_START, TX_STOP, COMMIT, MOMENT, START, STOP, RECORD_FIELDS = range(14)
+DEAD_TEXT_MIN = 1 << 20
+UNREADABLE_TX = -2
+"""Instead of TX_START, as NO_TX is (the record is a commit by itself): the line is no record, and neither begins nor ends a
+transaction."""
 
 
 class Keys(NamedTuple):
@@ -64,6 +69,18 @@ class Keys(NamedTuple):
     """[a power of two]: a version, EMPTY or GONE."""
     counts: I64
     """[COUNTS]."""
+
+
+FIRST_OF_KEYS = len(Rows._fields)
+TRAFFIC = FIRST_OF_KEYS + len(Keys._fields)
+"""Place of the handle of the counts of accepted changes, and of bytes of their values, [tables, 2]."""
+FIRST_OF_NAMES = TRAFFIC + 1
+
+
+@kernel
+def keys_at(handles: I64) -> Keys:
+    """The index whose arrays have these handles, behind those of the rows."""
+    return Keys(array_at(handles, FIRST_OF_KEYS), array_at(handles, FIRST_OF_KEYS + 1))
 
 
 @uncounted
@@ -328,21 +345,11 @@ def compose(rows: Rows, numbers: I64) -> None:
 
 @uncounted
 def merge_events(
-    rows: Rows,
-    numbers: I64,
-    has_tx: bool,
-    after: I64,
-    kind: I64,
-    slot: I64,
-    lives: Lives,
-    traffic: I64,
-    out: I64,
+    rows: Rows, numbers: I64, has_tx: bool, after: I64, kind: I64, slot: I64, lives: Lives, traffic: I64, out: I64
 ) -> Int:
-    """Writes accepted changes and the subscriptions' events to out [8, events] in order; gives how many there are.
+    """Writes accepted changes and the subscriptions' events to out [EVENT_WORDS, events] in order; gives how many there are.
 
-    Fields of `out`: kind, seq, table, old, new, slot, and start and stop of the transaction's id; these are not written
-    unless `has_tx`. Versions and subscriptions learn their events. traffic [tables, 2] counts changes and bytes of their
-    values.
+    Versions and subscriptions learn their events. traffic [tables, 2] counts changes and bytes of their values.
     """
     outcome, old, new, version = numbers[OUTCOME], numbers[OLD], numbers[NEW], numbers[VERSION]
     seq = numbers[MOMENT] if has_tx else numbers[SEQ]
@@ -352,13 +359,15 @@ def merge_events(
         if not is_end and outcome[i] != ACCEPTED:
             continue
         while done < len(after) and (is_end or after[done] < seq[i]):
-            out[0, count], out[1, count] = kind[done], after[done]
-            out[2, count], out[3, count], out[4, count] = NONE, NONE, NONE
-            out[5, count], out[6, count], out[7, count] = slot[done], NO_TX, NO_TX
-            if kind[done] == 1:
-                lives[slot[done], SINCE] = count
-            else:
-                lives[slot[done], UNTIL] = count
+            for word in range(events.EVENT_WORDS):
+                out[word, count] = NONE
+            out[events.KIND, count], out[events.SEQ, count], out[events.SLOT, count] = (
+                kind[done],
+                after[done],
+                slot[done],
+            )
+            out[events.IS_PART, count] = 0
+            lives[slot[done], SINCE if kind[done] == events.CREATE else UNTIL] = count
             done += 1
             count += 1
         if is_end:
@@ -368,10 +377,11 @@ def merge_events(
         traffic[table, 1] += rows.words[
             record_of(rows, version[i]) + rows.layout[table, ENDS] + rows.layout[table, 0] - 1
         ]
-        out[0, count], out[1, count], out[2, count] = 0, seq[i], table
-        out[3, count], out[4, count], out[5, count] = old[i], new[i], NONE
-        if has_tx:
-            out[6, count], out[7, count] = numbers[TX_START, i], numbers[TX_STOP, i]
+        out[events.KIND, count], out[events.SEQ, count], out[events.TABLE, count] = events.CHANGE, seq[i], table
+        out[events.OLD, count], out[events.NEW, count], out[events.SLOT, count] = old[i], new[i], NONE
+        out[events.IS_PART, count] = 0
+        out[events.TX_START, count] = numbers[TX_START, i] if has_tx else NO_TX
+        out[events.TX_STOP, count] = numbers[TX_STOP, i]
         if old[i] != NONE:
             rows.until[old[i]] = count
         if new[i] != NONE:
@@ -380,13 +390,32 @@ def merge_events(
     return count
 
 
-@uncounted
-def settle(handles: I64, keys: Keys, numbers: I64, retained: I64) -> Int:
-    """The end of a micro-batch: frees what is not current and not pinned; gives how many were retained for their pins.
+@kernel
+def apply_batch(handles: I64, numbers: I64) -> None:
+    """`apply_records`, of a store with these handles."""
+    rows, keys = rows_at(handles), keys_at(handles)
+    apply_records(rows, keys, numbers[OP], numbers[VERSION], numbers[OUTCOME], numbers[OLD], numbers[NEW])
 
-    handles: of the rows. numbers: [RECORD_FIELDS, records].
-    """
+
+@kernel
+def merge_batch(
+    handles: I64, numbers: I64, has_tx: bool, after: I64, kind: I64, slot: I64, lives: Lives, out: I64
+) -> Int:
+    """`compose` and `merge_events`, of a store with these handles."""
     rows = rows_at(handles)
+    if has_tx:
+        compose(rows, numbers)
+    return merge_events(rows, numbers, has_tx, after, kind, slot, lives, table_at(handles, TRAFFIC), out)
+
+
+@kernel
+def settle(handles: I64, numbers: I64) -> Int:
+    """The end of a micro-batch: frees what is not current and not pinned.
+
+    Gives how many versions were retained for their pins, which STATUS has then; NONE if none were, but much text is dead.
+    numbers: [RECORD_FIELDS, records].
+    """
+    rows, keys = rows_at(handles), keys_at(handles)
     count = 0
     for i in range(numbers.shape[1]):
         own, before = numbers[VERSION, i], numbers[OLD, i]
@@ -397,11 +426,18 @@ def settle(handles: I64, keys: Keys, numbers: I64, retained: I64) -> Int:
         if before != NONE:
             rows.until[before], rows.since[before] = NONE, NONE
             if rows.pins[before] > 0:
-                retained[count] = before
+                numbers[STATUS, count] = before
                 count += 1
             else:
                 free_version(rows, keys, before)
-    return count
+    return count if count or not has_dead_text(keys) else np.int64(NONE)
+
+
+@kernel
+def has_dead_text(keys: Keys) -> bool:
+    """Whether so much text is of rows that are gone that the rest should move."""
+    dead, end = keys.counts[TEXT_DEAD], keys.counts[TEXT_END]
+    return dead > DEAD_TEXT_MIN and 2 * dead > end
 
 
 @uncounted

@@ -11,18 +11,24 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tidings.kernels.events import NO_TX
+from tidings.kernels.handles import half_array_at, half_table_at, table_at, text_array_at
 from tidings.kernels.jit import kernel, uncounted
 from tidings.kernels.rows.change import (
     DELETE,
+    FIRST_OF_NAMES,
+    INDEXED,
     NEW,
-    NO_TX,
     OLD,
     OP,
     OUTCOME,
     PASSED,
     SEQ,
+    START,
     STATUS,
+    STOP,
     TEXT_END,
+    TRAFFIC,
     TX_START,
     TX_STOP,
     UPSERT,
@@ -31,6 +37,7 @@ from tidings.kernels.rows.change import (
     admit,
     apply_records,
     compose,
+    keys_at,
     merge_events,
     number_commits,
     take_version,
@@ -81,13 +88,27 @@ class Names(NamedTuple):
     tables: I64
     """[tables, 2]: start and stop in `text`."""
     columns: I64
-    """[tables, columns at most, 2]."""
+    """[tables * columns at most, 2]."""
     types: I32
     """[tables, columns at most]."""
     is_key: I32
     """[tables, columns at most]."""
     is_read: I32
     """[tables]: 0 for tables whose records are not rows."""
+
+
+@kernel
+def names_at(handles: I64) -> Names:
+    """The names whose arrays have these handles, behind those of the rows and keys of a store."""
+    first = FIRST_OF_NAMES
+    return Names(
+        text_array_at(handles, first),
+        table_at(handles, first + 1),
+        table_at(handles, first + 2),
+        half_table_at(handles, first + 3),
+        half_table_at(handles, first + 4),
+        half_array_at(handles, first + 5),
+    )
 
 
 @uncounted
@@ -376,7 +397,7 @@ def _scan_row(data: U8, at: Int, end: Int, names: Names, table: Int, columns: In
     at = _byte(data, at, end, 123)
     if at == NONE:
         return at
-    expected, seen = 0, 0
+    expected, seen, first = 0, 0, table * names.types.shape[1]
     while True:
         name_end = _string(data, at, end)
         if name_end == NONE:
@@ -386,9 +407,8 @@ def _scan_row(data: U8, at: Int, end: Int, names: Names, table: Int, columns: In
             candidate = expected + offset
             if candidate >= columns:
                 candidate -= columns
-            if same_bytes(
-                data, at, name_end, names.text, names.columns[table, candidate, 0], names.columns[table, candidate, 1]
-            ):
+            name = first + candidate
+            if same_bytes(data, at, name_end, names.text, names.columns[name, 0], names.columns[name, 1]):
                 column = candidate
                 break
         if column == NONE or cells[column, 0] != NONE:
@@ -449,28 +469,16 @@ def _op(data: U8, at: Int, end: Int, is_stream: Int) -> tuple[Int, Int]:
 
 
 @kernel
-def scan_lines(
-    rows: Rows,
-    keys: Keys,
-    names: Names,
-    data: U8,
-    bounds: I64,
-    first: Int,
-    status: I64,
-    seq: I64,
-    op: I64,
-    version: I64,
-    tx_start: I64,
-    tx_stop: I64,
-    is_stream: Int,
-) -> Int:
+def scan_lines(rows: Rows, keys: Keys, names: Names, data: U8, first: Int, numbers: I64, is_stream: Int) -> Int:
     """Reads the lines from `first` on; gives the one it stopped at because there was no room for another page.
 
-    bounds [lines, 2]: start and stop of a line. Texts have room. is_stream: records need no seq, and have 0 then.
+    numbers: [RECORD_FIELDS, lines]. Texts have room. is_stream: records need no seq, and have 0 then.
     """
+    status, seq, op, version = numbers[STATUS], numbers[SEQ], numbers[OP], numbers[VERSION]
+    tx_start, tx_stop, start, stops = numbers[TX_START], numbers[TX_STOP], numbers[START], numbers[STOP]
     cells = np.empty((rows.kinds.shape[1], 4), np.int64)
-    for line in range(first, len(bounds)):
-        at, end = _skip(data, bounds[line, 0], bounds[line, 1]), bounds[line, 1]
+    for line in range(first, len(status)):
+        at, end = _skip(data, start[line], stops[line]), stops[line]
         status[line], version[line], tx_start[line] = ODD, NONE, NO_TX
         if end - at > RECORD_BYTES_MAX:
             continue
@@ -516,7 +524,7 @@ def scan_lines(
         write_version(rows, keys, taken, table, data, cells)
         status[line], seq[line], version[line] = READ, number, taken
         op[line] = found
-    return len(bounds)
+    return len(status)
 
 
 # Where `run_lines` stopped.
@@ -526,14 +534,10 @@ NO_ROOM, HAS_ODD, IS_DUE = -1, -2, -3
 @kernel
 def run_lines(
     handles: I64,
-    keys: Keys,
-    names: Names,
     data: U8,
-    bounds: I64,
     first: Int,
     numbers: I64,
     due: Int,
-    traffic: I64,
     out: I64,
     partition: I64,
     latest: I64,
@@ -543,28 +547,19 @@ def run_lines(
     """Takes a whole micro-batch that has no odd lines and no subscription events: (number of events, lines read, has_tx).
 
     Stops before anything is decided if there is an odd line, and before anything is applied if events of subscriptions
-    are due; the first number then says which. handles: of the rows. numbers: [RECORD_FIELDS, lines]; out: as in
+    are due; the first number then says which. handles: of the store. numbers: [RECORD_FIELDS, lines]; out: as in
     `merge_events`; partition, latest: as in `admit`; unit: as in `number_commits`. by_commit: whether transactions count;
     has_tx: whether there are some then.
     """
-    rows = rows_at(handles)
-    status, seq, op, version = numbers[STATUS], numbers[SEQ], numbers[OP], numbers[VERSION]
-    done = scan_lines(
-        rows,
-        keys,
-        names,
-        data,
-        bounds,
-        first,
-        status,
-        seq,
-        op,
-        version,
-        numbers[TX_START],
-        numbers[TX_STOP],
-        np.int64(len(partition) > 0),
-    )
-    if done < len(bounds):
+    rows, keys = rows_at(handles), keys_at(handles)
+    status, seq, outcome = numbers[STATUS], numbers[SEQ], numbers[OUTCOME]
+    counts, lines = keys.counts, len(status)
+    # A null is written with four bytes.
+    text_end = counts[TEXT_END] + 4 * rows.kinds.shape[1] * lines + (numbers[STOP, lines - 1] if lines else 0)
+    if first == 0 and (text_end > len(rows.text) or 2 * (counts[INDEXED] + lines) > len(keys.places)):
+        return np.int64(NO_ROOM), np.int64(0), False
+    done = scan_lines(rows, keys, names_at(handles), data, first, numbers, np.int64(len(partition) > 0))
+    if done < len(status):
         return np.int64(NO_ROOM), np.int64(done), False
     has_tx = False
     for line in range(done):
@@ -574,14 +569,14 @@ def run_lines(
             has_tx = True
         if status[line] != READ:
             return np.int64(HAS_ODD), np.int64(done), has_tx
-    admit(keys, seq, numbers[OUTCOME], partition, latest)
+    admit(keys, seq, outcome, partition, latest)
     if has_tx:
         number_commits(numbers, data, unit)
-    if keys.counts[PASSED] >= due:
+    if counts[PASSED] >= due:
         return np.int64(IS_DUE), np.int64(done), has_tx
-    apply_records(rows, keys, op, version, numbers[OUTCOME], numbers[OLD], numbers[NEW])
+    apply_records(rows, keys, numbers[OP], numbers[VERSION], outcome, numbers[OLD], numbers[NEW])
     if has_tx:
         compose(rows, numbers)
-    nothing = seq[:0]
+    nothing, traffic = seq[:0], table_at(handles, TRAFFIC)
     count = merge_events(rows, numbers, has_tx, nothing, nothing, nothing, numbers[:0], traffic, out)
     return np.int64(count), np.int64(done), has_tx

@@ -23,8 +23,8 @@ from tidings.pipeline.edge.pack import Pack
 from tidings.pipeline.edge.place_tree import PlaceTree, check_name
 from tidings.pipeline.edge.wire import Base, Kind, Parcel, Query, base_body, notices_body, pack_body
 from tidings.pipeline.registrar import Answer, Registrar
-from tidings.pipeline.replica.batch import Origin
-from tidings.pipeline.replica.replica import Applied, Replica
+from tidings.pipeline.replica.batch import Applied, Origin
+from tidings.pipeline.replica.replica import Replica
 
 T = TypeVar("T")
 ROWS, NOTICES = "rows", "notices"

@@ -54,18 +54,7 @@ class PartialStore(RowStore):
         self._reserve_keys(pack.count)
         done = at = 0
         while True:
-            done, at = decode_pack(
-                self.rows,
-                self.keys,
-                self.types,
-                batch.text,
-                size,
-                pack.base,
-                at,
-                done,
-                batch.numbers,
-                batch.is_part,
-            )
+            done, at = decode_pack(self.handles, batch.text, size, pack.base, at, done, batch.numbers, batch.is_part)
             if done == pack.count:
                 break
             self._grow_pages(1)
@@ -91,9 +80,7 @@ class PartialStore(RowStore):
         events, taken = batch.events, batch.is_part
         assert events is not None and taken is not None
         if taken.any():
-            is_part = np.zeros(len(events.kind), np.int64)
-            is_part[events.kind == CHANGE] = taken[batch.numbers[OUTCOME] == ACCEPTED]
-            batch.events = events._replace(is_part=is_part)
+            events.is_part[events.kind == CHANGE] = taken[batch.numbers[OUTCOME] == ACCEPTED]
 
 
 class PartialReplica(Replica):

@@ -17,8 +17,8 @@ from tidings.model.catalog import Catalog
 from tidings.model.points import Event, PointBatch
 from tidings.pipeline.edge.holders import Entered, Holders
 from tidings.pipeline.edge.pack import Pack
-from tidings.pipeline.replica.batch import Batch, Origin
-from tidings.pipeline.replica.replica import Applied, Replica
+from tidings.pipeline.replica.batch import Applied, Batch, Origin
+from tidings.pipeline.replica.replica import Replica
 
 
 class Sender(ABC):
@@ -116,6 +116,5 @@ class Sender(ABC):
         """Those that enter answers that the replica evaluates."""
         words = np.int64(self.holders.words)
         return [
-            list_entered(one.event, one.slot, one.tail, one.tails, one.changes, one.sources, self._place, words)
-            for _, one in told
+            list_entered(one.who, one.size, one.tails, one.changes, one.sources, self._place, words) for _, one in told
         ]

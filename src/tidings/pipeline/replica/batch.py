@@ -8,13 +8,12 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from tidings.kernels.events import Events
+from tidings.kernels.events import NO_TX, Events
 from tidings.kernels.rows import I64, NONE, U8
 from tidings.kernels.rows.change import (
     ACCEPTED,
     COMMIT,
     FOLDED,
-    NO_TX,
     OUT_OF_ORDER,
     OUTCOME,
     RECORD_FIELDS,
@@ -23,6 +22,7 @@ from tidings.kernels.rows.change import (
     TX_STOP,
 )
 from tidings.model.codes import BoolArray
+from tidings.model.notification import NotificationBatch
 from tidings.model.quarantine import Quarantined
 
 _NO_PARTITIONS = np.empty(0, np.int64)
@@ -75,36 +75,37 @@ class Piece(NamedTuple):
 class Batch:
     """A micro-batch on its way into the store: its usable records in order, and the records refused so far."""
 
+    text: U8 = _NO_TEXT
+    """Where the ids of transactions stand."""
+    has_tx = False
+    """Whether there are transactions, and notifications are by commit."""
+    tx: I64 | None = None
+    """[2, events]: start and stop of the transaction's id, or NO_TX; None unless `has_tx`."""
+    is_applied = False
+    """Whether the store has the rows as after the batch already."""
+    loaded = 0
+    """Seq of the last record of a first load that the batch has; 0: it has none."""
+    at: I64 | None = None
+    """[records]: index of the record's line in `lines`; None: record i is line i."""
+    partition = _NO_PARTITIONS
+    """[records]: number of the partition of a stream that each came by."""
+    is_expired: BoolArray | None = None
+    """[records]: whether each is the delete of a row that expired with the record behind it; None: no row did."""
+    events: Events | None = None
+    """The accepted changes and subscription events in order; None until they have been applied."""
+    shared: Sequence[tuple[int, str]] = ()
+    """(line, name of another partition) of accepted records whose row came by that other partition before."""
+    is_part: I64 | None = None
+    """[records]: of a pack: as in `Events`; else None."""
+    given: I64 | None = None
+    """[lines]: index of the line of the input that each stands for (`expansion`); None: they are those of the input."""
+
     def __init__(self, lines: Sequence[bytes], origin: Origin) -> None:
         self.lines = lines
         self._origin = origin
-        self.text: U8 = _NO_TEXT
-        """Where the ids of transactions stand."""
-        self.has_tx = False
-        """Whether there are transactions, and notifications are by commit."""
-        self.tx: I64 | None = None
-        """[2, events]: start and stop of the transaction's id, or NO_TX; None unless `has_tx`."""
-        self.is_applied = False
-        """Whether the store has the rows as after the batch already."""
-        self.loaded = 0
-        """Seq of the last record of a first load that the batch has; 0: it has none."""
-        self.at: I64 | None = None
-        """[records]: index of the record's line in `lines`; None: record i is line i."""
         self.numbers = np.zeros((RECORD_FIELDS, len(lines)), np.int64)
         """[RECORD_FIELDS, records], the fields of `tidings.kernels.rows.change`."""
         self.refused: list[Quarantined] = []
-        self.partition = _NO_PARTITIONS
-        """[records]: number of the partition of a stream that each came by."""
-        self.is_expired: BoolArray | None = None
-        """[records]: whether each is the delete of a row that expired with the record behind it; None: no row did."""
-        self.events: Events | None = None
-        """The accepted changes and subscription events in order; None until they have been applied."""
-        self.shared: list[tuple[int, str]] = []
-        """(line, name of another partition) of accepted records whose row came by that other partition before."""
-        self.is_part: I64 | None = None
-        """[records]: of a pack: as in `Events`; else None."""
-        self.given: I64 | None = None
-        """[lines]: index of the line of the input that each stands for (`expansion`); None: they are those of the input."""
 
     @staticmethod
     def joined(parts: Sequence[Batch], given: I64) -> Batch:
@@ -189,3 +190,13 @@ class Batch:
         if isinstance(origin, int):
             return None, origin + line
         return origin.labels[origin.block[line]], int(origin.offset[line])
+
+
+class Applied(NamedTuple):
+    """What came of a micro-batch: notifications, refused records, and the records that were read."""
+
+    notifications: NotificationBatch
+    refused: list[Quarantined]
+    batch: Batch
+    failed: Sequence[tuple[str, str]] = ()
+    """(id, reason) of subscriptions that were dropped because their evaluator failed."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from weakref import ref
 
 import numpy as np
@@ -19,10 +19,8 @@ import pyarrow as pa
 from tidings.families import registry
 from tidings.families.evaluator import Evaluator
 from tidings.families.registry import family_of
-from tidings.families.shown import NO_TRANSACTIONS, Tails, Transactions, render, render_net, rendered
-from tidings.kernels.events import CREATE, DROP, Events, Told
+from tidings.kernels.events import CREATE, DROP, PART, TABLE, Events, Told
 from tidings.kernels.lives import FAMILY, SINCE
-from tidings.kernels.net import net_groups, net_units
 from tidings.kernels.rows import I64, NONE
 from tidings.kernels.rows.change import current_with_key
 from tidings.model.blob import pack, unpack
@@ -32,12 +30,11 @@ from tidings.model.codes import BoolArray
 from tidings.model.notification import NO_NOTIFICATIONS, NotificationBatch
 from tidings.model.points import Event, PointBatch
 from tidings.model.quarantine import Quarantined
-from tidings.model.text_column import TextColumn
-from tidings.pipeline.replica.batch import Batch, Origin
+from tidings.pipeline.replica.batch import Applied, Batch, Origin
 from tidings.pipeline.replica.expansion import expanded, may_be_special
 from tidings.pipeline.replica.form_table import FormTable
 from tidings.pipeline.replica.held_points import HeldPoints
-from tidings.pipeline.replica.notifications import ReplicaNotifications
+from tidings.pipeline.replica.notifications import ReplicaNotifications, write
 from tidings.pipeline.replica.row_store import RowStore
 from tidings.pipeline.replica.subscriptions import Subscriptions
 
@@ -53,16 +50,6 @@ class _Due:
     slot: I64
     created: I64
     dropped: list[int]
-
-
-class Applied(NamedTuple):
-    """What came of a micro-batch: notifications, refused records, and the records that were read."""
-
-    notifications: NotificationBatch
-    refused: list[Quarantined]
-    batch: Batch
-    failed: Sequence[tuple[str, str]] = ()
-    """(id, reason) of subscriptions that were dropped because their evaluator failed."""
 
 
 _NOTHING_DUE = _Due(_NOTHING, _NOTHING, _NOTHING, _NOTHING, [])
@@ -150,8 +137,7 @@ class Replica:
     ) -> Applied:
         """Handles a micro-batch.
 
-        origin: where the lines come from. is_end: the input is over, so that subscription events
-        which wait for a later seq happen now.
+        origin: where the lines come from. is_end: the input is over, so subscription events that wait for a later seq happen.
         """
         return self._run(lines, origin, points, is_end=is_end, is_told=True)
 
@@ -182,22 +168,22 @@ class Replica:
     def _carry(self, batch: Batch, up_to: int, origin: Origin, *, is_told: bool) -> Applied:
         """Lets a micro-batch that has been read happen, with the subscription events up to a seq."""
         store = self.store
-        due = self._due(up_to, batch)
+        due = self._due(up_to, batch) if self._next_due <= up_to else _NOTHING_DUE
         if batch.events is None:
             store.apply(batch, due.after, due.kind, due.slot, self.subscriptions.lives)
-        assert batch.events is not None
+        events = batch.events
+        assert events is not None
         # Without transactions every accepted record is an event.
-        self.changes += batch.accepted if batch.has_tx else len(batch.events.seq) - len(due.after)
+        self.changes += batch.accepted if batch.has_tx else events.size - len(due.after)
         if self._observer is not None:
             written = NO_NOTIFICATIONS
-            every_row = np.ones(len(batch.events.seq), np.int64)
-            told = self._evaluate(batch.events._replace(is_part=every_row), is_told=True)
+            told = self._evaluate(events.with_parts(PART), is_told=True)
             self._observer.told(batch, told)
         else:
-            told = self._evaluate(batch.events, is_told=is_told)
-            written = self._write(batch, batch.events, told) if told else NO_NOTIFICATIONS
+            told = self._evaluate(events, is_told=is_told)
+            written = self._write(batch, events, told) if told else NO_NOTIFICATIONS
         store.settle()
-        if len(due.slot):
+        if due is not _NOTHING_DUE:
             self._settle(due)
         if self._broken:
             again, failed = self._mend(due.created, origin, is_told=is_told)
@@ -239,7 +225,7 @@ class Replica:
         """Whether a subscription can be added to an evaluator of its own, and gets its first answer."""
         lives = self.subscriptions.lives.copy()
         lives[slot, SINCE] = 0
-        events = Events(*(np.array([value]) for value in (CREATE, self.passed, NONE, NONE, NONE, slot)))
+        events = Events.of(CREATE, self.passed, np.array([slot]))
         try:
             evaluator: Evaluator | None = None
             for points, at in held:
@@ -304,8 +290,7 @@ class Replica:
         number[slots] = np.arange(len(slots))
         lives = self.subscriptions.lives.copy()
         lives[slots, SINCE] = np.arange(len(slots))
-        nowhere, moment = np.full(len(slots), NONE), np.full(len(slots), self.passed)
-        events = Events(np.full(len(slots), CREATE), moment, nowhere, nowhere, nowhere, slots)
+        events = Events.of(CREATE, self.passed, slots)
         made: dict[str, Evaluator] = {}
         added: dict[str, list[I64]] = {}
         for points, at in self._held.living():
@@ -319,7 +304,7 @@ class Replica:
         found = []
         for name, evaluator in made.items():
             told = evaluator.apply(events, lives, self._forms.projections.arrays)
-            found.append((name, Told(*(part.copy() for part in told))))
+            found.append((name, told.copy()))
             # It may have pinned versions.
             evaluator.remove(np.unique(np.concatenate(added[name])))
         return events, found
@@ -356,7 +341,7 @@ class Replica:
                 changes += [[old, held[slot].get(new, new)] for old, new in changes[first:end]]
                 tail[at] = len(tails) - 1
         made = np.array(tails, np.int64), np.array(changes, np.int64).reshape(-1, 2)
-        return told._replace(tail=tail, tails=made[0], changes=made[1])
+        return Told(np.stack([told.event, told.slot, tail]), told.size, made[0], made[1], told.sources)
 
     def _hold(self, points: PointBatch, slots: I64) -> None:
         if self._keeps_points:
@@ -402,8 +387,6 @@ class Replica:
 
         Those that would happen within a transaction of the batch happen after it.
         """
-        if self._next_due > up_to:
-            return _NOTHING_DUE
         if batch.has_tx:
             self._pending = {
                 form: replace(points, after=batch.after_commits(points.after)) for form, points in self._pending.items()
@@ -509,7 +492,7 @@ class Replica:
         firsts = np.cumsum([0, *map(len, homes)])
         known: dict[tuple[str, int], int] = {}
         for points, first in zip(due, firsts.tolist(), strict=False):
-            if _follow_homes(points):
+            if points.follows_homes:
                 home_of = np.cumsum(points.home) - 1 + first
             else:
                 if not known:
@@ -555,11 +538,11 @@ class Replica:
 
     def _evaluate(self, events: Events, *, is_told: bool) -> list[tuple[str, Told]]:
         """(family, who is told what) of each family that tells somebody."""
-        if not len(events.seq):
+        if not events.size:
             return []
         lives, projections, reads = self.subscriptions.lives, self._forms.projections.arrays, self._forms.reads
         # A single change concerns the families that read its table: often few, and each call takes microseconds.
-        table = int(events.table[0]) if len(events.seq) == 1 else NONE
+        table = events.words.item(TABLE, 0) if events.size == 1 else NONE
         told = []
         for name, evaluator in self._evaluators.items():
             if not is_told and not evaluator.remembers:
@@ -571,63 +554,16 @@ class Replica:
             except Exception as error:
                 self._fail(name, error)
                 continue
-            if is_told and len(new.event):
+            if is_told and new.size:
                 told.append((name, new))
         return told
 
-    def _write(self, batch: Batch, events: Events, told: list[tuple[str, Told]]) -> NotificationBatch:
-        shown, lives, handles = self._forms.projections.arrays, self.subscriptions.lives, self.store.handles
-        is_plain = batch.tx is None and not self._forms.has_net
-        if is_plain and len(told) == 1:
-            # Most single changes: what follows comes to the same, and takes microseconds.
-            name, part = told[0]
-            self.notifications[name] += len(part.event)
-            return self._told(part.event, part.slot, part.tail, rendered(handles, shown, events, part), events)
-        tx = NO_TRANSACTIONS if batch.tx is None else Transactions(batch.tx, batch.text)
-        tails = Tails()
-        found: list[tuple[str, I64, I64, I64, I64]] = []
-        """Family; event, subscription and tail of notifications; event of each new tail, NONE if it is of several commits."""
-        for name, part in told:
-            base = len(tails)
-            if is_plain:
-                render(tails, handles, shown, events, part)
-                found.append((name, part.event, part.slot, part.tail + base if base else part.tail, part.tails[:, 0]))
-                continue
-            unit, count = net_units(events.kind, events.seq, events.is_part, part.event, part.slot, lives)
-            if not count:
-                render(tails, handles, shown, events, part, tx)
-                found.append((name, part.event, part.slot, part.tail + base, part.tails[:, 0]))
-                continue
-            alone = np.flatnonzero(unit == NONE)
-            used, numbers = np.unique(part.tail[alone], return_inverse=True)
-            kept = np.ascontiguousarray(part.tails[used])
-            render(tails, handles, shown, events, part._replace(tails=kept), tx)
-            found.append((name, part.event[alone], part.slot[alone], numbers.astype(np.int64) + base, kept[:, 0]))
-            base = len(tails)
-            others = np.flatnonzero(unit != NONE)
-            order = others[np.lexsort((part.event[others], part.slot[others], unit[others]))]
-            slots, group, starts, grouped = net_groups(order, unit, part.slot, part.tail)
-            render_net(tails, handles, shown, events, part, tx, starts, grouped)
-            has_effect = np.diff(tails.ends, prepend=0)[base:] > 0
-            told_at = has_effect[group]
-            first, last = part.tails[grouped[starts[:-1]], 0], part.tails[grouped[starts[1:] - 1], 0]
-            moments = np.where(events.seq[first] == events.seq[last], last, NONE)
-            found.append((name, last[group[told_at]], slots[told_at], group[told_at] + base, moments))
-        _, event, slot, tail, _ = found[0]
-        if len(found) > 1:
-            event, slot, tail = (np.concatenate([own[i] for own in found]) for i in (1, 2, 3))
-        for own in found:
-            self.notifications[own[0]] += len(own[1])
-        if not len(event):
-            return NO_NOTIFICATIONS
-        written = self._told(event, slot, tail, TextColumn(tails.text, tails.ends), events)
-        if batch.tx is not None:
-            written.tail_tx, written.txs = batch.transactions(np.concatenate([own[4] for own in found]))
-        return written
-
-    def _told(self, event: I64, slot: I64, tail: I64, tails: TextColumn, events: Events) -> NotificationBatch:
-        found = ReplicaNotifications(event, slot, tail, tails, events, self.subscriptions)
-        self._written = ref(found)
+    def _write(self, batch: Batch, events: Events, told: Sequence[tuple[str, Told]]) -> NotificationBatch:
+        rows, forms = self.store.handles, self._forms
+        shown, known, counted = forms.projections.handles, self.subscriptions, self.notifications
+        found = write(batch, events, told, rows, shown, known, counted, has_net=forms.has_net)
+        if isinstance(found, ReplicaNotifications):
+            self._written = ref(found)
         return found
 
     def _keep_written(self) -> None:
@@ -653,9 +589,3 @@ class Replica:
             self._forms.give(self.subscriptions.form[gone])
             if self._keeps_points:
                 self._held.drop(gone)
-
-
-def _follow_homes(points: PointBatch) -> bool:
-    """Whether every point stands behind the home point of its subscription; False if a home point is in another form."""
-    is_other = ~points.home[1:] & (points.order[1:] != points.order[:-1])
-    return bool(points.home[0]) and not is_other.any()

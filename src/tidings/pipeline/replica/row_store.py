@@ -14,21 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.events import CHANGE, Events
+from tidings.kernels.events import CHANGE, EVENT_WORDS, NO_TX, Events
 from tidings.kernels.lives import Lives
 from tidings.kernels.rows import I64, NONE
 from tidings.kernels.rows.change import (
     ACCEPTED,
     FOLDED,
     NEW,
-    NO_TX,
     OLD,
     OP,
     OUT_OF_ORDER,
     OUTCOME,
     PASSED,
     SEQ,
+    START,
     STATUS,
+    STOP,
     TEXT_DEAD,
     TEXT_END,
     TX_START,
@@ -36,14 +37,14 @@ from tidings.kernels.rows.change import (
     UNREADABLE_TX,
     VERSION,
     admit,
-    apply_records,
+    apply_batch,
     compact_texts,
-    compose,
     current_with_key,
     enter,
     free_unpinned,
+    has_dead_text,
     look_up,
-    merge_events,
+    merge_batch,
     number_commits,
     settle,
 )
@@ -66,8 +67,8 @@ from tidings.pipeline.replica.row_texts import bytes_of, cells_of, key_cells
 from tidings.pipeline.replica.row_versions import Record, RowVersions, longer
 
 _NO_PARTITIONS = np.empty(0, np.int64)
-_DEAD_TEXT_MIN = 1 << 20
 _RETAINED_MIN = 1024
+_INPUT = 1 << 12
 
 
 class RowStore(RowVersions):
@@ -90,15 +91,16 @@ class RowStore(RowVersions):
         """[partitions]: the last seq that records of the partition had of their own."""
         self._came_by = np.zeros(0, np.int32)
         """[versions]: the partition by which a version came; empty while all came by the first one."""
+        self._input = np.zeros(_INPUT, np.uint8)
+        """Where a line that comes alone is read from."""
+        self._input_view = self._input.data
         self._batch: I64 | None = None
         self._expiry = Expiry()
-        self.traffic = np.zeros((len(catalog.tables), 2), np.int64)
-        """[tables, 2]: accepted changes, and bytes of their values."""
 
     @property
     def passed(self) -> int:
         """The last sequence number accepted."""
-        return int(self.keys.counts[PASSED])
+        return self.keys.counts.item(PASSED)
 
     @property
     def is_loading(self) -> bool:
@@ -140,7 +142,7 @@ class RowStore(RowVersions):
         nothing = np.empty(0, np.int64)
         self.apply(batch, nothing, nothing, nothing, nothing.reshape(0, 0))
         self.settle()
-        self.keys.counts[PASSED], self.traffic = passed, traffic
+        self.keys.counts[PASSED], self.traffic[:] = passed, traffic
         return [replace(entry, source="load", seq=None) for entry in batch.refused]
 
     def _read(
@@ -157,28 +159,25 @@ class RowStore(RowVersions):
         count, numbers, latest = len(lines), batch.numbers, self._latest
         if is_load:
             partition, latest = np.zeros(count, np.int64), np.zeros(1, np.int64)
-        data = batch.text = bytes_of(bytearray().join(lines))
-        bounds = np.empty((count, 2), np.int64)
-        if count == 1:
-            bounds[0, 0], bounds[0, 1] = 0, len(data)
+        if count == 1 and (size := len(lines[0])) <= _INPUT:
+            # Most single changes: an array of their own would take as long as reading them.
+            data, numbers[STOP, 0] = self._input, size
+            self._input_view[:size] = lines[0]
         else:
-            np.cumsum(np.fromiter(map(len, lines), np.int64, count), out=bounds[:, 1])
-            bounds[1:, 0], bounds[:1, 0] = bounds[:-1, 1], 0
-        self._reserve_text(len(data) + 4 * self._kinds.shape[1] * count)
-        self._reserve_keys(count)
-        out = np.empty((8, count), np.int64)
-        done = 0
+            data = bytes_of(bytearray().join(lines))
+            np.cumsum(np.fromiter(map(len, lines), np.int64, count), out=numbers[STOP])
+            numbers[START, 1:] = numbers[STOP, :-1]
+        out = np.empty((EVENT_WORDS, count), np.int64)
+        expires, done = len(self._expiry) > 0, 0
+        if expires:
+            due = min(due, self._expiry.next_seq)
         while True:
             found, done, batch.has_tx = run_lines(
                 self.handles,
-                self.keys,
-                self._names,
                 data,
-                bounds,
                 done,
                 numbers,
-                min(due, self._expiry.next_seq),
-                self.traffic,
+                due,
                 out,
                 partition,
                 latest,
@@ -187,7 +186,11 @@ class RowStore(RowVersions):
             )
             if found != NO_ROOM:
                 break
+            self._reserve_text(int(numbers[STOP, -1:].sum()) + 4 * self._kinds.shape[1] * count)
+            self._reserve_keys(count)
             self._grow_pages(1)
+        if batch.has_tx or found == HAS_ODD:
+            batch.text = data.copy()
         publications: dict[int, Publication] = {}
         loads: dict[int, int] = {}
         if found == HAS_ODD:
@@ -201,9 +204,9 @@ class RowStore(RowVersions):
             batch.partition = _NO_PARTITIONS
         else:
             self._first_load.note(batch, loads, is_file=is_file)
-        if found < 0 and (len(self._expiry) or any(any(values[EXPIRES:]) for _, values in publications.values())):
+        if found < 0 and (expires or any(any(values[EXPIRES:]) for _, values in publications.values())):
             self._expire(batch, publications)
-        return batch, int(found), out
+        return batch, found, out
 
     def _expire(self, batch: Batch, publications: dict[int, Publication]) -> None:
         """Puts deletes of rows that expire into an admitted batch, each before the record with which it expires.
@@ -264,30 +267,28 @@ class RowStore(RowVersions):
         """
         if not batch.is_applied:
             self._apply_rows(batch)
-        if batch.has_tx:
-            compose(self.rows, batch.numbers)
-        out = np.empty((8, batch.numbers.shape[1] + len(after)), np.int64)
-        total = merge_events(self.rows, batch.numbers, batch.has_tx, after, kind, slot, lives, self.traffic, out)
+        out = np.empty((EVENT_WORDS, batch.numbers.shape[1] + len(after)), np.int64)
+        total = merge_batch(self.handles, batch.numbers, batch.has_tx, after, kind, slot, lives, out)
         self._finish(batch, out, total)
 
     def _apply_rows(self, batch: Batch) -> None:
-        _, _, op, version, outcome, old, new, *_ = batch.numbers
-        apply_records(self.rows, self.keys, op, version, outcome, old, new)
+        apply_batch(self.handles, batch.numbers)
+        old, new = batch.numbers[OLD], batch.numbers[NEW]
         self._removed += int(((new == NONE) & (old != NONE)).sum())
 
     def _finish(self, batch: Batch, out: I64, count: int) -> None:
-        kept = out if count == out.shape[1] else out[:, :count]
-        batch.events = Events(*kept[:6])
-        if batch.has_tx:
-            batch.tx = np.ascontiguousarray(kept[6:])
-            batch.events = batch.events._replace(is_part=_parts(batch.events, batch.tx[0]))
         self._batch = batch.numbers
         self._removed = 0
+        is_whole = count == out.shape[1]
+        batch.events = events = Events(out if is_whole else np.ascontiguousarray(out[:, :count]))
+        if batch.has_tx:
+            batch.tx = events.tx
+            events.is_part[:] = _parts(events, batch.tx[0])
         if len(self._partitions) > 1:
             self._find_shared(batch)
-        if count < out.shape[1]:
+        if not is_whole:
             batch.refused.extend(self._refusals(batch))
-        if len(batch.refused) > 1:
+        if batch.refused:
             batch.refused.sort(key=lambda entry: (entry.partition or "", entry.position))
 
     def _find_shared(self, batch: Batch) -> None:
@@ -311,15 +312,17 @@ class RowStore(RowVersions):
         if self._batch is None:
             return
         numbers, self._batch = self._batch, None
-        room = np.empty(numbers.shape[1], np.int64)
-        count = settle(self.handles, self.keys, numbers, room)
-        if count:
-            self._retained = np.concatenate([self._retained, room[:count]])
+        if count := settle(self.handles, numbers):
+            self._tidy(numbers[STATUS, : max(count, 0)])
+
+    def _tidy(self, retained: I64) -> None:
+        """Notes versions that are pinned, frees those that no longer are, and gives up the texts of those that are gone."""
+        self._retained = np.concatenate([self._retained, retained])
         if len(self._retained) > 2 * self._retained_kept + _RETAINED_MIN:
             self._retained = self._retained[: free_unpinned(self.rows, self.keys, self._retained)].copy()
             self._retained_kept = len(self._retained)
-        dead, end = self.keys.counts[TEXT_DEAD], self.keys.counts[TEXT_END]
-        if dead > _DEAD_TEXT_MIN and 2 * dead > end:
+        if has_dead_text(self.keys):
+            dead, end = self.keys.counts[TEXT_DEAD], self.keys.counts[TEXT_END]
             fresh = np.empty(max(1 << 16, 2 * int(end - dead)), np.uint8)
             compact_texts(self.rows, self.keys, fresh)
             self._text = fresh

@@ -6,7 +6,6 @@ Kernels in `tidings.kernels.rows` write and read the arrays; `RowVersions` owns 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import pairwise
 from json.encoder import encode_basestring
 from typing import Any
@@ -85,6 +84,9 @@ class RowVersions:
         self._text = np.zeros(1 << 16, np.uint8)
         self._versions = self._version_arrays(4 * PAGE)
         self.keys = Keys(np.full(1024, EMPTY, np.int64), np.zeros(COUNTS, np.int64))
+        self.traffic = np.zeros((len(catalog.tables), 2), np.int64)
+        """[tables, 2]: accepted changes, and bytes of their values."""
+        self._names = self._named()
         self._retained = np.empty(0, np.int64)
         self._retained_kept = 0
         self._removed = 0
@@ -208,8 +210,7 @@ class RowVersions:
         for at, name in enumerate(table.key):
             self._key_columns[number, at] = table.column_names.index(name)
 
-    @cached_property
-    def _names(self) -> Names:
+    def _named(self) -> Names:
         texts: list[bytes] = []
         size = 0
 
@@ -232,13 +233,14 @@ class RowVersions:
                 types[number, at] = COMPILED if is_compiled else _TYPES.get(column.type, OTHER)
                 is_key[number, at] = column.name in table.key
         is_read = np.array([not table.has_constraints for table in tables], np.int32)
-        return Names(bytes_of(b"".join(texts)), names, columns, types, is_key, is_read)
+        return Names(bytes_of(b"".join(texts)), names, columns.reshape(-1, 2), types, is_key, is_read)
 
     def _renew(self) -> None:
         """Gathers the arrays again, after some were replaced."""
         parts = (*self._pages, self._words, self._text, *self._versions, self._layout, self._kinds, self._key_columns)
         self.rows = Rows._make(parts)
-        self.handles = handles_of(parts)
+        self.handles = handles_of((*parts, *self.keys, self.traffic, *self._names))
+        """Of rows, keys, traffic and names: what compiled functions are given in place of two dozen arrays."""
 
     @staticmethod
     def _version_arrays(count: int) -> tuple[Any, ...]:
@@ -277,6 +279,7 @@ class RowVersions:
         size = 1 << int(4 * (live + more)).bit_length()
         old, self.keys = self.keys.places, Keys(np.full(size, EMPTY, np.int64), counts)
         reindex(self.rows, old, self.keys)
+        self._renew()
 
     def records(self, table: str, versions: I64) -> tuple[I64, I64]:
         """(records of versions of a table, [versions, words], how they are laid out)."""

@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 from tidings.edge import Arrived, ParcelReader, open_reader
 from tidings.edge.gateway import DurableGateway
 from tidings.endpoint import Endpoint
-from tidings.garbage import Collector
 from tidings.model.errors import UsageError
 from tidings.model.notification import NotificationBatch
 from tidings.model.text_column import TextColumn
@@ -34,6 +33,7 @@ from tidings.server.engine.connection import Sender, main
 from tidings.server.engine.frames import Changes, Events, Mirrored, Result, Settings, Step
 from tidings.server.engine.inbox import Inbox
 from tidings.server.engine.telling import Teller, expelled
+from tidings.server.garbage import Collector
 from tidings.terminal import compile_kernels
 
 _WAIT_SECONDS = 0.02

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from tidings.endpoint import Endpoint
-from tidings.garbage import Collector
 from tidings.live import engine
 from tidings.live.counters import figures
 from tidings.live.engine import DurableEngine
@@ -24,6 +23,7 @@ from tidings.server.engine.connection import Sender, main
 from tidings.server.engine.frames import Events, Refused, Result, Settings, Stalled, Step
 from tidings.server.engine.inbox import NOTHING, Inbox, Taken, place_name
 from tidings.server.engine.telling import RETAIN_SECONDS, STALLED_SECONDS, Teller, answers_by_place, ended_by, expelled
+from tidings.server.garbage import Collector
 from tidings.sources import begun, open_source
 from tidings.sources import check as check_source
 from tidings.sources.feed import Feed

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tidings.garbage import Collector
 from tidings.model.codes import Int64Array
 from tidings.server.auth import Identity
+from tidings.server.garbage import Collector
 from tidings.server.gateway.cursor import Cursor, Event
 from tidings.server.log.reader import LogReader
 from tidings.server.waiting import Flag

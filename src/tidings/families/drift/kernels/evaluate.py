@@ -57,10 +57,11 @@ from tidings.families.drift.kernels.layout import (
 from tidings.families.drift.kernels.members import join, leave, words_to_join
 from tidings.families.drift.kernels.tournament_tree import double_of, find_due, refresh_several, stride_of
 from tidings.kernels.arrays import ONE, ZERO
-from tidings.kernels.events import CHANGE, CREATE, DROP
+from tidings.kernels.events import CHANGE, CREATE, DROP, columns_of
 from tidings.kernels.jit import kernel
 from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows import I64, NONE, Int, Rows, mix, record_of, same_value
+from tidings.kernels.rows.read import rows_at
 
 # What the loop counts: the next event, what it has told, and what the event it stopped at needs.
 AT, TOLD, TAILS, CHANGES, PLACES_NEEDED, CHANGES_NEEDED, COUNTS = range(7)
@@ -278,12 +279,8 @@ def _create(audiences: Audiences, rows: Rows, shown: Shown, out: Output, event: 
 @kernel
 def apply_events(
     audiences: Audiences,
-    rows: Rows,
-    kinds: I64,
-    tables: I64,
-    olds: I64,
-    news: I64,
-    slots: I64,
+    handles: I64,
+    event_words: I64,
     lives: Lives,
     starts: I64,
     column: I64,
@@ -291,9 +288,10 @@ def apply_events(
 ) -> bool:
     """Goes on from event counts[AT]. False: it stopped at an event that needs more room, as told by `counts`.
 
-    Arrays are those of `Events`, `Lives` and `Projections` that it takes: each argument has its price.
+    handles: of the rows. event_words: of the events. lives, starts, column: of `Lives` and `Projections`.
     """
-    shown = Shown(lives, starts, column)
+    rows, shown = rows_at(handles), Shown(lives, starts, column)
+    kinds, _, tables, olds, news, slots, _ = columns_of(event_words)
     words, counts = audiences.words, out.counts
     for event in range(counts[AT], len(kinds)):
         counts[AT] = event

@@ -55,10 +55,11 @@ from tidings.families.join.kernels.tell import (
     tell_many,
     tell_one,
 )
-from tidings.kernels.events import CHANGE, CREATE, Events, Projections
+from tidings.kernels.events import CHANGE, CREATE, Projections, columns_of
 from tidings.kernels.jit import uncounted
 from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows import COLUMNS, I64, NONE, Int, Rows, record_of, same_value
+from tidings.kernels.rows.read import rows_at
 from tidings.kernels.stabbing import CODE, EQUAL, VALID, Boxes
 
 # Why the loop stopped: nothing is left; there is no room in `told` and the like, for combinations, hits, partners; or the index
@@ -352,8 +353,8 @@ def _create(
 
 @uncounted
 def evaluate(
-    rows: Rows,
-    events: Events,
+    handles: I64,
+    event_words: I64,
     lives: Lives,
     projections: Projections,
     boxes: Boxes,
@@ -366,8 +367,11 @@ def evaluate(
     scratch: Scratch,
     start: Int,
 ) -> tuple[Int, Int]:
-    """Goes through events[start:]; gives the event at which it stopped, and why."""
-    counts = out.counts
+    """Goes through the events from `start` on; gives the one at which it stopped, and why.
+
+    handles: of the rows. event_words: of the events.
+    """
+    rows, events, counts = rows_at(handles), columns_of(event_words), out.counts
     for event in range(start, len(events.kind)):
         told, tails, changes, items = counts[TOLD], counts[TAILS], counts[CHANGES], counts[ITEMS]
         why = DONE
@@ -377,7 +381,7 @@ def evaluate(
                 continue
             if not has_room(rows, partners, relations, table, new):
                 return event, PARTNERS_FULL
-            is_part = len(events.is_part) > 0 and events.is_part[event] != 0
+            is_part = events.is_part[event] != 0
             why = _change(
                 rows,
                 lives,

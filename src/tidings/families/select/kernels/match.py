@@ -22,7 +22,7 @@ from tidings.families.select.kernels.table import (
     table_rows,
     text_span,
 )
-from tidings.kernels.events import CHANGE, CREATE, Events
+from tidings.kernels.events import CHANGE, CREATE, EventColumns, columns_of
 from tidings.kernels.handles import array_at, table_at
 from tidings.kernels.intrinsics import pointer, prefetch
 from tidings.kernels.jit import kernel, uncounted
@@ -340,7 +340,7 @@ def _change(
 
 
 @kernel
-def _find_run(rows: Rows, members: Members, events: Events, m: Matching, event: Int) -> None:
+def _find_run(rows: Rows, members: Members, events: EventColumns, m: Matching, event: Int) -> None:
     """Creations up to the next change see the same rows: decides for which tables rows are stabbed for all of them."""
     tables = members.tables
     for table in range(len(tables)):
@@ -410,7 +410,7 @@ def _stab_rows(
 
 @kernel
 def _create_many(
-    rows: Rows, boxes: Boxes, members: Members, events: Events, lives: Lives, m: Matching, event: Int, table: Int
+    rows: Rows, boxes: Boxes, members: Members, events: EventColumns, lives: Lives, m: Matching, event: Int, table: Int
 ) -> bool:
     """Tells all that a run of events creates on a table what they start with; False if there is no room."""
     places = np.zeros(m.counts[RUN_STOP] - event, np.int64)
@@ -431,7 +431,7 @@ def _create_many(
 
 @kernel
 def _create(
-    rows: Rows, boxes: Boxes, members: Members, events: Events, lives: Lives, m: Matching, event: Int, slot: Int
+    rows: Rows, boxes: Boxes, members: Members, events: EventColumns, lives: Lives, m: Matching, event: Int, slot: Int
 ) -> bool:
     """Tells a new subscription what it starts with; False, with nothing told, if there is no room."""
     table = table_of(members, slot)
@@ -460,12 +460,18 @@ def _create(
 
 
 @kernel
-def apply_events(rows_handles: I64, handles: I64, events: Events, lives: Lives, starts: I64, column: I64) -> bool:
-    """Goes on from event counts[AT]. False: it stopped at an event that needs longer arrays, as told by `counts`.
+def apply_events(
+    rows_handles: I64, handles: I64, words: I64, lives: Lives, starts: I64, column: I64, is_new: bool
+) -> Int:
+    """Goes through the events, or on from event counts[AT] unless `is_new`; gives how many are told something.
 
-    handles: of the arrays of boxes, members and matching. Projection p shows columns column[starts[p] : starts[p + 1]].
+    NONE: it stopped at an event that needs longer arrays, as told by `counts`. handles: of the arrays of boxes, members and
+    matching. words: of the events. Projection p shows columns column[starts[p] : starts[p + 1]].
     """
     rows, boxes, members, m = rows_at(rows_handles), boxes_at(handles), _members_at(handles), _matching_at(handles)
+    events = columns_of(words)
+    if is_new:
+        m.counts[:BATCH_COUNTS] = 0
     is_quiet = np.int64(1)
     for event in range(len(events.kind)):
         if events.kind[event] != CHANGE:
@@ -477,7 +483,7 @@ def apply_events(rows_handles: I64, handles: I64, events: Events, lives: Lives, 
             if members.tables[table, BOXES] and not _change(
                 rows, boxes, members, lives, starts, column, m, event, table, old, new, is_quiet
             ):
-                return False
+                return np.int64(NONE)
             continue
         slot = events.slot[event]
         if (
@@ -485,8 +491,8 @@ def apply_events(rows_handles: I64, handles: I64, events: Events, lives: Lives, 
             and table_of(members, slot) != NONE
             and not _create(rows, boxes, members, events, lives, m, event, slot)
         ):
-            return False
-    return True
+            return np.int64(NONE)
+    return m.counts[TOLD]
 
 
 @kernel

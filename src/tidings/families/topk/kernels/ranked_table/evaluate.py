@@ -60,7 +60,7 @@ from tidings.families.topk.kernels.ranked_table.top_lists import (
     refill,
     take_out,
 )
-from tidings.kernels.events import CHANGE, CREATE
+from tidings.kernels.events import CHANGE, CREATE, columns_of
 from tidings.kernels.handles import text_array_at, words_at
 from tidings.kernels.jit import kernel
 from tidings.kernels.lives import IS_NET, LIFE_FIELDS, PROJECTION, SINCE, UNTIL
@@ -466,23 +466,13 @@ def _change(
 
 
 @kernel
-def evaluate(
-    handles: I64,
-    kind: I64,
-    table: I64,
-    old: I64,
-    new: I64,
-    slot: I64,
-    is_part: I64,
-    own: Int,
-    ranking_of: I64,
-    list_of: I64,
-) -> Int:
+def evaluate(handles: I64, words: I64, own: Int, ranking_of: I64, list_of: I64) -> Int:
     """Goes through the events from progress[AT] on; DONE, or what it lacks to go on.
 
-    `own` is this ranking's number; slot s has list_of[s] of ranking_of[s].
+    words: of the events. `own` is this ranking's number; slot s has list_of[s] of ranking_of[s].
     """
     v = view_at(handles)
+    kind, _, table, old, new, slot, is_part = columns_of(words)
     o, boxes, text = (
         _output_at(handles, v.head[COLUMNS]),
         boxes_at(handles[FIRST_OF_BOXES:]),
@@ -492,8 +482,9 @@ def evaluate(
         o.progress[AT] = event
         if kind[event] == CHANGE:
             if table[event] == v.head[TABLE]:
-                shares = len(is_part) > 0 and is_part[event] != 0
-                lacking = _change(v, o, boxes, text, handles[CURRENT, 1], event, old[event], new[event], shares)
+                lacking = _change(
+                    v, o, boxes, text, handles[CURRENT, 1], event, old[event], new[event], is_part[event] != 0
+                )
                 if lacking != DONE:
                     return lacking
         elif kind[event] == CREATE:
@@ -509,8 +500,9 @@ def evaluate(
 
 
 @kernel
-def mark_concerned(kind: I64, table: I64, slot: I64, tables: I64, ranking_of: I64, is_concerned: I64) -> None:
+def mark_concerned(words: I64, tables: I64, ranking_of: I64, is_concerned: I64) -> None:
     """Marks rankings that an event of the micro-batch is about: tables[r] is the table of ranking r, NONE if it is free."""
+    kind, _, table, _, _, slot, _ = columns_of(words)
     for event in range(kind.shape[0]):
         if kind[event] == CHANGE:
             for i in range(tables.shape[0]):

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from offers_lines import check_canonical, check_changes, check_constraints, check_subscriptions, every_size, records
 
 from constraint_sets import Geometric, columns_of, condition_of, disjuncts, matches
-from offers_lines import check_canonical, check_changes, check_constraints, check_subscriptions, every_size, records
-from tidings.workloads import find
-from tidings.workloads.offers.attributes import ATTRIBUTES, word
-from tidings.workloads.offers.marketplace import offers_marketplace
-from tidings.workloads.offers.places import SIDE_KM, offers_places
+from research.workloads import find
+from research.workloads.offers.attributes import ATTRIBUTES, word
+from research.workloads.offers.marketplace import offers_marketplace
+from research.workloads.offers.places import SIDE_KM, offers_places
 from tidings.workloads.workload import WorkloadLines
 
 every_workload = pytest.mark.parametrize("name", ["offers-marketplace", "offers-places"])

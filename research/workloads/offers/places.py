@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, islice
 
+from research.workloads.offers.life import OfferLife
 from tidings.workloads.draws import zipf
-from tidings.workloads.offers.life import OfferLife
 from tidings.workloads.subscribers import coming_and_going, steady
 from tidings.workloads.workload import WorkloadLines
 

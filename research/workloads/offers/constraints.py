@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from research.workloads.offers.attributes import ATTRIBUTES, PRICE, Attribute
 from tidings.workloads.draws import zipf
-from tidings.workloads.offers.attributes import ATTRIBUTES, PRICE, Attribute
 
 Predicate = Callable[[Attribute, random.Random], str]
 

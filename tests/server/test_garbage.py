@@ -7,7 +7,7 @@ import sys
 
 _RUN = """
 import time, weakref
-from tidings.garbage import Collector
+from tidings.server.garbage import Collector
 
 class Thing:
     pass

@@ -23,8 +23,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import Enum
 
-from tidings.model.errors import TidingsError
-from tidings.network.grid.messages import (
+from research.grid.messages import (
     Build,
     Built,
     Close,
@@ -42,7 +41,8 @@ from tidings.network.grid.messages import (
     ToDirectory,
     Write,
 )
-from tidings.network.grid.partition import Partition, ServerAddress
+from tidings.exchange.grid.partition import Partition, ServerAddress
+from tidings.model.errors import TidingsError
 
 COPY_LIMIT = 1024
 """Constraints that a server copies before it looks at its writes again, besides those that were written meanwhile."""

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.model.codes import CODE_MAX, CODE_MIN
-from tidings.network.grid import (
+from research.grid import (
     Client,
     Constraint,
     Directory,
@@ -35,7 +34,8 @@ from tidings.network.grid import (
     report_codes,
     route,
 )
-from tidings.network.grid.messages import Answer, Build, Close, Copy, Join, Joined, Load, Open, Settle, Write
+from research.grid.messages import Answer, Build, Close, Copy, Join, Joined, Load, Open, Settle, Write
+from tidings.model.codes import CODE_MAX, CODE_MIN
 
 PUBLICATION, SUBSCRIPTION = Side.PUBLICATION, Side.SUBSCRIPTION
 

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any
 
-from tidings.network.grid.messages import (
+from research.grid.messages import (
     Answer,
     Build,
     Built,
@@ -50,7 +50,7 @@ from tidings.network.grid.messages import (
     ToServer,
     Write,
 )
-from tidings.network.grid.partition import Partition, ServerAddress, Side, report_code
+from tidings.exchange.grid.partition import Partition, ServerAddress, Side, report_code
 
 Match = Callable[[Any, Any], Sequence[tuple[int, int]]]
 """match(publication's payload, subscription's payload): the pairs of disjuncts that match, by their places."""

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from tidings.network.grid.partition import Constraint, Partition, ServerAddress, Side
+from tidings.exchange.grid.partition import Constraint, Partition, ServerAddress, Side
 
 
 @dataclass(frozen=True, slots=True)

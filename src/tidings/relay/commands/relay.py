@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tidings.cli.replay import EngineName
+from tidings.relay.commands import EngineName
 
 if TYPE_CHECKING:
     from tidings.model.catalog import Catalog
@@ -116,7 +116,7 @@ def _results(
     from tidings.relay.runtime.run import run_relay
 
     if engine is EngineName.spark:
-        from tidings.spark.relay.run import run_relay_on_spark
+        from tidings.relay.spark.run import run_relay_on_spark
         from tidings.spark.session import spark_session
 
         spark = stack.enter_context(spark_session("tidings relay", master))

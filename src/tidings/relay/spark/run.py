@@ -15,7 +15,7 @@ from tidings.relay.plan import PUBLISHER, RelayPlan
 from tidings.relay.runtime.pattern_query import PatternQuery, encode_parts_of
 from tidings.relay.runtime.query import Matcher, Query
 from tidings.relay.runtime.run import Quarantine, run_relay
-from tidings.spark.relay.matching import MatchedDocument, match_in_order
+from tidings.relay.spark.matching import MatchedDocument, match_in_order
 
 DOCUMENTS = 200
 """Documents that are matched at a time."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tidings.cli.replay import EngineName
+from tidings.relay.commands import EngineName
 
 if TYPE_CHECKING:
     from tidings.relay.load import Loads
@@ -121,7 +121,7 @@ def _finding(engine: EngineName, master: str) -> Iterator[Finding]:
     search: Callable[..., Rewritings] = find_rewritings
     with ExitStack() as stack:
         if engine is EngineName.spark:
-            from tidings.spark.relay.rewriting import find_rewritings_on_spark
+            from tidings.relay.spark.rewriting import find_rewritings_on_spark
             from tidings.spark.session import spark_session
 
             search = partial(find_rewritings_on_spark, stack.enter_context(spark_session("tidings plan", master)))

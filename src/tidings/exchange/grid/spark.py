@@ -3,7 +3,7 @@
     with match_boxes(spark, catalog_sql, "market", publications, subscriptions, attribute="price") as found:
         found.pairs.write.parquet("matches")
 
-A row of the grid (`tidings.network.grid`) is a shard: it owns a part of the values of one attribute, gets the constraints that
+A row of the grid (`partition.py`) is a shard: it owns a part of the values of one attribute, gets the constraints that
 meet that part, matches them by itself, and reports the pairs whose first common value it owns. So each pair is there once.
 """
 
@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
+from tidings.exchange.grid.constraints import Matches, compiled_batch, compiler_of, constraints_table
+from tidings.exchange.grid.partition import Intervals, Partition, Side, balanced_cuts, report_codes, route
 from tidings.families.offers.constraint import Box, boxes_of, packed, unpack
 from tidings.families.offers.kernels.box_index import BoxIndex
 from tidings.families.offers.kernels.packed import read_batch
@@ -27,8 +29,6 @@ from tidings.families.offers.subscription import packed_column
 from tidings.model.catalog import Table
 from tidings.model.codes import Int64Array
 from tidings.model.errors import SqlError, UsageError
-from tidings.network.grid import Intervals, Partition, Side, balanced_cuts, report_codes, route
-from tidings.spark.offers.matching import Matches, compiled_batch, compiler_of, constraints_table
 from tidings.spark.session import default_shards
 
 _SAMPLE = 10_000

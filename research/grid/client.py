@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidings.network.grid.messages import Answer, Join, Joined, Message, ToClient, Write
-from tidings.network.grid.partition import Constraint, Partition, ServerAddress, Side
+from research.grid.messages import Answer, Join, Joined, Message, ToClient, Write
+from tidings.exchange.grid.partition import Constraint, Partition, ServerAddress, Side
 
 
 @dataclass(frozen=True, slots=True)

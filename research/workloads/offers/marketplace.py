@@ -10,9 +10,9 @@ import random
 from collections.abc import Iterator
 from itertools import islice
 
-from tidings.workloads.offers.attributes import ATTRIBUTES
-from tidings.workloads.offers.constraints import PUBLISHED, SUBSCRIBED, priced
-from tidings.workloads.offers.life import OfferLife
+from research.workloads.offers.attributes import ATTRIBUTES
+from research.workloads.offers.constraints import PUBLISHED, SUBSCRIBED, priced
+from research.workloads.offers.life import OfferLife
 from tidings.workloads.subscribers import coming_and_going, steady
 from tidings.workloads.workload import WorkloadLines
 

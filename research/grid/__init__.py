@@ -1,14 +1,16 @@
 """The grid: rows of servers that share the matching of publications with subscriptions, by the codes of one attribute.
 
 Clients send constraints straight to the rows that hold them; a directory says which those are, in versions. Read
-`partition.py` (who holds what, who reports), `row.py` (a server, from loading to retiring), `directory.py` (from one version
-to the next), `client.py`. All of it is values in, values out: transports carry the messages of `messages.py`.
+`tidings.exchange.grid.partition` (who holds what, who reports), `row.py` (a server, from loading to retiring),
+`directory.py` (from one version to the next), `client.py`. All of it is values in, values out: transports carry the messages
+of `messages.py`.
 """
 
-from tidings.network.grid.client import Client
-from tidings.network.grid.directory import Directory, Phase, RepartitionError
-from tidings.network.grid.messages import Kind, Message, Report, ToClient, ToDirectory, ToServer
-from tidings.network.grid.partition import (
+from research.grid.client import Client
+from research.grid.directory import Directory, Phase, RepartitionError
+from research.grid.messages import Kind, Message, Report, ToClient, ToDirectory, ToServer
+from research.grid.row import Farm, Match, RowServer
+from tidings.exchange.grid.partition import (
     Constraint,
     Interval,
     Intervals,
@@ -20,7 +22,6 @@ from tidings.network.grid.partition import (
     report_codes,
     route,
 )
-from tidings.network.grid.row import Farm, Match, RowServer
 
 __all__ = [
     "Client",

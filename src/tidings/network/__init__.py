@@ -1,1 +1,0 @@
-"""The network: routes messages from regions to zones of points. Does not know families."""
