@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tidings.kernels import jit
-from tidings.kernels.jit import kernel
+from tidings.kernels.jit import kernel, uncounted
 
 
 @pytest.fixture
@@ -121,6 +121,32 @@ def test_recursive_functions_are_compiled() -> None:
     out = np.zeros(5, np.int64)
     _factorials(out)
     assert out.tolist() == [1, 1, 2, 6, 24]
+
+
+@kernel
+def _halves(words):
+    return words[0], words[1]
+
+
+@uncounted
+def _in_a_loop(words):
+    first, second = _halves(words)
+    return first[0] + second[0]
+
+
+@kernel
+def _once(words):
+    first, second = _halves(words)
+    return first[0] + second[0]
+
+
+def test_an_inner_function_counts_references_if_its_caller_does() -> None:
+    """Else a caller that counts would drop references that nobody made, and memory would be freed that is still read."""
+    words = np.zeros((2, 1_000), np.int64)
+    assert _in_a_loop(words) == _once(words) == 0
+    (uncounting,), (counting,) = (_halves._inner[is_counted].overloads.values() for is_counted in (False, True))
+    assert "NRT_incref" not in uncounting.library.get_llvm_str()
+    assert "NRT_incref" in counting.library.get_llvm_str()
 
 
 def test_stamps_follow_imports() -> None:
