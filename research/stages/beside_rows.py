@@ -13,8 +13,6 @@ from tidings.model.points import PointBatch
 from tidings.pipeline.door import Door
 from tidings.pipeline.replica.replica import Replica
 from tidings.pipeline.stats import Stats
-from tidings.sql import parse_catalog
-from tidings.testing.workload import chunks
 
 
 class MessageEngine:
@@ -66,17 +64,3 @@ class MessageEngine:
         for batch in PointBatch.by_form(batch for _, due in moments for batch in last_lives(due)):
             parts[1 if has_server(batch.form) else 0].append(batch)
         return parts
-
-
-def run_messages(
-    catalog_sql: str,
-    subscription_lines: list[bytes],
-    change_lines: list[bytes],
-    batch_sizes: list[int],
-    strategy: dict[str, str],
-) -> list[str]:
-    """As `tidings.testing.run_inline`, by the stages of messages."""
-    engine = MessageEngine(parse_catalog(catalog_sql), {k: v for k, v in strategy.items() if v != "shared"})
-    engine.door.read(subscription_lines)
-    results = [*(engine.feed(chunk) for chunk in chunks(change_lines, batch_sizes)), engine.finish()]
-    return [line for result in results for line in result.notifications.lines()]

@@ -6,6 +6,7 @@ whole primary key has one item, other audiences have many.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class Followers:
         ids = points.id.take(pa.array(at[odd])).to_pylist()
         keys = zip(ids, audience[at[odd]].tolist(), strict=True)
         self._labels.update(zip(keys, labels[odd].tolist(), strict=True))
-        return points.with_coords(coords)
+        return replace(points, coords=coords)
 
     def _wanted_labels(self, points: PointBatch) -> Int64Array:
         if self.space.follows_one_row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
 from typing import NamedTuple
@@ -88,9 +88,6 @@ class PointBatch:
     def in_order(self) -> PointBatch:
         """The events sorted by (after, order), a subscription's first row before its others."""
         return self.take(np.lexsort((~self.home, self.order, self.after)).astype(np.int64))
-
-    def with_coords(self, coords: Int64Array) -> PointBatch:
-        return replace(self, coords=coords)
 
     @property
     def follows_homes(self) -> bool:

@@ -28,10 +28,6 @@ class Workload:
     def catalog(self) -> Catalog:
         return parse_catalog(self.catalog_sql)
 
-    @property
-    def has_transactions(self) -> bool:
-        return any("tx" in record for record in self.changes)
-
     def commits(self) -> list[list[Record]]:
         """The changes by commit: consecutive ones with the same `tx` are one."""
         found: list[list[Record]] = []
