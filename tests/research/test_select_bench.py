@@ -108,7 +108,7 @@ def test_mistakes_name_what_there_is() -> None:
     [
         (["bench", "select", "--cases", "market"], "--cases and --batches are not for the bench 'select'"),
         (["bench", "relay", "--agreement"], "--peer-sizes and --agreement are not for the bench 'relay'"),
-        (["bench", "mix"], "the whole path is measured by `tidings bench`"),
+        (["bench", "live"], "the whole path is measured by `tidings bench`"),
         (["workload", "market", "--out", "x"], "`tidings workload list` has those of the product"),
         (["workload", "topk-uniform"], "--out DIR"),
     ],
