@@ -46,36 +46,33 @@ words_at = _cast_to(types.int64)
 halves_at = _cast_to(types.int32)
 bytes_at = _cast_to(types.uint8)
 
-_maker = kernel(_nrt=True)
-"""Decorates functions that make arrays, also for callers that count no references: nobody counts those to arrays of handles."""
 
-
-@_maker
+@kernel
 def array_at(handles: I64, place: Int) -> Any:
     """The array of words with the handle at a place of the table."""
     return carray(words_at(handles[place, ADDRESS]), (handles[place, SIZE],))
 
 
-@_maker
+@kernel
 def text_array_at(handles: I64, place: Int) -> Any:
     """The array of bytes."""
     return carray(bytes_at(handles[place, ADDRESS]), (handles[place, SIZE],))
 
 
-@_maker
+@kernel
 def half_array_at(handles: I64, place: Int) -> Any:
     """The array of 32-bit integers."""
     return carray(halves_at(handles[place, ADDRESS]), (handles[place, SIZE],))
 
 
-@_maker
+@kernel
 def table_at(handles: I64, place: Int) -> Any:
     """The array of words with two axes."""
     width = handles[place, ROW]
     return carray(words_at(handles[place, ADDRESS]), (handles[place, SIZE] // width, width))
 
 
-@_maker
+@kernel
 def half_table_at(handles: I64, place: Int) -> Any:
     """The array of 32-bit integers with two axes."""
     width = handles[place, ROW]

@@ -41,7 +41,6 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
-from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NativeLowering
 
 try:
@@ -82,27 +81,20 @@ class Kernel(CPUDispatcher):
     def __init__(self, function: Callable[..., Any], targetoptions: dict[str, Any]) -> None:
         super().__init__(function, targetoptions=targetoptions)
         self._cache = _KernelCache(function)
-        self._inner: dict[bool, CPUDispatcher] = {}
+        self._inner: CPUDispatcher | None = None
 
     @property
     def inner(self) -> CPUDispatcher:
-        """The same function for callers that are compiled themselves: without a wrapper for Python.
-
-        It counts references if its caller does, and is compiled once for each kind of caller: one that counts drops the
-        references to arrays that it is given back, and a function that does not count has made none.
-        """
-        caller = ConfigStack.top_or_none()
-        options = {"_nrt": caller is None or caller.nrt, **self.targetoptions, "no_cpython_wrapper": True}
-        found = self._inner.get(options["_nrt"])
-        if found is None:
-            found = CPUDispatcher(self.py_func, targetoptions=options, pipeline_class=_InnerCompiler)
-            self._inner[options["_nrt"]] = found
-        return found
+        """The same function for callers that are compiled themselves: without a wrapper for Python."""
+        if self._inner is None:
+            options = {**self.targetoptions, "no_cpython_wrapper": True}
+            self._inner = CPUDispatcher(self.py_func, targetoptions=options, pipeline_class=_InnerCompiler)
+        return self._inner
 
     @property
     def is_compiling(self) -> Any:
         """How many compilations of the function are under way; tells numba of recursion."""
-        return super().is_compiling or any(inner.is_compiling for inner in self._inner.values())
+        return super().is_compiling or (self._inner is not None and self._inner.is_compiling)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         return self.inner.get_call_template(args, kws)
