@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
 import sys
 from importlib import import_module
 from multiprocessing import get_context
@@ -102,6 +103,60 @@ def test_inner_functions_can_be_called_from_python_too() -> None:
 def test_exceptions_of_inner_functions_reach_python() -> None:
     with pytest.raises(ValueError, match="nothing to fill"):
         _both(np.zeros(0, np.int64))
+
+
+_COUNTING = """
+import ctypes
+from typing import NamedTuple
+import numpy as np
+from tidings.kernels.jit import kernel, uncounted
+
+class Parts(NamedTuple):
+    kind: object
+    table: object
+    slot: object
+
+@kernel
+def parts_of(words):
+    return Parts(words[0], words[1], words[2])
+
+@uncounted
+def product(words):
+    parts = parts_of(words)
+    found = 0
+    for i in range(len(parts.kind)):
+        found += parts.kind[i] * parts.slot[i]
+    return found
+
+@kernel
+def mark(words, tables, places, found):
+    kind, table, slot = parts_of(words)
+    for event in range(kind.shape[0]):
+        if kind[event] == 0:
+            for i in range(tables.shape[0]):
+                if tables[i] == table[event]:
+                    found[i] = 1
+        elif kind[event] == 1 and slot[event] < places.shape[0] and places[slot[event]] != -1:
+            found[places[slot[event]]] = 1
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+words = np.zeros((3, 500), np.int64)
+words[0, :7], words[2, :7] = 1, np.arange(7)
+assert product(words) == 21
+for _ in range(100):
+    mark(words.copy(), np.zeros(2, np.int64), np.zeros(7, np.int64), np.zeros(2, np.int64))
+    # An array that was freed too early is noticed when its memory is given out again.
+    for at in [libc.malloc(size) for size in range(16, 1100, 16) for _ in range(8)]:
+        libc.free(at)
+"""
+
+
+def test_functions_that_return_arrays_count_references_as_their_callers_do(tmp_path: Path) -> None:
+    program = tmp_path / "counting.py"
+    program.write_text(_COUNTING)
+    found = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
 
 
 @kernel
