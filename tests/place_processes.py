@@ -78,10 +78,10 @@ class BrokerProcess:
 
     def start(self) -> BrokerProcess:
         """Returns when it knows its places."""
-        seen = self.log().count(" subscriptions at ") if self._log.exists() else 0
+        seen = self.log().count(" subscriptions, ") if self._log.exists() else 0
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, cwd=self._log.parent, stderr=log)
-        until(lambda: self.log().count(" subscriptions at ") > seen, self.log)
+            self._process = subprocess.Popen(self._command, cwd=self._log.parent, stdout=log, stderr=log)
+        until(lambda: self.log().count(" subscriptions, ") > seen, self.log)
         return self
 
     def kill(self) -> None:

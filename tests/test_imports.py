@@ -32,18 +32,19 @@ ALLOWED = {
     "explaining": {"model", "families", "sql"},
     "files": {"model", "sql"},
     "endpoint": {"model"},
+    "edge": {"edge", "pipeline", "sinks", "sources", "model", "files", "endpoint", "durations", "terminal", "signals"},
     "sources": {"sources", "pipeline", "model", "sql", "files", "endpoint", "terminal"},
-    "sinks": {"sinks", "sources.jetstream", "pipeline", "model", "kernels", "files", "endpoint", "terminal"},
+    "sinks": {"sinks", "edge", "sources.jetstream", "pipeline", "model", "kernels", "files", "endpoint", "terminal"},
     "live": {"live", "sources", "sinks", "pipeline", "model", "families", "sql", "files", "endpoint", "signals"},
     "server": {"server", "live", "sources", "sinks", "pipeline", "model", "families", "sql", "files", "endpoint"}
-    | {"explaining", "signals", "terminal", "database", "garbage", "spark.run"},
+    | {"edge", "explaining", "signals", "terminal", "database", "garbage", "spark.run"},
     "garbage": set(),
     "signals": set(),
     "terminal": {"kernels", "signals"},
     "standing": {"engine", "kernels", "pipeline", "model", "families", "sql", "files", "terminal"},
     "painting": {"painting", "engine", "pipeline", "model", "families", "files", "terminal"},
     "spark": {"spark", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "files", "terminal"}
-    | {"relay", "signals", "endpoint", "sources", "sinks", "live"},
+    | {"relay", "signals", "endpoint", "sources", "sinks", "live", "edge"},
     "bench": {"bench", "engine", "placed", "pipeline", "model", "sql", "workloads", "spark", "sources", "sinks"},
     "cli": {"cli", "engine", "pipeline", "model", "families", "network", "sql", "kernels", "workloads", "spark"}
     | {
@@ -63,6 +64,8 @@ ALLOWED = {
         "server",
         "explaining",
         "durations",
+        "edge",
+        "sinks.places",
     },
 }
 

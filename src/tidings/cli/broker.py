@@ -68,4 +68,4 @@ def broker(
         except OSError as error:
             raise UsageError(f"cannot use {folder}: {error}") from None
         with only_one(folder / "run"):
-            run(source, place, target, folder, stop, say)
+            run(source, place, target, folder, stop, say, typer.echo)

@@ -17,7 +17,6 @@ from tidings.edge import ParcelReader, ParcelWriter, open_reader, open_writer, r
 from tidings.edge.gateway import DurableGateway
 from tidings.endpoint import Endpoint
 from tidings.files import write_text
-from tidings.garbage import Collector
 from tidings.model.errors import UsageError
 from tidings.pipeline.edge.broker import Broker
 from tidings.pipeline.edge.wire import Parcel, job_of
@@ -31,9 +30,18 @@ _RETRY_SECONDS, _MINUTE = 1.0, 60.0
 
 
 def run(
-    feed: Endpoint, place: str, sink: Endpoint | None, data: Path, stop: Stop, on_step: Callable[[str], object]
+    feed: Endpoint,
+    place: str,
+    sink: Endpoint | None,
+    data: Path,
+    stop: Stop,
+    on_step: Callable[[str], object],
+    on_ready: Callable[[str], object],
 ) -> None:
-    """Runs until asked to stop. sink: where nodes below read; None: in the folder, or behind the prefix, of the feed."""
+    """Runs until asked to stop. sink: where nodes below read; None: in the folder, or behind the prefix, of the feed.
+
+    on_step: called with what happens, in words. on_ready: once, when it is known which gateways there are, with that.
+    """
     # A stream that is named may be one of this place's parcels alone.
     options = {name: text for name, text in feed.options.items() if name.lower() != "stream"}
     beside = Endpoint(feed.format, feed.path, options)
@@ -42,13 +50,11 @@ def run(
         stack.enter_context(reader.alone())
         writer = stack.enter_context(closing(open_writer(sink or beside, None)))
         requests = None if sink is None else requests_endpoint(sink)
-        host = _Host(reader, writer, requests, place, data, stop, on_step)
+        host = _Host(reader, writer, requests, place, data, stop, on_step, on_ready)
         stack.callback(host.close)
         stop.finish_first()
-        garbage = Collector()
         while not stop.asked.is_set():
             host.step()
-            garbage.tick(time.monotonic())
 
 
 class _Host:
@@ -61,6 +67,7 @@ class _Host:
         data: Path,
         stop: Stop,
         on_step: Callable[[str], object],
+        on_ready: Callable[[str], object],
     ) -> None:
         """requests_of: where nodes below ask for something; None: where the job, or the broker above, reads it itself."""
         self._reader, self._writer, self._stop, self._on_step = reader, writer, stop, on_step
@@ -69,6 +76,7 @@ class _Host:
         self._place, self._data, self._requests_of = place, data, requests_of
         self._requests: _Requests | None = None
         self._complained_at = -_MINUTE
+        self._on_ready: Callable[[str], object] | None = on_ready
         if self._held.position is None:
             on_step(f"waiting for the job to send to the place {place!r}")
             self._held.seek(reader)
@@ -100,9 +108,12 @@ class _Host:
         self._writer.prepare(job_of(self._broker.run), self._stop.asked)
         if self._requests is None and self._requests_of is not None:
             self._requests = _Requests(self._requests_of, self._data)
-        names, broker = self._broker.names, self._broker
+        broker = self._broker
         kind = f"{broker.rows:,} rows" if broker.has_rows else "notices"
-        self._on_step(f"{self._place}: {len(broker.queries):,} subscriptions at {', '.join(names)}; {kind}")
+        self._on_step(f"{self._place}: {len(broker.queries):,} subscriptions, {kind}")
+        if self._on_ready is not None:
+            self._on_ready(f"sending to {', '.join(broker.names)}")
+            self._on_ready = None
 
     def _write(self, parcels: Sequence[Parcel]) -> bool:
         """Whether they are stored; False if the broker is asked to stop before."""
