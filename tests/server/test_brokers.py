@@ -61,6 +61,9 @@ def test_gateways_behind_a_broker(tmp_path: Path, way: str) -> None:
                 job.start()
                 job.send("changes", map(change, range(80, 100)))
                 check(gateways, 100, {})
+                if way == "files":
+                    # Folders that are lost: with NATS, and in tests/pipeline/edge/test_live_places.py.
+                    return
                 # A gateway that has lost everything gets it from its broker; a broker, from the job.
                 berlin.stop()
                 shutil.rmtree(berlin.data)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidings.model.errors import UsageError
 from tidings.model.notification import NotificationBatch
 from tidings.model.types import ColumnType
 from tidings.pipeline.edge.broker import Broker
@@ -305,3 +306,25 @@ def test_gateways_tell_what_one_engine_tells(family: str, receive: str, names: t
         check(workload, names, receive, shards, sizes, steps)
 
     run()
+
+
+def test_gateways_and_brokers_are_not_taken_for_each_other() -> None:
+    catalog = "CREATE TABLE t (id INT PRIMARY KEY);"
+    nothing = Live(Workload(catalog, [], []).catalog, places=PlaceOptions(("eu/berlin", "rome"), ROWS, catalog))
+    sent = {parcel.node: parcel for parcel in nothing.apply(nothing.take([], [])).parcels}
+    with pytest.raises(UsageError, match="'eu' has places below it, as 'eu/berlin'"):
+        Gateway().take(sent["eu"])
+    with pytest.raises(UsageError, match="'rome' is a gateway"):
+        Broker("").take(sent["rome"])
+
+
+def test_quiet_places_are_told_that_time_passes() -> None:
+    catalog = "CREATE TABLE t (id INT PRIMARY KEY);"
+    live = Live(Workload(catalog, [], []).catalog, places=PlaceOptions(TREE, ROWS, catalog))
+    places = Places(TREE)
+    for number in range(600):
+        line = text({"table": "t", "op": "upsert", "row": {"id": number}})
+        places.feed(live.apply(live.take([line], [])).parcels)
+    for node in places.nodes.values():
+        assert node.held.passed > 300
+        assert len(node.sent) == 3
