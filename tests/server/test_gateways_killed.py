@@ -83,7 +83,7 @@ class Writer(threading.Thread):
 
 
 class Lags(threading.Thread):
-    """How many seconds of changes each gateway has not told of, twice a second, while it is there."""
+    """How many seconds of changes each gateway has not told of, twice a second while there are changes and it answers."""
 
     def __init__(self, writer: Writer, gateways: dict[str, GatewayProcess]) -> None:
         super().__init__(daemon=True)
@@ -92,7 +92,7 @@ class Lags(threading.Thread):
         self._is_over = threading.Event()
 
     def run(self) -> None:
-        while not self._is_over.wait(0.5):
+        while self._writer.is_alive() and not self._is_over.wait(0.5):
             for place, gateway in self._gateways.items():
                 with suppress(Exception):
                     self._found[place].append(max(0.0, (self._writer.written - gateway.passed()) / RATE))

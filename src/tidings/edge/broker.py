@@ -80,7 +80,7 @@ class _Host:
         if self._held.position is None:
             on_step(f"waiting for the job to send to the place {place!r}")
             self._held.seek(reader)
-        else:
+        elif self._broker.run:
             self._prepare()
 
     def close(self) -> None:

@@ -318,6 +318,12 @@ def test_gateways_and_brokers_are_not_taken_for_each_other() -> None:
         Broker("").take(sent["rome"])
 
 
+def test_a_broker_that_was_never_sent_anything_has_a_state() -> None:
+    broker, other = Broker("a"), Broker("b")
+    other.load(broker.dump())
+    assert other.needs_base and other.dump() == broker.dump()
+
+
 def test_quiet_places_are_told_that_time_passes() -> None:
     catalog = "CREATE TABLE t (id INT PRIMARY KEY);"
     live = Live(Workload(catalog, [], []).catalog, places=PlaceOptions(TREE, ROWS, catalog))

@@ -117,13 +117,12 @@ class Broker(Gateway):
         return b"" if self._sender is None else pack(self._sender.dump())
 
     def dump(self) -> bytes:
-        assert self._dispatch is not None
         state: dict[str, Any] = {
             "life": self._life,
             "node": self._node,
             "names": list(self.names),
             "by_commit": int(self._by_commit),
-            "dispatch": self._dispatch.dump(),
+            "dispatch": {} if self._dispatch is None else self._dispatch.dump(),
             "gateway": pieces(super().dump()),
         }
         return pack(state)
@@ -133,5 +132,6 @@ class Broker(Gateway):
         self._life = state["life"]
         self._make_tree(state["names"], state["node"], by_commit=bool(state["by_commit"]))
         super().load(b"".join(state["gateway"]))
-        self._dispatch = self._new_dispatch()
-        self._dispatch.load(state["dispatch"])
+        if state["dispatch"]:
+            self._dispatch = self._new_dispatch()
+            self._dispatch.load(state["dispatch"])
