@@ -21,7 +21,7 @@ from live_job import expected, view
 from place_processes import BrokerProcess, GatewayProcess, PlacesJob, until
 from service_process import CATALOG, stock
 from tidings.sinks.publisher import Publisher, Sending
-from tidings.sources.jetstream import Address
+from tidings.sources.jetstream import Address, JetStream
 
 pytestmark = pytest.mark.extended
 PLACES = ("berlin", "eu/paris", "rome")
@@ -85,17 +85,18 @@ class Writer(threading.Thread):
 class Lags(threading.Thread):
     """How many seconds of changes each gateway has not told of, twice a second while there are changes and it answers."""
 
-    def __init__(self, writer: Writer, gateways: dict[str, GatewayProcess]) -> None:
+    def __init__(self, url: str, writer: Writer, gateways: dict[str, GatewayProcess]) -> None:
         super().__init__(daemon=True)
-        self._writer, self._gateways = writer, gateways
+        self._url, self._writer, self._gateways = url, writer, gateways
         self._found: dict[str, list[float]] = {place: [] for place in gateways}
         self._is_over = threading.Event()
 
     def run(self) -> None:
         while self._writer.is_alive() and not self._is_over.wait(0.5):
             for place, gateway in self._gateways.items():
-                with suppress(Exception):
-                    self._found[place].append(max(0.0, (self._writer.written - gateway.passed()) / RATE))
+                with suppress(Exception), JetStream(Address((self._url,), timeout=1)) as connection:
+                    stored = LINES * connection.stream("CHANGES").state.messages
+                    self._found[place].append(max(0.0, (stored - gateway.passed()) / RATE))
 
     def finish(self) -> None:
         self._is_over.set()
@@ -141,7 +142,7 @@ def test_nothing_is_lost_or_told_twice_whoever_is_killed(tmp_path: Path) -> None
         berlin, paris, rome = gateways.values()
         writer = Writer(hub.server.url)
         writer.start()
-        lags = Lags(writer, gateways)
+        lags = Lags(hub.server.url, writer, gateways)
         lags.start()
         began = time.monotonic()
 

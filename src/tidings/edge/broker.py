@@ -7,7 +7,6 @@ written again: they have the same numbers, so what is there stays, and what come
 from __future__ import annotations
 
 import json
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
@@ -19,7 +18,7 @@ from tidings.endpoint import Endpoint
 from tidings.files import write_text
 from tidings.model.errors import UsageError
 from tidings.pipeline.edge.broker import Broker
-from tidings.pipeline.edge.wire import Parcel, job_of
+from tidings.pipeline.edge.wire import Parcel
 from tidings.signals import Stop
 from tidings.sources import Offset, open_source
 
@@ -71,7 +70,7 @@ class _Host:
     ) -> None:
         """requests_of: where nodes below ask for something; None: where the job, or the broker above, reads it itself."""
         self._reader, self._writer, self._stop, self._on_step = reader, writer, stop, on_step
-        self._broker = Broker(secrets.token_hex(4))
+        self._broker = Broker()
         self._held = DurableGateway(data, place, lambda: None, self._broker)
         self._place, self._data, self._requests_of = place, data, requests_of
         self._requests: _Requests | None = None
@@ -105,7 +104,7 @@ class _Host:
         self._held.settle(is_idle=not arrived)
 
     def _prepare(self) -> None:
-        self._writer.prepare(job_of(self._broker.run), self._stop.asked)
+        self._writer.prepare(self._broker.run, self._stop.asked)
         if self._requests is None and self._requests_of is not None:
             self._requests = _Requests(self._requests_of, self._data)
         broker = self._broker

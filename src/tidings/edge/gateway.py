@@ -12,7 +12,7 @@ from tidings.edge import Arrived, ParcelReader, Position
 from tidings.files import write_bytes
 from tidings.model.errors import UsageError
 from tidings.pipeline.edge.gateway import Gateway, Taken
-from tidings.pipeline.edge.wire import Kind, Parcel, decode, job_of
+from tidings.pipeline.edge.wire import Kind, Parcel, decode
 
 _STATE = "base"
 _FORMAT = 1
@@ -83,7 +83,7 @@ class DurableGateway:
     def take(self, arrived: Arrived, told: int) -> tuple[Parcel, Taken | None]:
         """What comes of a parcel. told: subscribers have been told of micro-batches up to this one."""
         parcel = decode(arrived.data)
-        if self.gateway.run and job_of(self.gateway.run) != job_of(parcel.run):
+        if self.gateway.run not in ("", parcel.run):
             raise UsageError(
                 f"the feed of the place {self._place!r} is of another job than before (one with another checkpoint): name a "
                 "new --data folder"

@@ -38,7 +38,7 @@ class Chain:
     def __init__(self, receive: str) -> None:
         options = PlaceOptions((PLACE,), receive, CATALOG_SQL)
         self.live = Live(parse_catalog(CATALOG_SQL), places=options)
-        self.broker, self.gateway = Broker("life"), Gateway()
+        self.broker, self.gateway = Broker(), Gateway()
         self.rng = random.Random(11)
         self.alive: list[str] = []
         self.created = 0

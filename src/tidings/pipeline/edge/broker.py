@@ -4,9 +4,8 @@ A broker is a gateway for all subscriptions behind it: a partial replica over th
 once. Instead of telling anybody it does what the centre does with all rows: its replica is that of a sender, which finds out
 what each of the nodes below needs of what has come. Notices are split by place.
 
-Its parcels have the numbers of those that it was sent, so that after a crash the same ones go out again, and whoever has had
-them passes them over. One that has lost its folder knows no more what nodes hold: it has a life of its own, by which they see
-that what it sends does not lead on from what they have.
+What it sends follows from the last base it was sent, and the parcels behind it; parcels have the numbers of those they come of.
+So after a crash, or if its folder is lost, the same ones go out again, and whoever has had them passes them over.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 
 from tidings.model.blob import pack, pieces, unpack
 from tidings.model.errors import UsageError
@@ -32,10 +30,8 @@ from tidings.sql import parse_catalog
 class Broker(Gateway):
     """The subscriptions of all places behind a broker, and what the nodes below it are sent."""
 
-    def __init__(self, life: str) -> None:
-        """life: tells a broker without state from those of its name before; `load` restores that of the state."""
+    def __init__(self) -> None:
         super().__init__()
-        self._life = life
         self._make_tree((), "", by_commit=True)
         self._sender: EnteredSender | None = None
         self._dispatch: Dispatch | None = None
@@ -59,10 +55,7 @@ class Broker(Gateway):
     def take(self, parcel: Parcel, *, is_told: bool = True) -> Taken | None:
         self._left, self._parcels = dict(parcel.ended), []
         taken = super().take(parcel)
-        if taken is None:
-            return None
-        run = f"{self.run}.{self._life}"
-        return taken._replace(parcels=[structs.replace(each, run=run) for each in self._parcels])
+        return None if taken is None else taken._replace(parcels=self._parcels)
 
     def _begin(self, parcel: Parcel, base: Base, *, is_told: bool) -> NotificationBatch:
         if list(base.names) == [parcel.node]:
@@ -118,7 +111,6 @@ class Broker(Gateway):
 
     def dump(self) -> bytes:
         state: dict[str, Any] = {
-            "life": self._life,
             "node": self._node,
             "names": list(self.names),
             "by_commit": int(self._by_commit),
@@ -129,7 +121,6 @@ class Broker(Gateway):
 
     def load(self, blob: bytes) -> None:
         state = unpack(blob)
-        self._life = state["life"]
         self._make_tree(state["names"], state["node"], by_commit=bool(state["by_commit"]))
         super().load(b"".join(state["gateway"]))
         if state["dispatch"]:

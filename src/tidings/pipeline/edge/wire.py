@@ -46,10 +46,9 @@ class Query(NamedTuple):
 class Parcel(msgspec.Struct, array_like=True, frozen=True):
     """batch: number of the micro-batch. previous: that of the parcel before, 0 if this is the first one of the place.
 
-    run: identity of the job; behind it, where brokers have been at work, a dot and what tells the life of each from those
-    that had another folder. body: by kind. passed: the seq up to which the place is told everything. answers: to events of the
-    place's subscriptions. created: queries of the subscriptions that these events create. ended: those that are there no more,
-    with the gateway each was at.
+    body: by kind. passed: the seq up to which the place is told everything. answers: to events of the place's
+    subscriptions. created: queries of the subscriptions that these events create. ended: those that are there no more, with
+    the gateway each was at.
     """
 
     kind: Kind
@@ -90,9 +89,9 @@ _decode = msgspec.msgpack.Decoder(Parcel).decode
 _decode_base = msgspec.msgpack.Decoder(Base).decode
 
 
-def encode(parcel: Parcel, run: str = "") -> bytes:
+def encode(parcel: Parcel, run: str | None = None) -> bytes:
     """run: identity of the job that sends it, if it is not in the parcel."""
-    return bytes([FORMAT]) + _encoder.encode(parcel if parcel.run else structs.replace(parcel, run=run))
+    return bytes([FORMAT]) + _encoder.encode(parcel if run is None else structs.replace(parcel, run=run))
 
 
 def decode(data: bytes) -> Parcel:
@@ -105,11 +104,6 @@ def decode(data: bytes) -> Parcel:
         return _decode(data[1:])
     except msgspec.MsgspecError as error:
         raise TidingsError(f"a parcel is damaged: {error}") from None
-
-
-def job_of(run: str) -> str:
-    """The job to which a parcel's run belongs."""
-    return run.partition(".")[0]
 
 
 def pack_body(found: Pack) -> bytes:
