@@ -354,3 +354,26 @@ def test_a_gateway_that_asks_without_need_keeps_no_row_that_nobody_counts_on() -
     step(("upsert", 1, 5), ("upsert", 3, 3))
     (line,) = step(("delete", 2, 0))
     assert [change["row"]["id"] for change in json.loads(line)["changes"] if change["op"] == "insert"] == [3]
+
+
+@pytest.mark.parametrize("receive", [ROWS, NOTICES])
+def test_tables_and_places_are_added_behind_a_broker(receive: str) -> None:
+    catalogs = (
+        "CREATE TABLE t (id INT PRIMARY KEY);",
+        "CREATE TABLE t (id INT PRIMARY KEY); CREATE TABLE u (id INT PRIMARY KEY);",
+    )
+    names = ("eu/berlin",), ("eu/berlin", "eu/north/oslo")
+    live = Live(Workload(catalogs[0], [], []).catalog, places=PlaceOptions(names[0], receive, catalogs[0]))
+    grown = Live(Workload(catalogs[1], [], []).catalog, places=PlaceOptions(names[1], receive, catalogs[1]))
+    places = Places(names[1])
+
+    def step(live: Live, table: str, id: int, *events: dict[str, Any]) -> list[str]:
+        line = text({"table": table, "op": "upsert", "row": {"id": id}})
+        return places.feed(live.apply(live.take([line], [text(event) for event in events])).parcels)
+
+    step(live, "t", 1, {"id": "a", "sql": "SELECT * FROM t", "place": "eu/berlin"})
+    grown.load(live.dump())
+    step(grown, "u", 1, {"id": "b", "sql": "SELECT * FROM u", "place": "eu/north/oslo"})
+    told = [json.loads(line)["subscription"] for line in [*step(grown, "u", 2), *step(grown, "t", 2)]]
+    assert told == ["b", "a"]
+    assert [sum(view["a" if name == "eu/berlin" else "b"].values()) for name, view in places.views.items()] == [2, 2]
