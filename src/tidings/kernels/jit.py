@@ -72,7 +72,8 @@ uncounted = kernel(_nrt=False)
 """Decorates functions that allocate nothing, for loops: numba counts no references to their arrays.
 
 Arrays come in tuples of a dozen; to count references to each of them, whenever a function gets one, took up to three quarters
-of the time. The caller holds all of them while a kernel runs.
+of the time. The caller holds all of them while a kernel runs. Whoever calls functions that return arrays must count: numba
+refuses to compile it otherwise.
 """
 
 
