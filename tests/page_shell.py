@@ -22,8 +22,8 @@ from types import TracebackType
 from in_process import tidings
 from tidings.bench.live.ports import free_port
 
-_PORTS = ("8090", "8000", "9000")
-"""Ports that pages use: of the service, of a site, and of a receiver of webhooks."""
+_PORTS = ("8090", "8091", "8000", "9000")
+"""Ports that pages use: of the service, of another one, of a site, and of a receiver of webhooks."""
 _IS_PLAIN = re.compile(r"[^|<>&;$*`]*")
 """Commands that need no shell: they run in this process, which spares their start."""
 _SECONDS_MAX = 60.0
@@ -100,7 +100,7 @@ class PageShell:
         return done.stdout if done.returncode == 0 else f"{done.stderr}[exit {done.returncode}]\n"
 
     def _start(self, line: str, expected: str) -> None:
-        if line.startswith(("tidings serve ", "tidings gateway ")):
+        if line.startswith(("tidings serve ", "tidings gateway ")) and "--listen" not in line:
             line += f" --listen 127.0.0.1:{self.real('8090')}"
         closed = [port for port in self._ports.values() if not _is_open(port)]
         started = _Started(self.real(line), self._folder / f"output-{len(self._started)}", self._environment)

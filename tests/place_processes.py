@@ -1,9 +1,10 @@
-"""A job with gateways as processes, for tests: `tidings run` with the sink places:, and `tidings gateway` for each place."""
+"""A job with gateways as processes, for tests: `tidings run` with the sink places:, `tidings gateway` and `tidings broker`."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -60,6 +61,44 @@ class GatewayProcess(Service):
     def passed(self) -> int:
         with self.client() as client:
             return int(client.get("/readyz").json()["seq"] or 0)
+
+
+class BrokerProcess:
+    """`tidings broker` in a folder of its own."""
+
+    def __init__(self, folder: Path, feed: str, place: str, *options: str) -> None:
+        folder.mkdir(exist_ok=True)
+        self.data, self._log = folder / "data", folder / "log"
+        words = ["broker", "--feed", feed, "--place", place, "--data", "data", *options]
+        self._command = [sys.executable, "-m", "tidings.cli.main", *words]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def start(self) -> BrokerProcess:
+        """Returns when it knows its places."""
+        seen = self.log().count(" subscriptions, ") if self._log.exists() else 0
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, cwd=self._log.parent, stdout=log, stderr=log)
+        until(lambda: self.log().count(" subscriptions, ") > seen, self.log)
+        return self
+
+    def kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        assert self._process is not None
+        self._process.terminate()
+        assert self._process.wait(30) == 0, self.log()
+
+    def __enter__(self) -> BrokerProcess:
+        return self.start()
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
 
 
 class PlacesJob:

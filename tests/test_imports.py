@@ -21,7 +21,6 @@ ALLOWED = {
     | {f"families.offers.{name}" for name in ("constraint", "kernels", "matching", "subscription")},
     "database": {"model"},
     "relay": {"relay", "model", "sql", "kernels", "files", "terminal", "spark.session", "workloads"},
-    "edge": {"edge", "pipeline", "sinks", "sources.jetstream", "model", "files", "endpoint", "durations", "terminal"},
     "engine": {"pipeline", "model", "families", "sql", "kernels"},
     "embedded": {"pipeline", "model", "sql", "files"},
     "placed": {"pipeline", "model", "families"},
@@ -33,6 +32,7 @@ ALLOWED = {
     "explaining": {"model", "families", "sql"},
     "files": {"model", "sql"},
     "endpoint": {"model"},
+    "edge": {"edge", "pipeline", "sinks", "sources", "model", "files", "endpoint", "durations", "terminal", "signals"},
     "sources": {"sources", "pipeline", "model", "sql", "files", "endpoint", "terminal"},
     "sinks": {"sinks", "edge", "sources.jetstream", "pipeline", "model", "kernels", "files", "endpoint", "terminal"},
     "live": {"live", "sources", "sinks", "pipeline", "model", "families", "sql", "files", "endpoint", "signals"},
@@ -65,6 +65,7 @@ ALLOWED = {
         "explaining",
         "durations",
         "edge",
+        "sinks.places",
     },
 }
 

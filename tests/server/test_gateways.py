@@ -34,7 +34,9 @@ def change(number: int) -> dict[str, Any]:
 
 
 def contents(told: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    return [each["changes"] for each in told if not each["snapshot"]]
+    """What was told after the last snapshot."""
+    begin = max((number for number, each in enumerate(told, 1) if each["snapshot"]), default=0)
+    return [each["changes"] for each in told[begin:]]
 
 
 def check(gateways: dict[str, GatewayProcess], changes: int, after: dict[str, int]) -> None:

@@ -1,4 +1,6 @@
-"""Three gateways, one at a leaf node, while everything is killed in turn and the leaf's link is cut: nothing is lost."""
+"""Three gateways, one at a leaf node and one behind a broker, while everything is killed in turn and the leaf's link is cut:
+nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import random
 import shutil
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,13 @@ import pytest
 
 from leaf_node import Hub, Link, leaf_node, source_place
 from live_job import expected, view
-from place_processes import GatewayProcess, PlacesJob, until
+from place_processes import BrokerProcess, GatewayProcess, PlacesJob, until
 from service_process import CATALOG, stock
 from tidings.sinks.publisher import Publisher, Sending
-from tidings.sources.jetstream import Address
+from tidings.sources.jetstream import Address, JetStream
 
 pytestmark = pytest.mark.extended
-PLACES = ("berlin", "paris", "rome")
+PLACES = ("berlin", "eu/paris", "rome")
 RATE = 2_000
 SECONDS = float(os.environ.get("TIDINGS_KILL_SECONDS", "60"))
 LINES = 20
@@ -80,6 +82,35 @@ class Writer(threading.Thread):
         return self.written
 
 
+class Lags(threading.Thread):
+    """How many seconds of changes each gateway has not told of, twice a second while there are changes and it answers."""
+
+    def __init__(self, url: str, writer: Writer, gateways: dict[str, GatewayProcess]) -> None:
+        super().__init__(daemon=True)
+        self._url, self._writer, self._gateways = url, writer, gateways
+        self._found: dict[str, list[float]] = {place: [] for place in gateways}
+        self._is_over = threading.Event()
+
+    def run(self) -> None:
+        while self._writer.is_alive() and not self._is_over.wait(0.5):
+            for place, gateway in self._gateways.items():
+                with suppress(Exception), JetStream(Address((self._url,), timeout=1)) as connection:
+                    stored = LINES * connection.stream("CHANGES").state.messages
+                    self._found[place].append(max(0.0, (stored - gateway.passed()) / RATE))
+
+    def finish(self) -> None:
+        self._is_over.set()
+        self.join(30)
+
+    def __str__(self) -> str:
+        texts = [
+            f"{place} p50 {sorted(found)[len(found) // 2]:.2f} s, max {max(found):.1f} s"
+            for place, found in self._found.items()
+            if found
+        ]
+        return f"lag: {'; '.join(texts)}"
+
+
 def test_nothing_is_lost_or_told_twice_whoever_is_killed(tmp_path: Path) -> None:
     wanted_queries = queries(240)
     place_of = {id: PLACES[number % 3] for number, id in enumerate(wanted_queries)}
@@ -89,7 +120,7 @@ def test_nothing_is_lost_or_told_twice_whoever_is_killed(tmp_path: Path) -> None
         link = Link(hub.leaf_port)
         stack.callback(link.close)
         leaf = stack.enter_context(leaf_node(tmp_path / "leaf", link))
-        words = ["places=berlin,paris,rome", "stream=TIDINGS", f"servers={hub.server.url}", "timeout=120"]
+        words = [f"places={','.join(PLACES)}", "stream=TIDINGS", f"servers={hub.server.url}", "timeout=120"]
         sink = ["--sink", "places:nats:tidings", *(word for each in words for word in ("--sink-option", each))]
         job = PlacesJob(tmp_path / "job", CATALOG, hub.server, sink)
         job.start()
@@ -98,8 +129,10 @@ def test_nothing_is_lost_or_told_twice_whoever_is_killed(tmp_path: Path) -> None
         job.send("events", ({"id": id, "sql": sql, "place": place_of[id]} for id, sql in wanted_queries.items()))
         until(lambda: "240 subscription events (0 refused)" in job.job.errors, lambda: job.job.errors)
         option = f"servers={hub.server.url}"
+        broker = BrokerProcess(tmp_path / "eu", "nats:tidings", "eu", "--feed-option", option)
+        stack.enter_context(broker)
         gateways = {
-            place: GatewayProcess(tmp_path / place, "nats:tidings", place, "--feed-option", option)
+            place: GatewayProcess(tmp_path / place.replace("/", "-"), "nats:tidings", place, "--feed-option", option)
             for place in PLACES[:2]
         }
         at_leaf = ["--feed-option", f"servers={leaf.url}", "--feed-option", "stream=ROME"]
@@ -109,6 +142,8 @@ def test_nothing_is_lost_or_told_twice_whoever_is_killed(tmp_path: Path) -> None
         berlin, paris, rome = gateways.values()
         writer = Writer(hub.server.url)
         writer.start()
+        lags = Lags(hub.server.url, writer, gateways)
+        lags.start()
         began = time.monotonic()
 
         def at(share: float) -> None:
@@ -118,7 +153,10 @@ def test_nothing_is_lost_or_told_twice_whoever_is_killed(tmp_path: Path) -> None
         at(0.1)
         job.kill()
         job.start()
-        at(0.25)
+        at(0.2)
+        broker.kill()
+        broker.start()
+        at(0.3)
         hub.kill()
         threading.Event().wait(1.0)
         hub.start()
@@ -139,6 +177,8 @@ def test_nothing_is_lost_or_told_twice_whoever_is_killed(tmp_path: Path) -> None
         wanted = expected(CATALOG, wanted_queries, dict.fromkeys(wanted_queries, 1), map(change, range(changes)))
         for gateway in gateways.values():
             until(lambda gateway=gateway: gateway.passed() >= changes, gateway.log)  # type: ignore[misc]
+        lags.finish()
+        lines = 0
         for id, place in place_of.items():
             records = [json.loads(line) for line in wanted[id]]
             rows, gateway = view(records), gateways[place]
@@ -156,12 +196,16 @@ def test_nothing_is_lost_or_told_twice_whoever_is_killed(tmp_path: Path) -> None
             assert seqs == sorted(set(seqs)), id
             own, all_of_them = _contents(told), _contents(records)
             assert own == all_of_them[len(all_of_them) - len(own) :], id
-            if place != "paris":
+            if place != "eu/paris":
                 assert len(own) == len(all_of_them), id
+            lines += len(own)
+        print(f"{changes:,} changes, {lines:,} lines told, none wrong, missing or doubled; {lags}")
 
 
 def _contents(told: list[dict[str, Any]]) -> list[Any]:
-    return [each["changes"] for each in told if not each["snapshot"]]
+    """What was told after the last snapshot."""
+    begin = max((number for number, each in enumerate(told, 1) if each["snapshot"]), default=0)
+    return [each["changes"] for each in told[begin:]]
 
 
 def _inserts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import typer
 from tidings import __version__
 from tidings.cli import (
     bench,
+    broker,
     catalog,
     demo,
     explain,
@@ -33,7 +34,23 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (demo, serve, gateway, replay, run, catalog, explain, paint, plan, relay, workload, bench, key, watch):
+for command in (
+    demo,
+    serve,
+    gateway,
+    broker,
+    replay,
+    run,
+    catalog,
+    explain,
+    paint,
+    plan,
+    relay,
+    workload,
+    bench,
+    key,
+    watch,
+):
     command.add_to(app)
 
 

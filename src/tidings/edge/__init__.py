@@ -66,8 +66,11 @@ class ParcelReader(Protocol):
     def close(self) -> None: ...
 
 
-def open_writer(endpoint: Endpoint, run: str) -> ParcelWriter:
-    """run: identity of the job, if it has one. UsageError for what can be found wrong; nothing is changed."""
+def open_writer(endpoint: Endpoint, run: str | None) -> ParcelWriter:
+    """run: identity of the job; empty: it is new; None: it is not known yet. UsageError for what can be found wrong.
+
+    Nothing is changed.
+    """
     found: ParcelWriter = _module(endpoint).open_writer(endpoint, run)
     return found
 

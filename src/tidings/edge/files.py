@@ -22,9 +22,11 @@ _KEEP = "24h"
 _REMOVE_SECONDS = 60.0
 _LOOK_SECONDS = 0.01
 _READ_AT_A_TIME = 100
+_PARCELS = "[0-9]" * 12 + "-[01]"
+"""Names of parcels in the folder of a node, where the folders of nodes below it are too."""
 
 
-def open_writer(endpoint: Endpoint, run: str) -> FolderWriter:
+def open_writer(endpoint: Endpoint, run: str | None) -> FolderWriter:
     return FolderWriter(endpoint, run)
 
 
@@ -55,12 +57,15 @@ def _folder_of(folder: Path, node: str) -> Path:
 class FolderWriter:
     """With the option `keep`, parcels are removed when they are so old; a gateway that comes later asks for a base."""
 
-    def __init__(self, endpoint: Endpoint, run: str) -> None:
+    def __init__(self, endpoint: Endpoint, run: str | None) -> None:
         _check(endpoint, ("keep",))
-        self._folder = check_folder(endpoint.required_path("folder"), run)
+        path = endpoint.required_path("folder")
+        self._folder = Path(path) if run is None else check_folder(path, run)
         self._requests = _requests(endpoint)
         self._keep_seconds = seconds_of(endpoint.options.get("keep", _KEEP))
         self._removed_at = 0.0
+        self._written: set[Path] = set()
+        """Folders of nodes that were written to: others are those of other writers."""
         self._run = ""
 
     def prepare(self, run: str, asked: threading.Event) -> None:
@@ -72,6 +77,7 @@ class FolderWriter:
         for parcel in parcels:
             folder = _folder_of(self._folder, parcel.node)
             folder.mkdir(parents=True, exist_ok=True)
+            self._written.add(folder)
             # A base stands behind the rows of its micro-batch.
             path = folder / f"{parcel.batch:012d}-{int(parcel.kind is Kind.BASE)}"
             if not path.exists():
@@ -84,7 +90,7 @@ class FolderWriter:
         PartsSink(self._folder).write(batch, {kind: [data] for kind, data in reports.items()}, metrics)
 
     def _remove(self, oldest: float) -> None:
-        for path in (self._folder / "place").rglob("*-[01]"):
+        for path in (path for folder in self._written for path in folder.glob(_PARCELS)):
             if path.stat().st_mtime < oldest:
                 path.unlink()
 
@@ -104,7 +110,7 @@ class FolderReader:
         last = "" if after is None else after["name"]
         until = time.monotonic() + wait_seconds
         while True:
-            names = sorted(path.name for path in self._folder.glob("*-[01]") if path.name > last)
+            names = sorted(path.name for path in self._folder.glob(_PARCELS) if path.name > last)
             found = []
             for name in names[:_READ_AT_A_TIME]:
                 try:

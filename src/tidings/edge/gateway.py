@@ -1,4 +1,4 @@
-"""A gateway whose state is in a folder: a base now and then, from which it gets by the parcels behind it to where it was."""
+"""A gateway or broker whose state is in a folder: a base, from which it gets by the parcels behind it to where it was."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ _FORMAT = 1
 _BYTES_MIN = 4 * 2**20
 _LONG = 4
 """Parcels that outweigh the base so many times are folded at once; else when there is nothing else to do."""
+_ASK_SECONDS, _ASK_SECONDS_MAX = 2.0, 60.0
+"""A base that does not come is asked for again after so long, and longer."""
 _SECONDS_MAX = 60.0
 """What has come is folded after so long, so that parcels need not be kept for ever."""
 
@@ -32,18 +34,24 @@ class _Head(msgspec.Struct):
 class DurableGateway:
     """Parcels are read one by one: `take`, then `settle` when what came of it is where it belongs."""
 
-    def __init__(self, folder: Path, place: str, before_fold: Callable[[], object]) -> None:
-        """UsageError if the folder is of another place. before_fold: called before a new base replaces the one before."""
+    def __init__(
+        self, folder: Path, place: str, before_fold: Callable[[], object], gateway: Gateway | None = None
+    ) -> None:
+        """UsageError if the folder is of another place. before_fold: called before a new base replaces the one before.
+
+        gateway: a new one, of whatever kind.
+        """
         self._path = folder / _STATE
         self._place = place
         self._before_fold = before_fold
-        self.gateway = Gateway()
+        self.gateway = gateway or Gateway()
         self.position: Position | None = None
         """Behind the last parcel that was taken."""
         self._base_bytes = self._bytes = 0
         self._is_new = False
         """Whether there was a base that is in no state on disk: to look for it again would take long."""
         self._folded_at = time.monotonic()
+        self._asked_at, self._ask_seconds = 0.0, _ASK_SECONDS
         folder.mkdir(parents=True, exist_ok=True)
         if self._path.exists():
             self._load(self._path.read_bytes())
@@ -53,9 +61,7 @@ class DurableGateway:
         try:
             head = msgspec.json.decode(head_text, type=_Head)
         except msgspec.MsgspecError:
-            raise UsageError(
-                f"{self._path} is damaged: delete the folder, and the gateway asks for everything"
-            ) from None
+            raise UsageError(f"{self._path} is damaged: delete the folder, and everything is asked for") from None
         if head.format != _FORMAT:
             raise UsageError(f"{self._path} is of another version of Tidings: delete the folder, and begin anew")
         if head.place != self._place:
@@ -79,14 +85,30 @@ class DurableGateway:
         parcel = decode(arrived.data)
         if self.gateway.run not in ("", parcel.run):
             raise UsageError(
-                f"the feed of the place {self._place!r} is of another job than before (one with another checkpoint): give the "
-                "gateway a new --data folder"
+                f"the feed of the place {self._place!r} is of another job than before (one with another checkpoint): name a "
+                "new --data folder"
             )
         taken = self.gateway.take(parcel, is_told=parcel.batch > told)
         self.position = arrived.position
         self._bytes += len(arrived.data)
-        self._is_new |= taken is not None and taken.is_whole
+        if taken is not None:
+            self._is_new |= taken.is_whole
+            self._asked_at, self._ask_seconds = 0.0, _ASK_SECONDS
         return parcel, taken
+
+    def ask_for_base(self, reader: ParcelReader, on_step: Callable[[str], object]) -> None:
+        """Asks the job for everything, again and again until it comes. on_step: called with what there is to say of it."""
+        now = time.monotonic()
+        if now - self._asked_at < self._ask_seconds:
+            return
+        if self._asked_at:
+            self._ask_seconds = min(2 * self._ask_seconds, _ASK_SECONDS_MAX)
+            on_step(f"still waiting: is the job running, and is {self._place!r} one of the places of its sink?")
+        self._asked_at = now
+        try:
+            reader.ask([msgspec.json.encode({"place": self._place, "resync": True})])
+        except UsageError as error:
+            on_step(f"asking for the state of the place: {error}")
 
     def settle(self, *, is_idle: bool) -> None:
         """Writes a new base, if it is time for one."""

@@ -36,7 +36,7 @@ _RETRY_SECONDS = 1.0
 _MINUTE = 60.0
 
 
-def open_writer(endpoint: Endpoint, run: str) -> SubjectWriter:
+def open_writer(endpoint: Endpoint, run: str | None) -> SubjectWriter:
     return SubjectWriter(endpoint)
 
 
@@ -76,7 +76,7 @@ class SubjectWriter:
     def __init__(self, endpoint: Endpoint) -> None:
         options = {**endpoint.options, "prefix": endpoint.required_path("prefix")}
         keep = seconds_of(options.pop("keep", _KEEP))
-        self._settings = Settings.of(options, parts=("place.*", "requests", "answers", "refused"), keep_seconds=keep)
+        self._settings = Settings.of(options, parts=("place.>", "requests", "answers", "refused"), keep_seconds=keep)
         self._publisher: Publisher | None = None
         self._run = ""
         with self._settings.connected() as connection:
@@ -88,11 +88,17 @@ class SubjectWriter:
             self._settings.prepare(connection)
 
     def write(self, parcels: Sequence[Parcel]) -> None:
-        if parcels:
+        if not parcels:
+            return
+        try:
             publisher = self._connected()
             size = publisher.payload_max - _ROOM_BYTES
             publisher.send([piece for parcel in parcels for piece in self._pieces(parcel, size)])
             publisher.finish()
+        except UsageError:
+            # What it has not sent, whoever tries again gives once more.
+            self.close()
+            raise
 
     def report(self, batch: int, reports: Mapping[str, bytes], metrics: Mapping[str, Any]) -> None:
         if messages := messages_of_reports(self._run[:RUN_CHARACTERS], reports):
@@ -117,6 +123,7 @@ class SubjectWriter:
     def close(self) -> None:
         if self._publisher is not None:
             self._publisher.close()
+            self._publisher = None
 
 
 class SubjectReader:

@@ -41,6 +41,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
+from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NativeLowering
 
 try:
@@ -71,7 +72,8 @@ uncounted = kernel(_nrt=False)
 """Decorates functions that allocate nothing, for loops: numba counts no references to their arrays.
 
 Arrays come in tuples of a dozen; to count references to each of them, whenever a function gets one, took up to three quarters
-of the time. The caller holds all of them while a kernel runs.
+of the time. The caller holds all of them while a kernel runs. Whoever calls functions that return arrays must count: numba
+refuses to compile it otherwise.
 """
 
 
@@ -81,20 +83,27 @@ class Kernel(CPUDispatcher):
     def __init__(self, function: Callable[..., Any], targetoptions: dict[str, Any]) -> None:
         super().__init__(function, targetoptions=targetoptions)
         self._cache = _KernelCache(function)
-        self._inner: CPUDispatcher | None = None
+        self._inner: dict[bool, CPUDispatcher] = {}
+        """By whether references are counted."""
 
     @property
     def inner(self) -> CPUDispatcher:
-        """The same function for callers that are compiled themselves: without a wrapper for Python."""
-        if self._inner is None:
-            options = {**self.targetoptions, "no_cpython_wrapper": True}
-            self._inner = CPUDispatcher(self.py_func, targetoptions=options, pipeline_class=_InnerCompiler)
-        return self._inner
+        """The same function for callers that are compiled themselves: without a wrapper for Python.
+
+        It counts references to arrays if the caller does. One that is not `uncounted` would else be as whoever called it first
+        in this process, and arrays that it returns would be freed by callers that expect them to be counted.
+        """
+        caller = ConfigStack.top_or_none()
+        counts = bool(self.targetoptions.get("_nrt", caller is None or caller.nrt))
+        if counts not in self._inner:
+            options = {**self.targetoptions, "_nrt": counts, "no_cpython_wrapper": True}
+            self._inner[counts] = CPUDispatcher(self.py_func, targetoptions=options, pipeline_class=_InnerCompiler)
+        return self._inner[counts]
 
     @property
     def is_compiling(self) -> Any:
         """How many compilations of the function are under way; tells numba of recursion."""
-        return super().is_compiling or (self._inner is not None and self._inner.is_compiling)
+        return super().is_compiling or any(inner.is_compiling for inner in self._inner.values())
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         return self.inner.get_call_template(args, kws)

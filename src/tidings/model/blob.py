@@ -23,6 +23,7 @@ _KINDS: dict[str, type[Any]] = {
 }
 _PLAIN = (str, int, bytes)
 _NUMPY, _RECORD_BATCH, _ARRAY, _BATCH = 1, 2, 3, 4
+_PIECE_BYTES = 16 * 2**20
 
 
 def pack(value: object) -> bytes:
@@ -33,6 +34,11 @@ def pack(value: object) -> bytes:
 def unpack(blob: bytes) -> Any:
     """What `pack` was given; tuples come back as lists except inside batches."""
     return msgspec.msgpack.decode(blob, ext_hook=_decode)
+
+
+def pieces(data: bytes) -> list[bytes]:
+    """Bytes as a value to pack: one value of a message may have 4 GiB at most."""
+    return [data[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES)]
 
 
 def _encode(value: Any) -> Any:

@@ -14,14 +14,15 @@ import msgspec
 import numpy as np
 
 from tidings.kernels.rows import I64
-from tidings.model.blob import pack, unpack
+from tidings.model.blob import pack, pieces, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.change import NO_TIME
 from tidings.model.errors import UsageError
 from tidings.model.notification import NotificationBatch
 from tidings.model.points import PointBatch
 from tidings.model.quarantine import Quarantined, raw_text
-from tidings.pipeline.edge.dispatch import Dispatch, PlaceOptions
+from tidings.pipeline.edge.centre import Centre
+from tidings.pipeline.edge.dispatch import PlaceOptions
 from tidings.pipeline.edge.place_tree import PlaceTree
 from tidings.pipeline.edge.wire import Parcel
 from tidings.pipeline.registrar import Answer, Registrar
@@ -35,7 +36,6 @@ WITH_GATEWAYS = (
     "the checkpoint is of a job with gateways (a sink places:): go on with one, or begin with a new checkpoint"
 )
 WITHOUT_GATEWAYS = "the checkpoint is of a job without gateways: a sink places: needs a new checkpoint"
-_PIECE_BYTES = 16 * 2**20
 _NO_PLACE = "the record does not say where it stands in its partition: its offset or order is null"
 _NOTES_MAX = 20
 _WARNINGS_MAX = 100
@@ -105,12 +105,12 @@ class Live:
     ) -> None:
         tree = None if places is None else PlaceTree(places.names)
         self._registrar = Registrar(catalog, is_own, reports, tree)
-        self._dispatch: Dispatch | None = None
+        self._centre: Centre | None = None
         if places is None or tree is None:
             self.replica = Replica(catalog, keeps_points=True, is_stream=is_stream, by_commit=by_commit)
         else:
-            self._dispatch = Dispatch(catalog, places, tree, self._registrar, is_own, by_commit=by_commit)
-            self.replica = self._dispatch.replica
+            self._centre = Centre(catalog, places, tree, self._registrar, is_own, by_commit=by_commit)
+            self.replica = self._centre.replica
         self._reports = reports
         self.needs_base = False
         """Whether the log does not suffice to get here again, and a dump is needed, which clears this."""
@@ -122,23 +122,23 @@ class Live:
     def dump(self) -> bytes:
         self.needs_base = False
         # In pieces: a single value of a message may have 4 GiB at most.
-        state = {"known": _pieces(self._registrar.dump())}
-        if self._dispatch is None:
-            state["replica"] = _pieces(self.replica.dump())
+        state = {"known": pieces(self._registrar.dump())}
+        if self._centre is None:
+            state["replica"] = pieces(self.replica.dump())
         else:
-            state["dispatch"] = _pieces(self._dispatch.dump())
+            state["centre"] = pieces(self._centre.dump())
         return pack(state)
 
     def load(self, blob: bytes) -> None:
         state = unpack(blob)
-        if ("dispatch" in state) != (self._dispatch is not None):
-            raise UsageError(WITH_GATEWAYS if "dispatch" in state else WITHOUT_GATEWAYS)
+        if ("centre" in state) != (self._centre is not None):
+            raise UsageError(WITH_GATEWAYS if "centre" in state else WITHOUT_GATEWAYS)
         if state["known"]:
             self._registrar.load(b"".join(state["known"]))
-        if self._dispatch is None:
+        if self._centre is None:
             self.replica.load(b"".join(state["replica"]))
         else:
-            self._dispatch.load(b"".join(state["dispatch"]))
+            self._centre.load(b"".join(state["centre"]))
 
     def load_rows(self, lines: Sequence[bytes], position: int) -> list[Quarantined]:
         """Takes rows that are there before the first micro-batch. They may be others the next time, so a dump is needed."""
@@ -175,10 +175,10 @@ class Live:
 
     def apply(self, taken: Input) -> Output:
         parcels: Sequence[Parcel] = ()
-        if self._dispatch is None:
+        if self._centre is None:
             found = self.replica.apply(taken.lines, taken.origin, taken.points, is_end=taken.is_end)
         else:
-            found, parcels = self._dispatch.apply(taken.lines, taken.origin, taken.points, taken.answers)
+            found, parcels = self._centre.apply(taken.lines, taken.origin, taken.points, taken.answers)
         seqs, times = _seq_times(found, taken.times)
         if len(found.notifications) and len(seqs):
             found.notifications.tail_time = _tail_times(found.notifications, seqs, times)
@@ -194,10 +194,10 @@ class Live:
 
     def replay(self, taken: Input) -> None:
         """Repeats a micro-batch, of which everybody has been told."""
-        if self._dispatch is None:
+        if self._centre is None:
             self._expelled(self.replica.replay(taken.lines, taken.origin, taken.points, is_end=taken.is_end))
         else:
-            self._expelled(self._dispatch.apply(taken.lines, taken.origin, taken.points, taken.answers)[0])
+            self._expelled(self._centre.apply(taken.lines, taken.origin, taken.points, taken.answers)[0])
 
     def _expelled(self, found: Applied) -> list[Answer]:
         """Answers to those whose subscriptions could not be evaluated, and who are registered no more."""
@@ -232,10 +232,6 @@ def notes_of(answers: Sequence[Answer]) -> list[str]:
     if len(refused) > _NOTES_MAX:
         lines.append(f"{len(refused) - _NOTES_MAX:,} more subscription events refused: see the answers in the sink")
     return [line.replace("\n", " ") for line in lines]
-
-
-def _pieces(data: bytes) -> list[bytes]:
-    return [data[start : start + _PIECE_BYTES] for start in range(0, len(data), _PIECE_BYTES)]
 
 
 def _seq_times(found: Applied, times: I64) -> tuple[I64, I64]:

@@ -212,8 +212,8 @@ class Registrar:
     def _resync(self, event: _Resync, answer: Answer) -> Answer:
         if self._tree is None:
             answer.seq, answer.refused = None, "this job has no gateways"
-        elif self._tree.number(event.place) is None:
-            answer.seq, answer.refused = None, f"there is no place {event.place!r} next to the job"
+        elif not self._tree.has(event.place):
+            answer.seq, answer.refused = None, f"there is no place {event.place!r}"
         else:
             self.resyncs.append(event.place)
         return answer

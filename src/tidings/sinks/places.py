@@ -12,6 +12,7 @@ from typing import Any
 
 from tidings.edge import open_writer, requests_endpoint
 from tidings.endpoint import Endpoint
+from tidings.model.errors import UsageError
 from tidings.pipeline.edge.dispatch import ROWS, PlaceOptions
 from tidings.pipeline.live import Output
 
@@ -36,6 +37,21 @@ def way_of(sink: Endpoint) -> Endpoint:
     """How gateways are reached."""
     format, _, path = sink.required_path("nats:prefix").partition(":")
     return Endpoint(format, path, {name: value for name, value in sink.options.items() if name not in _OWN})
+
+
+def below(sink: Endpoint, feed: Endpoint) -> Endpoint:
+    """Where a broker writes that reads elsewhere."""
+    if sink.format != FORMAT:
+        raise UsageError(
+            f"a broker writes to gateways: --sink places:nats:PREFIX or places:files:FOLDER, not {sink.format}:"
+        )
+    named = next((name for name in _OWN if name in sink.options), None)
+    if named is not None:
+        raise UsageError(f"the option {named!r} is one of the job's sink: a broker has what the job says")
+    way = way_of(sink)
+    if (way.format, way.path.rstrip("/")) == (feed.format, feed.path.rstrip("/")):
+        raise UsageError(f"{way.format}:{way.path} is where the feed is: leave --sink away, or name another one")
+    return way
 
 
 def requests_of(sink: Endpoint) -> Endpoint | None:

@@ -1,33 +1,33 @@
-"""What a live job sends to its gateways and brokers: one parcel for each node that something has happened to.
+"""What a job, or a broker, sends to the nodes below it: one parcel for each node that something has happened to.
 
 A node is sent a base first, then parcels of micro-batches. It is sent a base again when it asks for one (a gateway that has
 lost its folder), and when what it was sent does not lead on: the tables or the places of the job are others than before, or an
-evaluator failed and was made anew.
+evaluator failed and was made anew. Who asks, asks the job, wherever in the tree: so everything below a node happens in the
+order of the parcels that it is sent, and happens in the same way again after a crash.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from msgspec import structs
 
-from tidings.model.blob import pack, unpack
-from tidings.model.catalog import Catalog
+from tidings.model.blob import pieces
 from tidings.model.errors import UsageError
-from tidings.model.notification import NO_NOTIFICATIONS, NotificationBatch
-from tidings.model.points import PointBatch
-from tidings.pipeline.edge.entered import EnteredSender
+from tidings.model.notification import NotificationBatch
 from tidings.pipeline.edge.pack import Pack
-from tidings.pipeline.edge.place_tree import PlaceTree, check_name
+from tidings.pipeline.edge.place_tree import PlaceTree, check_name, is_at
+from tidings.pipeline.edge.sender import Sender
 from tidings.pipeline.edge.wire import Base, Kind, Parcel, Query, base_body, notices_body, pack_body
-from tidings.pipeline.registrar import Answer, Registrar
-from tidings.pipeline.replica.batch import Applied, Origin
-from tidings.pipeline.replica.replica import Replica
+from tidings.pipeline.registrar import Answer
 
 T = TypeVar("T")
 ROWS, NOTICES = "rows", "notices"
+_QUIET = 256
+"""A node to which nothing has happened in so many micro-batches is told that time has passed."""
 
 
 @dataclass(frozen=True)
@@ -47,78 +47,104 @@ class PlaceOptions:
             check_name(name)
 
 
+class Subscribers(Protocol):
+    """Who knows the subscriptions of all places below."""
+
+    def place_of(self, id: str) -> str:
+        """The place of a subscription that is there, or was before the micro-batch."""
+        ...
+
+    def living(self) -> Iterable[Query]: ...
+
+    def snapshots(self, ids: Collection[str]) -> NotificationBatch:
+        """The answers of subscriptions, where nodes are sent notices."""
+        ...
+
+
+class News(NamedTuple):
+    """What a micro-batch says of subscriptions: fields as in `Parcel`. asked: places and nodes that need all of their state."""
+
+    answers: Sequence[Answer] = ()
+    created: Sequence[Query] = ()
+    ended: Sequence[tuple[str, str]] = ()
+    asked: Iterable[str] = ()
+
+
 class Dispatch:
-    """The rows of all tables, the subscriptions of one's own places, and what each node has been sent."""
+    """What each node below has been sent."""
 
     def __init__(
         self,
-        catalog: Catalog,
-        options: PlaceOptions,
         tree: PlaceTree,
-        registrar: Registrar,
-        is_own: Callable[[str, str], bool],
+        own: Iterable[int],
+        known: Subscribers,
+        sender: Sender | None,
+        catalog_sql: str,
         *,
         by_commit: bool,
     ) -> None:
-        self._options, self._tree, self._registrar, self._by_commit = options, tree, registrar, by_commit
-        self._own = sorted({tree.number_of(name) for name in tree.names if is_own("", name)})
-        """Nodes that are sent something from here, by number."""
-        self._sender: EnteredSender | None = None
-        if options.receive == ROWS:
-            self._sender = EnteredSender(catalog, len(tree.nodes), self._number_of, by_commit=by_commit, is_stream=True)
-            self.replica: Replica = self._sender.replica
-        else:
-            self.replica = Replica(catalog, keeps_points=True, is_stream=True, by_commit=by_commit)
-        self._batch = 0
-        self._last = dict.fromkeys(self._own, 0)
-        """The last micro-batch that a node was sent something of; 0: none."""
-        self._bare = set(self._own)
+        """own: nodes that are sent something from here, by number. sender: None where nodes are sent notices."""
+        self._tree, self._known, self._sender = tree, known, sender
+        self._catalog_sql, self._by_commit = catalog_sql, by_commit
+        self.last = dict.fromkeys(sorted(own), 0)
+        """Node -> the last micro-batch that it was sent something of; 0: none."""
+        self.bare = set(self.last)
         """Nodes that must be sent a base."""
 
-    def _number_of(self, id: str) -> int:
-        return self._tree.number_of(self._registrar.place_of(id))
+    def packs(self, packs: Mapping[int, Pack]) -> dict[int, bytes]:
+        """Bodies of parcels of rows, by node."""
+        return {node: pack_body(found) for node, found in packs.items()}
 
-    def apply(
-        self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch], answers: Sequence[Answer]
-    ) -> tuple[Applied, list[Parcel]]:
-        """Handles a micro-batch. answers: to the events that the points were made from. Nobody but nodes is told."""
-        self._batch += 1
-        if self._sender is not None:
-            packs, applied = self._sender.feed(lines, origin, points)
-            bodies = {node: (pack_body(found), found.passed) for node, found in packs.items()}
-        else:
-            applied = self.replica.apply(lines, origin, points)
-            bodies = {
-                node: (notices_body(told), self.replica.passed) for node, told in self._split(applied.notifications)
-            }
-        answers = [*answers, *(self._expelled(id, reason) for id, reason in applied.failed)]
-        if applied.failed:
-            # Subscriptions of the family have been created anew, and those at fault are gone: places know of neither.
-            self._bare |= set(self._own)
-        asked = {number for name in self._registrar.resyncs if (number := self._tree.number(name)) is not None}
-        self._registrar.resyncs.clear()
-        replies = self._by_node((answer.place, answer) for answer in answers if answer.place)
-        ended = self._by_node((place, (id, place)) for id, place in self._registrar.left())
-        parcels = []
-        for node in self._own:
-            if node in self._bare:
-                parcels.append(self._base(node, replies.get(node, ()), is_compulsory=True))
+    def notices(self, told: NotificationBatch) -> dict[int, bytes]:
+        """Bodies of parcels of notices, by node."""
+        if not len(told):
+            return {}
+        ids = told.subscriptions().dictionary_encode()
+        node_of = np.array([self._number_of(id) for id in ids.dictionary.to_pylist()], np.int64)
+        node = node_of[np.asarray(ids.indices)]
+        order = np.argsort(node, kind="stable")
+        nodes, starts = np.unique(node[order], return_index=True)
+        parts = zip(nodes.tolist(), np.split(order, starts[1:]), strict=True)
+        return {number: notices_body(told.take(own)) for number, own in parts}
+
+    def parcels(
+        self, batch: int, passed: int, bodies: Mapping[int, bytes], news: News, *, is_compulsory: bool = True
+    ) -> list[Parcel]:
+        """Everything for the nodes of a micro-batch. is_compulsory: whether bases of bare nodes are."""
+        answers = self._by_node((answer.place, answer) for answer in news.answers if answer.place)
+        created = self._by_node((query.place, query) for query in news.created)
+        ended = self._by_node((place, (id, place)) for id, place in news.ended)
+        asked = self._by_node((place, place) for place in news.asked)
+        happened = bodies.keys() | answers.keys() | created.keys() | ended.keys()
+        found = []
+        for node, last in self.last.items():
+            replies, name = answers.get(node, ()), self._tree.nodes[node]
+            if node in self.bare:
+                found.append(self._base(node, batch, passed, replies, is_compulsory=is_compulsory))
                 continue
-            if node in bodies or node in replies or node in ended:
-                body, passed = bodies.get(node, (b"", self.replica.passed))
-                parcels.append(self._parcel(node, body, passed, replies.get(node, ()), ended.get(node, ())))
-            if node in asked:
-                parcels.append(self._base(node, (), is_compulsory=False))
-        self._bare.clear()
-        if not self.replica.store.is_loading:
-            self._registrar.forget_left()
-        return applied._replace(notifications=NO_NOTIFICATIONS), parcels
+            below = [place for place in asked.get(node, ()) if place != name]
+            if node in happened or below or batch - last >= _QUIET:
+                body = bodies.get(node) or self._nothing(passed)
+                parcel = Parcel(self._kind, "", name, batch, last, passed, body, replies)
+                parcel = structs.replace(parcel, created=created.get(node, ()), ended=ended.get(node, ()))
+                if below:
+                    parcel = structs.replace(parcel, asked=below, snapshots=self._snapshots(below))
+                found.append(parcel)
+                self.last[node] = batch
+            if name in asked.get(node, ()):
+                found.append(self._base(node, batch, passed, (), is_compulsory=False))
+        self.bare.clear()
+        return found
 
-    def _expelled(self, id: str, reason: str) -> Answer:
-        """The answer to a subscription that could not be evaluated, and is forgotten."""
-        place = self._registrar.place_of(id)
-        self._registrar.expel(id)
-        return Answer("", 0, id, "create", refused=f"dropped: {reason}", place=place)
+    @property
+    def _kind(self) -> Kind:
+        return Kind.NOTICES if self._sender is None else Kind.ROWS
+
+    def _nothing(self, passed: int) -> bytes:
+        return b"" if self._sender is None else pack_body(Pack(passed, passed, 0, b""))
+
+    def _number_of(self, id: str) -> int:
+        return self._tree.number_of(self._known.place_of(id))
 
     def _by_node(self, found: Iterable[tuple[str, T]]) -> dict[int, list[T]]:
         """What is given with the names of places, by node."""
@@ -127,81 +153,44 @@ class Dispatch:
             of_node.setdefault(self._tree.number_of(place), []).append(each)
         return of_node
 
-    def _parcel(
-        self, node: int, body: bytes, passed: int, answers: Sequence[Answer], ended: Sequence[tuple[str, str]]
-    ) -> Parcel:
-        kind = Kind.ROWS if self._sender is not None else Kind.NOTICES
-        if not body and kind is Kind.ROWS:
-            body = pack_body(Pack(passed, passed, 0, b""))
-        created = (answer.id for answer in answers if answer.event == "create" and answer.refused is None)
-        known = [(id, self._registrar.query_of(id)) for id in dict.fromkeys(created) if id is not None]
-        queries = [Query(id, *query) for id, query in known if query is not None]
-        previous, self._last[node] = self._last[node], self._batch
-        return Parcel(kind, "", self._tree.nodes[node], self._batch, previous, passed, body, answers, queries, ended)
-
-    def _base(self, node: int, answers: Sequence[Answer], *, is_compulsory: bool) -> Parcel:
-        name = self._tree.nodes[node]
-        living = [Query(*each) for each in self._registrar.living() if self._tree.number_of(each[2]) == node]
-        pieces: list[bytes] = []
-        notices = b""
+    def _snapshots(self, places: Collection[str]) -> bytes:
+        """The answers of the subscriptions at some places, or behind them, where these are sent notices."""
         if self._sender is not None:
-            blob = self._sender.base(node)
-            pieces = [blob[at : at + _PIECE_BYTES] for at in range(0, len(blob), _PIECE_BYTES)]
-        else:
-            slots = self.replica.subscriptions.slots
-            own = sorted(slots[query.id] for query in living if query.id in slots)
-            notices = notices_body(_whole(self.replica.snapshots(np.array(own, np.int64))))
-        names = [each for each in self._tree.names if self._tree.node_of(each) == name]
-        body = base_body(Base(self._options.catalog_sql, self._by_commit, pieces, living, notices, names))
-        previous, self._last[node] = self._last[node], self._batch
-        passed = self.replica.passed
-        return Parcel(Kind.BASE, "", name, self._batch, previous, passed, body, answers, is_compulsory=is_compulsory)
+            return b""
+        ids = {query.id for query in self._known.living() if any(is_at(query.place, place) for place in places)}
+        told = self._known.snapshots(ids)
+        # As columns that can be packed.
+        return notices_body(told.take(np.arange(len(told))))
 
-    def _split(self, told: NotificationBatch) -> Iterable[tuple[int, NotificationBatch]]:
-        """(node, what its subscriptions are told)."""
-        if not len(told):
-            return
-        ids = told.subscriptions().dictionary_encode()
-        node_of = np.array([self._number_of(id) for id in ids.dictionary.to_pylist()], np.int64)
-        node = node_of[np.asarray(ids.indices)]
-        order = np.argsort(node, kind="stable")
-        nodes, starts = np.unique(node[order], return_index=True)
-        for number, own in zip(nodes.tolist(), np.split(order, starts[1:]), strict=True):
-            yield number, told.take(own)
+    def _base(self, node: int, batch: int, passed: int, answers: Sequence[Answer], *, is_compulsory: bool) -> Parcel:
+        name = self._tree.nodes[node]
+        base = Base(
+            self._catalog_sql,
+            self._by_commit,
+            [] if self._sender is None else pieces(self._sender.base(node)),
+            [query for query in self._known.living() if is_at(query.place, name)],
+            self._snapshots([name]),
+            [place for place in self._tree.names if is_at(place, name)],
+        )
+        previous, self.last[node] = self.last[node], batch
+        return Parcel(
+            Kind.BASE, "", name, batch, previous, passed, base_body(base), answers, is_compulsory=is_compulsory
+        )
 
-    def dump(self) -> bytes:
-        """State for `load`."""
-        state: dict[str, Any] = {
-            "batch": self._batch,
+    def dump(self) -> dict[str, Any]:
+        """State for `load`, as something `tidings.model.blob.pack` takes."""
+        return {
             "nodes": self._tree.nodes,
-            "last": {self._tree.nodes[node]: batch for node, batch in self._last.items()},
-            "receive": self._options.receive,
-            "catalog": self._options.catalog_sql,
-            "bare": sorted(self._bare),
+            "last": {self._tree.nodes[node]: batch for node, batch in self.last.items()},
+            "catalog": self._catalog_sql,
+            "kind": int(self._kind),
+            "bare": sorted(self.bare),
         }
-        state["state"] = {"replica": self.replica.dump()} if self._sender is None else self._sender.dump()
-        return pack(state)
 
-    def load(self, blob: bytes) -> None:
-        """Restores what `dump` gave. Called when the registrar has been loaded.
-
-        Nodes get new bases if places, tables, or what places receive are no longer as they were.
-        """
-        state = unpack(blob)
-        same = ("nodes", self._tree.nodes), ("receive", self._options.receive), ("catalog", self._options.catalog_sql)
-        leads_on = all(state[name] == value for name, value in same)
-        self._batch = state["batch"]
-        self._bare = set(state["bare"]) if leads_on else set(self._own)
-        self._last |= {node: state["last"].get(self._tree.nodes[node], 0) for node in self._own}
-        if self._sender is None:
-            self.replica.load(state["state"]["replica"])
-        else:
-            self._sender.load(state["state"], knows_holders=leads_on and "may" in state["state"])
-
-
-_PIECE_BYTES = 16 * 2**20
-
-
-def _whole(told: NotificationBatch) -> NotificationBatch:
-    """As columns that `tidings.model.blob.pack` takes."""
-    return told.take(np.arange(len(told)))
+    def load(self, state: Mapping[str, Any]) -> bool:
+        """Restores what `dump` gave. Whether what nodes were sent leads on to what they will be; else each gets a base."""
+        now = self.dump()
+        leads_on = all(state[name] == now[name] for name in ("nodes", "catalog", "kind"))
+        self.bare = set(state["bare"]) if leads_on else set(self.last)
+        self.last |= {node: state["last"].get(self._tree.nodes[node], 0) for node in self.last}
+        return leads_on

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tidings.model.blob import pack, unpack
-from tidings.model.errors import TidingsError
+from tidings.model.blob import pack, pieces, unpack
+from tidings.model.errors import TidingsError, UsageError
 from tidings.model.notification import NO_NOTIFICATIONS, NotificationBatch
 from tidings.pipeline.edge.partial import PartialReplica
 from tidings.pipeline.edge.wire import Base, Kind, Parcel, Query, base_of, notices_of, pack_of
 from tidings.pipeline.registrar import Answer
 from tidings.sql import parse_catalog
-
-_PIECE_BYTES = 16 * 2**20
 
 
 class Taken(NamedTuple):
@@ -28,6 +26,8 @@ class Taken(NamedTuple):
     ended: Sequence[str] = ()
     is_whole: bool = False
     """Whether `told` are snapshots of all subscriptions, and there are no others: what was told before does not count."""
+    parcels: Sequence[Parcel] = ()
+    """Of a broker, which tells nobody: what the nodes below it are sent."""
 
 
 class Gateway:
@@ -76,60 +76,70 @@ class Gateway:
         if self.needs_base:
             return None
         self.batch, self.passed = parcel.batch, parcel.passed
-        told = NO_NOTIFICATIONS
-        if self._replica is not None:
-            if parcel.kind is not Kind.ROWS:
-                raise TidingsError("the job sends notices where it sent rows before, and no base between")
-            told = self._replica.take(pack_of(parcel.body), is_told=is_told)
-        elif is_told:
-            told = notices_of(parcel.body) or told
         ended = [id for id, _ in parcel.ended]
         for id in ended:
             self.queries.pop(id, None)
         self.queries |= {query.id: query for query in parcel.created}
+        if (parcel.kind is Kind.ROWS) != self.has_rows:
+            raise TidingsError("the job sends other than it did before, rows or notices, and no base between")
+        told = self._apply(parcel, is_told=is_told)
         return Taken(parcel.passed, told, parcel.answers, parcel.created, ended)
 
     def _take_base(self, parcel: Parcel, *, is_told: bool) -> Taken | None:
-        if parcel.run == self.run:
-            if parcel.batch < self.batch or (
-                parcel.batch == self.batch and parcel.is_compulsory and not self.needs_base
-            ):
-                return None
-            if not parcel.is_compulsory and not self.needs_base and parcel.previous <= self.batch:
-                # Another of our name has asked for it, or we have before a restart.
-                self.batch = parcel.batch
-                return None
+        is_known = parcel.run == self.run and not self.needs_base
+        if parcel.run == self.run and (
+            parcel.batch < self.batch or (is_known and parcel.is_compulsory and parcel.batch == self.batch)
+        ):
+            return None
         base = base_of(parcel.body)
-        former = self.queries if parcel.run == self.run else {}
-        told = self._begin(base, is_told=is_told)
+        former, self.queries = self.queries, {query.id: query for query in base.queries}
+        # Another of our name has asked for it, or we have before a restart. We have told all that it says; but who sends to us
+        # counts from now on with our having these rows, and no others.
+        is_silent = is_known and not parcel.is_compulsory and parcel.previous <= self.batch
         self.run, self.batch, self.passed, self.needs_base = parcel.run, parcel.batch, parcel.passed, False
+        told = self._begin(parcel, base, is_told=is_told and not is_silent)
+        if is_silent:
+            return Taken(parcel.passed, NO_NOTIFICATIONS)
         ended = [id for id in former if id not in self.queries]
         return Taken(parcel.passed, told, parcel.answers, base.queries, ended, is_whole=True)
 
-    def _begin(self, base: Base, *, is_told: bool) -> NotificationBatch:
-        self.queries = {query.id: query for query in base.queries}
-        self._catalog_sql = base.catalog_sql
+    def _begin(self, parcel: Parcel, base: Base, *, is_told: bool) -> NotificationBatch:
+        """Begins anew with what a base says. Gives the snapshots of all subscriptions."""
+        if list(base.names) != [parcel.node]:
+            raise UsageError(
+                f"the place {parcel.node!r} has places below it, as {base.names[0]!r}: it needs a broker, tidings broker"
+            )
+        self._catalog_sql, self._replica = base.catalog_sql, None
         if not base.replica:
-            self._replica = None
-            return (notices_of(base.notices) or NO_NOTIFICATIONS) if is_told else NO_NOTIFICATIONS
-        self._replica = PartialReplica(parse_catalog(base.catalog_sql), keeps_points=True)
-        self._replica.load(b"".join(base.replica))
-        if not is_told:
+            return _told(base.notices, is_told=is_told)
+        self._load_rows(b"".join(base.replica))
+        if self._replica is None or not is_told:
             return NO_NOTIFICATIONS
         slots = self._replica.subscriptions.slots
         return self._replica.snapshots(np.array(sorted(slots.values()), np.int64))
 
+    def _apply(self, parcel: Parcel, *, is_told: bool) -> NotificationBatch:
+        if self._replica is not None:
+            return self._replica.take(pack_of(parcel.body), is_told=is_told)
+        return _told(parcel.body, is_told=is_told)
+
+    def _load_rows(self, blob: bytes) -> None:
+        self._replica = PartialReplica(parse_catalog(self._catalog_sql), keeps_points=True)
+        self._replica.load(blob)
+
+    def _dump_rows(self) -> bytes:
+        return b"" if self._replica is None else self._replica.dump()
+
     def dump(self) -> bytes:
         """State for `load`."""
-        blob = b"" if self._replica is None else self._replica.dump()
-        state: dict[str, Any] = {
+        state = {
             "run": self.run,
             "batch": self.batch,
             "passed": self.passed,
             "needs_base": int(self.needs_base),
             "catalog": self._catalog_sql,
             "queries": [list(query) for query in self.queries.values()],
-            "replica": [blob[at : at + _PIECE_BYTES] for at in range(0, len(blob), _PIECE_BYTES)],
+            "replica": pieces(self._dump_rows()),
         }
         return pack(state)
 
@@ -140,5 +150,8 @@ class Gateway:
         self.needs_base, self._catalog_sql = bool(state["needs_base"]), state["catalog"]
         self.queries = {query[0]: Query(*query) for query in state["queries"]}
         if state["replica"]:
-            self._replica = PartialReplica(parse_catalog(self._catalog_sql), keeps_points=True)
-            self._replica.load(b"".join(state["replica"]))
+            self._load_rows(b"".join(state["replica"]))
+
+
+def _told(body: bytes, *, is_told: bool) -> NotificationBatch:
+    return (notices_of(body) if is_told else None) or NO_NOTIFICATIONS

@@ -52,9 +52,14 @@ class PlaceTree:
         """The number of that node."""
         return self._numbers[self.node_of(name)]
 
-    def number(self, node: str) -> int | None:
-        """The number of a node; None if there is no such node."""
-        return self._numbers.get(node)
+    def has(self, name: str) -> bool:
+        """Whether a name is that of a gateway, or of a broker with gateways below it."""
+        return any(is_at(place, name) for place in self.names)
+
+
+def is_at(place: str, node: str) -> bool:
+    """Whether a gateway is the node, or below it."""
+    return place == node or place.startswith(f"{node}/")
 
 
 def check_name(name: str) -> None:

@@ -35,9 +35,13 @@ class Sender(ABC):
         *,
         by_commit: bool = True,
         is_stream: bool = False,
+        replica: Replica | None = None,
     ) -> None:
-        """place_of: id of a subscription -> its place. is_stream: as in `RowStore`; then there may be a `dump`."""
-        self.replica = Replica(catalog, keeps_points=is_stream, is_stream=is_stream, by_commit=by_commit)
+        """place_of: id of a subscription -> its place. is_stream: as in `RowStore`; then there may be a `dump`.
+
+        replica: whoever feeds it calls `packs` after each micro-batch; None: one that is fed with lines, by `feed`.
+        """
+        self.replica = replica or Replica(catalog, keeps_points=is_stream, is_stream=is_stream, by_commit=by_commit)
         self.replica.observe(self)
         self.holders = Holders(places)
         self._place_of = place_of
@@ -51,8 +55,12 @@ class Sender(ABC):
     ) -> tuple[dict[int, Pack], Applied]:
         """Handles a micro-batch. Returns what each place is sent; places that are sent nothing are left out."""
         applied = self.replica.apply(lines, origin, points, is_end=is_end)
+        return self.packs(), applied
+
+    def packs(self) -> dict[int, Pack]:
+        """What each place is sent of the last micro-batch."""
         packs, self._packs = self._packs, {}
-        return packs, applied
+        return packs
 
     def slots_at(self, place: int) -> I64:
         """The subscriptions of a place, by slot."""

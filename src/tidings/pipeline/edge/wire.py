@@ -63,6 +63,10 @@ class Parcel(msgspec.Struct, array_like=True, frozen=True):
     ended: Sequence[tuple[str, str]] = ()
     is_compulsory: bool = False
     """Of a base: it must be taken even by who has missed nothing, because what was sent before does not lead there."""
+    asked: Sequence[str] = ()
+    """To a broker: places and brokers below it that have asked for all of their state."""
+    snapshots: bytes = b""
+    """Packed answers of the subscriptions there, where notices are sent."""
 
 
 class Base(msgspec.Struct, array_like=True, frozen=True):

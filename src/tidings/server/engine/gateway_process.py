@@ -38,8 +38,6 @@ from tidings.terminal import compile_kernels
 
 _WAIT_SECONDS = 0.02
 """So long requests wait for parcels, and parcels for nobody."""
-_ASK_SECONDS, _ASK_SECONDS_MAX = 2.0, 60.0
-"""A base that does not come is asked for again after so long, and longer."""
 _CATCH_UP_SECONDS = 2.0
 _PREFIX = f"{DEFAULT_TENANT}/"
 
@@ -71,7 +69,6 @@ class _Host:
         """Answers so far to each request."""
         self._is_ready = False
         self._catalog_sql = ""
-        self._asked_at, self._ask_seconds = 0.0, _ASK_SECONDS
 
     def close(self) -> None:
         self._teller.close()
@@ -98,7 +95,7 @@ class _Host:
         arrived = self._reader.read(self._held.position, _WAIT_SECONDS)
         self._take(arrived)
         if self._held.gateway.needs_base and not arrived:
-            self._ask_for_base()
+            self._held.ask_for_base(self._reader, lambda text: self._send(Step(text)))
         self._held.settle(is_idle=not arrived)
         self._teller.retain()
 
@@ -111,7 +108,6 @@ class _Host:
             parcel, taken = self._held.take(each, self._teller.batch)
             if taken is None:
                 continue
-            self._asked_at, self._ask_seconds = 0.0, _ASK_SECONDS
             if taken.ended or taken.created or taken.answers or taken.is_whole:
                 self._tell(plain)
                 self._tell([(parcel, taken)])
@@ -167,20 +163,6 @@ class _Host:
         self._send(self._teller.done([], {}, 0.0, [], mirrored))
 
     # Upwards
-
-    def _ask_for_base(self) -> None:
-        now = time.monotonic()
-        if now - self._asked_at < self._ask_seconds:
-            return
-        if self._asked_at:
-            self._ask_seconds = min(2 * self._ask_seconds, _ASK_SECONDS_MAX)
-            place = self._settings.place
-            self._send(Step(f"still waiting: is the job running, and is {place!r} one of the places of its sink?"))
-        self._asked_at = now
-        try:
-            self._reader.ask([msgspec.json.encode({"place": self._settings.place, "resync": True})])
-        except UsageError as error:
-            self._send(Step(f"asking for the state of the place: {error}"))
 
     def _ask(self, request: Changes | Events) -> Result | None:
         """Passes a request on. Gives its result, if it has one already."""

@@ -55,8 +55,8 @@ from tidings.families.join.kernels.tell import (
     tell_many,
     tell_one,
 )
-from tidings.kernels.events import CHANGE, CREATE, Projections, columns_of
-from tidings.kernels.jit import uncounted
+from tidings.kernels.events import CHANGE, CREATE, EventColumns, Projections, columns_of
+from tidings.kernels.jit import kernel, uncounted
 from tidings.kernels.lives import PROJECTION, Lives
 from tidings.kernels.rows import COLUMNS, I64, NONE, Int, Rows, record_of, same_value
 from tidings.kernels.rows.read import rows_at
@@ -352,9 +352,9 @@ def _create(
 
 
 @uncounted
-def evaluate(
-    handles: I64,
-    event_words: I64,
+def _go_through(
+    rows: Rows,
+    events: EventColumns,
     lives: Lives,
     projections: Projections,
     boxes: Boxes,
@@ -367,11 +367,7 @@ def evaluate(
     scratch: Scratch,
     start: Int,
 ) -> tuple[Int, Int]:
-    """Goes through the events from `start` on; gives the one at which it stopped, and why.
-
-    handles: of the rows. event_words: of the events.
-    """
-    rows, events, counts = rows_at(handles), columns_of(event_words), out.counts
+    counts = out.counts
     for event in range(start, len(events.kind)):
         told, tails, changes, items = counts[TOLD], counts[TAILS], counts[CHANGES], counts[ITEMS]
         why = DONE
@@ -407,3 +403,40 @@ def evaluate(
             counts[TOLD], counts[TAILS], counts[CHANGES], counts[ITEMS] = told, tails, changes, items
             return event, why
     return len(events.kind), DONE
+
+
+@kernel
+def evaluate(
+    handles: I64,
+    words: I64,
+    lives: Lives,
+    projections: Projections,
+    boxes: Boxes,
+    sides: Sides,
+    partners: Partners,
+    relations: Relations,
+    plans: Plans,
+    newcomers: Newcomers,
+    out: Output,
+    scratch: Scratch,
+    start: Int,
+) -> tuple[Int, Int]:
+    """Goes through the events from `start` on; gives the one at which it stopped, and why.
+
+    handles: of the rows. words: of the events.
+    """
+    return _go_through(
+        rows_at(handles),
+        columns_of(words),
+        lives,
+        projections,
+        boxes,
+        sides,
+        partners,
+        relations,
+        plans,
+        newcomers,
+        out,
+        scratch,
+        start,
+    )
