@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
 from tidings.pipeline.edge.gateway import Gateway
 from tidings.pipeline.edge.wire import decode
+from tidings.spark import run as on_spark
 
 pytestmark = pytest.mark.spark
 CATALOG = """
@@ -67,6 +69,15 @@ def put(folder: Path, name: str, records: list[dict[str, Any]]) -> None:
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.part").write_text("".join(json.dumps(record) + "\n" for record in records))
     (folder / f"{name}.part").rename(folder / f"{name}.jsonl")
+
+
+def test_regions_are_for_one_shard(tmp_path: Path) -> None:
+    sink = Endpoint("places", f"files:{tmp_path / 'parcels'}", {"places": "berlin", "sender": "regions"})
+    nothing = Endpoint("files", str(tmp_path))
+    run = on_spark.Run(CATALOG, nothing, nothing, sink, tmp_path / "checkpoint", shards=2)
+    with pytest.raises(UsageError, match="sender=regions is for one shard: say --shards 1"):
+        on_spark.check(run)
+    on_spark.check(replace(run, shards=1))
 
 
 def test_gateways_of_a_job_on_spark(spark: SparkSession, tmp_path: Path) -> None:

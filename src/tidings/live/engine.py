@@ -78,7 +78,7 @@ class DurableEngine:
         self._folder = folder
         self._before_fold = before_fold
         self._plan: dict[str, Any] = {"format": _FORMAT, "catalog": catalog_sql, "by_commit": by_commit}
-        self._plan["places"] = None if places is None else [list(places.names), places.receive]
+        self._plan["places"] = None if places is None else [list(places.names), places.receive, places.sender]
         path = folder / _PLAN
         known: dict[str, Any] = (
             json.loads(path.read_text()) if path.exists() else {**self._plan, "has_load": load is not None}
@@ -196,5 +196,5 @@ def _live_of(plan: dict[str, Any]) -> Live:
     return Live(
         parse_catalog(plan["catalog"]),
         by_commit=plan["by_commit"],
-        places=None if places is None else PlaceOptions(tuple(places[0]), places[1], plan["catalog"]),
+        places=None if places is None else PlaceOptions(tuple(places[0]), places[1], plan["catalog"], places[2]),
     )

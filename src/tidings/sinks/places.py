@@ -13,11 +13,11 @@ from typing import Any
 from tidings.edge import open_writer, requests_endpoint
 from tidings.endpoint import Endpoint
 from tidings.model.errors import UsageError
-from tidings.pipeline.edge.dispatch import ROWS, PlaceOptions
+from tidings.pipeline.edge.dispatch import ENTERED, ROWS, PlaceOptions
 from tidings.pipeline.live import Output
 
 FORMAT = "places"
-_OWN = ("places", "receive")
+_OWN = ("places", "receive", "sender")
 
 
 def open_sink(sink: Endpoint, run: str) -> PlacesSink:
@@ -30,7 +30,8 @@ def options_of(sink: Endpoint, catalog_sql: str = "") -> PlaceOptions | None:
     if sink.format != FORMAT:
         return None
     names = filter(None, (name.strip() for name in sink.options.get("places", "").split(",")))
-    return PlaceOptions(tuple(names), sink.options.get("receive", ROWS), catalog_sql)
+    receive, sender = sink.options.get("receive", ROWS), sink.options.get("sender", ENTERED)
+    return PlaceOptions(tuple(names), receive, catalog_sql, sender)
 
 
 def way_of(sink: Endpoint) -> Endpoint:

@@ -33,7 +33,8 @@ class Plan:
     result. has_columns: there they are packed columns, instead of lines. index: the index file of recorded input
     (`sources.recorded.Recording`). is_stream: lines come from partitions of a stream, and subscriptions by events (`stream`).
     by_commit: as in `RowStore`. load: file or folder of rows that replicas load before their first micro-batch; empty: none.
-    gateways: names of the places that are sent parcels, and receive what they are sent; without, notifications are the output.
+    gateways: names of the places that are sent parcels, with receive and sender as in `PlaceOptions`; without, notifications
+    are the output.
     """
 
     job: str
@@ -47,6 +48,7 @@ class Plan:
     has_columns: bool = False
     gateways: tuple[str, ...] = ()
     receive: str = ""
+    sender: str = ""
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -67,6 +69,7 @@ class Plan:
         if self.gateways:
             known["places"] = [*self.gateways]
             known["receive"] = self.receive
+            known["sender"] = self.sender
         return json.dumps({**known, "catalog": self.catalog_sql}, sort_keys=True)
 
     def formerly(self, text: str) -> Plan:
@@ -95,6 +98,7 @@ class Plan:
             by_commit=by_commit,
             gateways=places,
             receive=known.get("receive", ""),
+            sender=known.get("sender", ""),
         )
         check_goes_on(self.catalog, former.catalog)
         return former

@@ -40,7 +40,7 @@ class ReplicaWorker:
             is_stream=plan.is_stream,
             is_own=self._is_own,
             reports=self._reports,
-            places=PlaceOptions(plan.gateways, plan.receive, plan.catalog_sql) if plan.gateways else None,
+            places=PlaceOptions(plan.gateways, plan.receive, plan.catalog_sql, plan.sender) if plan.gateways else None,
         )
         self._is_new = True
         """Whether nothing has been loaded, replayed or handled yet."""

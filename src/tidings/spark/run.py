@@ -18,6 +18,7 @@ from tidings.files import write_text
 from tidings.live.job import NOT_WHOLE, Job
 from tidings.live.progress import Batch
 from tidings.model.errors import RunError, UsageError
+from tidings.pipeline.edge.dispatch import REGIONS
 from tidings.signals import Stop
 from tidings.sources import begun
 from tidings.spark.failures import failure_of, refusals
@@ -65,7 +66,9 @@ class Run(Job):
 def check(settings: Run) -> None:
     """Finds what is wrong with a run without Spark, before anything is made or started: UsageError."""
     parse_catalog(settings.catalog_sql)
-    _shards(settings)
+    shards, places = _shards(settings), settings.places
+    if places is not None and places.sender == REGIONS and shards != 1:
+        raise UsageError(f"sender={REGIONS} is for one shard: say --shards 1, or --engine inline")
     _ = settings.interval
     if not (settings.checkpoint / _PLAN).exists():
         settings.check_load()
@@ -143,7 +146,9 @@ def _shards(settings: Run) -> int:
 def _gateways(settings: Run) -> dict[str, Any]:
     """Fields of the plan."""
     places = settings.places
-    return {} if places is None else {"gateways": places.names, "receive": places.receive}
+    if places is None:
+        return {}
+    return {"gateways": places.names, "receive": places.receive, "sender": places.sender}
 
 
 def _check_whole(folder: Path) -> None:

@@ -18,7 +18,7 @@ from tidings.model.errors import UsageError
 from tidings.model.notification import NotificationBatch
 from tidings.model.types import ColumnType
 from tidings.pipeline.edge.broker import Broker
-from tidings.pipeline.edge.dispatch import NOTICES, ROWS, PlaceOptions
+from tidings.pipeline.edge.dispatch import ENTERED, NOTICES, REGIONS, ROWS, PlaceOptions
 from tidings.pipeline.edge.gateway import Gateway
 from tidings.pipeline.edge.wire import Kind, Parcel, base_of, decode, encode, notices_of, pack_of
 from tidings.pipeline.live import Live
@@ -36,8 +36,9 @@ def text(record: dict[str, Any]) -> bytes:
 class Job:
     """A job in several shards, each with a dump and a log behind it, as durable engines and Spark have them."""
 
-    def __init__(self, catalog_sql: str, names: tuple[str, ...], receive: str, shards: int) -> None:
-        self.options = PlaceOptions(names, receive, catalog_sql)
+    def __init__(self, catalog_sql: str, names: tuple[str, ...], how: str, shards: int) -> None:
+        receive, sender = (ROWS, REGIONS) if how == REGIONS else (how, ENTERED)
+        self.options = PlaceOptions(names, receive, catalog_sql, sender)
         self.shards = shards
         self.catalog = Workload(catalog_sql, [], []).catalog
         self.lives = [self.life(number) for number in range(shards)]
@@ -210,9 +211,9 @@ STEPS = st.lists(
 
 
 def check(
-    workload: Workload, names: tuple[str, ...], receive: str, shards: int, sizes: list[int], steps: list[Step]
+    workload: Workload, names: tuple[str, ...], how: str, shards: int, sizes: list[int], steps: list[Step]
 ) -> None:
-    whole, job, places = Live(workload.catalog), Job(workload.catalog_sql, names, receive, shards), Places(names)
+    whole, job, places = Live(workload.catalog), Job(workload.catalog_sql, names, how, shards), Places(names)
     nodes = sorted(places.nodes)
     lines = [text({k: v for k, v in record.items() if k != "seq"}) for record in workload.changes]
     wishes = list({record["id"]: record for record in workload.subscriptions if "sql" in record}.values())
@@ -291,9 +292,9 @@ def with_other_families(workload: Workload) -> Workload:
 
 
 @pytest.mark.parametrize("names", [FLAT, TREE], ids=["flat", "tree"])
-@pytest.mark.parametrize("receive", [ROWS, NOTICES])
+@pytest.mark.parametrize("how", [ROWS, NOTICES, REGIONS])
 @pytest.mark.parametrize("family", FAMILY_WORKLOADS)
-def test_gateways_tell_what_one_engine_tells(family: str, receive: str, names: tuple[str, ...]) -> None:
+def test_gateways_tell_what_one_engine_tells(family: str, how: str, names: tuple[str, ...]) -> None:
     plain = FAMILY_WORKLOADS[family]
 
     @settings(max_examples=15)
@@ -304,7 +305,7 @@ def test_gateways_tell_what_one_engine_tells(family: str, receive: str, names: t
         STEPS,
     )
     def run(workload: Workload, shards: int, sizes: list[int], steps: list[Step]) -> None:
-        check(workload, names, receive, shards, sizes, steps)
+        check(workload, names, how, 1 if how == REGIONS else shards, sizes, steps)
 
     run()
 

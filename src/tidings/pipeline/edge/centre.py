@@ -11,9 +11,11 @@ from tidings.model.blob import pack, unpack
 from tidings.model.catalog import Catalog
 from tidings.model.notification import NO_NOTIFICATIONS, NotificationBatch
 from tidings.model.points import PointBatch
-from tidings.pipeline.edge.dispatch import ROWS, Dispatch, News, PlaceOptions
+from tidings.pipeline.edge.dispatch import REGIONS, ROWS, Dispatch, News, PlaceOptions
 from tidings.pipeline.edge.entered import EnteredSender
 from tidings.pipeline.edge.place_tree import PlaceTree
+from tidings.pipeline.edge.regions import RegionSender
+from tidings.pipeline.edge.sender import Sender
 from tidings.pipeline.edge.wire import Parcel, Query
 from tidings.pipeline.registrar import Answer, Registrar
 from tidings.pipeline.replica.batch import Applied, Origin
@@ -34,9 +36,10 @@ class Centre:
         by_commit: bool,
     ) -> None:
         self._registrar, self._tree, self._batch = registrar, tree, 0
-        self._sender: EnteredSender | None = None
+        self._sender: Sender | None = None
         if options.receive == ROWS:
-            self._sender = EnteredSender(catalog, len(tree.nodes), self._number_of, by_commit=by_commit, is_stream=True)
+            make = RegionSender if options.sender == REGIONS else EnteredSender
+            self._sender = make(catalog, len(tree.nodes), self._number_of, by_commit=by_commit, is_stream=True)
             self.replica: Replica = self._sender.replica
         else:
             self.replica = Replica(catalog, keeps_points=True, is_stream=True, by_commit=by_commit)

@@ -26,23 +26,32 @@ from tidings.pipeline.registrar import Answer
 
 T = TypeVar("T")
 ROWS, NOTICES = "rows", "notices"
+ENTERED, REGIONS = "entered", "regions"
 _QUIET = 256
 """A node to which nothing has happened in so many micro-batches is told that time has passed."""
 
 
 @dataclass(frozen=True)
 class PlaceOptions:
-    """names: of all gateways. receive: what they are sent. catalog_sql: what they need to read it."""
+    """names: of all gateways. receive: what they are sent. catalog_sql: what they need to read it.
+
+    sender: how rows find them.
+    """
 
     names: tuple[str, ...]
     receive: str
     catalog_sql: str
+    sender: str = ENTERED
 
     def __post_init__(self) -> None:
         if not self.names:
             raise UsageError("a sink places: needs the names of the gateways: --sink-option places=berlin,paris")
         if self.receive not in (ROWS, NOTICES):
             raise UsageError(f"gateways receive {ROWS} or {NOTICES}, not {self.receive!r}")
+        if self.sender not in (ENTERED, REGIONS):
+            raise UsageError(f"rows find gateways by the sender {ENTERED} or {REGIONS}, not {self.sender!r}")
+        if self.sender == REGIONS and self.receive == NOTICES:
+            raise UsageError(f"sender={REGIONS} sends rows: leave receive={NOTICES} away")
         for name in self.names:
             check_name(name)
 

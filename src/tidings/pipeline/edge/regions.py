@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -32,9 +33,15 @@ class RegionSender(Sender):
     """Rows at the centre, and an index of the points of each space."""
 
     def __init__(
-        self, catalog: Catalog, places: int, place_of: Callable[[str], int], *, by_commit: bool = True
+        self,
+        catalog: Catalog,
+        places: int,
+        place_of: Callable[[str], int],
+        *,
+        by_commit: bool = True,
+        is_stream: bool = False,
     ) -> None:
-        super().__init__(catalog, places, place_of, by_commit=by_commit)
+        super().__init__(catalog, places, place_of, by_commit=by_commit, is_stream=is_stream)
         self._catalog = catalog
         self._points_in: dict[RegionSpace, PointIndex] = {}
         """Points by the slots of their subscriptions."""
@@ -52,9 +59,20 @@ class RegionSender(Sender):
         if self.evaluates(points.form):
             return
         is_new = points.event == np.int8(Event.CREATE)
-        for own in _regional(family_of(points.form)[0].name).in_space(points.take(is_new), self._catalog):
-            self._new.append((own.space, slots[is_new][own.at], own.coords))
+        self._enter(points.take(is_new), slots[is_new])
         self._gone.update(slots[~is_new].tolist())
+
+    def load(self, state: Any, *, knows_holders: bool) -> None:
+        super().load(state, knows_holders=knows_holders)
+        for points, slots in self.replica.living_points():
+            if not self.evaluates(points.form):
+                self._enter(points, slots)
+        self._add_points()
+
+    def _enter(self, points: PointBatch, slots: I64) -> None:
+        """Takes the points of new subscriptions."""
+        for own in _regional(family_of(points.form)[0].name).in_space(points, self._catalog):
+            self._new.append((own.space, slots[own.at], own.coords))
 
     def _entered(self, batch: Batch, told: Sequence[tuple[str, Told]]) -> list[Entered]:
         found = self._evaluated(told)

@@ -284,6 +284,10 @@ class Replica:
         }
         return pack(state)
 
+    def living_points(self) -> Iterable[tuple[PointBatch, I64]]:
+        """(points, slots) of all living subscriptions. Requires `keeps_points`."""
+        return self._held.living()
+
     def first_answers(self, slots: I64) -> tuple[Events, list[tuple[str, Told]]]:
         """What subscriptions would be told if they were created now: (their creations, (family, told))."""
         number = np.full(len(self.subscriptions.ids), NONE, np.int64)
