@@ -184,6 +184,8 @@ class Door:
 
     def take(self) -> list[PointBatch]:
         """Returns the events since the last call, one batch per form, and forgets them."""
+        if not self._gathered:
+            return []
         gathered, self._gathered = self._gathered, {}
         return [self._batch(form, entries) for form, entries in gathered.items()]
 
