@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidings.kernels.point_index import PointIndex
-from tidings.kernels.point_index.change import COLLAPSE_AT, height_limit
-from tidings.kernels.point_index.layout import (
+from tidings.kernels.point_index.point_change import COLLAPSE_AT, height_limit
+from tidings.kernels.point_index.point_layout import (
     CAPACITY,
     CLASS_SIZES,
     COUNT,

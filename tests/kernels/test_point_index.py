@@ -12,7 +12,7 @@ from point_index_reference import Box, Point, Reference, check_invariants
 
 from tidings.kernels.arrays import INT64_MAX, INT64_MIN
 from tidings.kernels.point_index import PointIndex
-from tidings.kernels.point_index.layout import LEAF_MAX
+from tidings.kernels.point_index.point_layout import LEAF_MAX
 
 CHANNELS = 2
 # Few values, so that ties and equal points abound.

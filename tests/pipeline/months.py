@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tidings.families.drift.kernels.layout import GROUPS
+from tidings.families.drift.kernels.audience_layout import GROUPS
 from tidings.pipeline.replica.replica import Replica
 
 CATALOG_SQL = """

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from months import CATALOG_SQL, left_behind, random_change, random_query
 
 import tidings.families.shown as shown
-import tidings.kernels.stabbing.index as stabbing_index
+import tidings.kernels.stabbing.stabbing_index as stabbing_index
 import tidings.pipeline.replica.held_points as held_points
-from tidings.families.drift.kernels.layout import GROUPS
+from tidings.families.drift.kernels.audience_layout import GROUPS
 from tidings.families.registry import family
 from tidings.pipeline.door import Door
 from tidings.pipeline.registrar import Registrar

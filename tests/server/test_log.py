@@ -29,7 +29,7 @@ from tidings.model.notification import (
 )
 from tidings.model.row_bag import RowBag
 from tidings.server.log import LogReader, LogWriter, net
-from tidings.server.log.layout import segment_path, segment_starts
+from tidings.server.log.segment_layout import segment_path, segment_starts
 
 IDS = ["t/a", "t/b", "t/c", 'u/"quoted"', "u/ä"]
 EVERYTHING = 10**18

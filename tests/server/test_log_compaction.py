@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from test_log import EVERYTHING, IDS, SEGMENT_BYTES, STEP, Model, batch_of, check_log, grown, kind, random_steps
 
 from tidings.server.log import LogReader, LogWriter, files
-from tidings.server.log.layout import segment_starts
+from tidings.server.log.segment_layout import segment_starts
 
 
 class Killed(BaseException):

@@ -24,7 +24,7 @@ from tidings.families.offers.constraint import (
     WORDS,
     Box,
 )
-from tidings.families.offers.kernels.box_index.layout import TEXT_FIELDS, Queries
+from tidings.families.offers.kernels.box_index.box_layout import TEXT_FIELDS, Queries
 from tidings.kernels.arrays import I64, U8
 from tidings.model.codes import CODE_MAX, CODE_MIN, codes_of_doubles
 

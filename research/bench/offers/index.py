@@ -17,7 +17,7 @@ from research.bench.offers.compared import ordered
 from tidings.bench import Say
 from tidings.bench.report import Figure, Heading
 from tidings.families.offers.kernels.box_index import BoxIndex
-from tidings.families.offers.kernels.box_index.layout import Queries
+from tidings.families.offers.kernels.box_index.box_layout import Queries
 from tidings.families.offers.kernels.packed import read_batch
 from tidings.kernels.arrays import I64
 

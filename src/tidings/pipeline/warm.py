@@ -9,7 +9,7 @@ import numpy as np
 
 from tidings.families.offers.constraint import Box, pack
 from tidings.families.offers.kernels.box_index import BoxIndex
-from tidings.families.offers.kernels.box_index.layout import LEAF
+from tidings.families.offers.kernels.box_index.box_layout import LEAF
 from tidings.families.offers.kernels.packed import read_batch
 from tidings.kernels.lines import index_lines, merge_lines
 from tidings.kernels.stabbing import BoxShape, StabbingIndex

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.families.offers.constraint import Box
-from tidings.families.offers.kernels.box_index import BoxIndex, index
+from tidings.families.offers.kernels.box_index import BoxIndex
 from tidings.families.offers.kernels.packed import AXES_HASH, KIND_HASH
 from tidings.families.offers.matching import meet
 from tidings.model.codes import CODE_MAX, CODE_MIN
@@ -151,7 +151,7 @@ def test_equal_hashes_do_not_mix_up_values_or_kinds():
 
 def test_what_is_kept_for_kinds_of_queries_is_bounded(monkeypatch):
     rng = random.Random(3)
-    monkeypatch.setattr(index, "_VIEWS_MAX", 8)
+    monkeypatch.setattr(box_index, "_VIEWS_MAX", 8)
     held, living = BoxIndex(IS_TEXT), []
     held.run_min = held.compared_max = 0
     add(fresh := [(owner, random_box(rng)) for owner in range(500)], held)

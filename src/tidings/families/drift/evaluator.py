@@ -14,6 +14,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tidings.families.drift.kernels.audience_layout import (
+    FAN,
+    GROUPING_COLUMNS,
+    GROUPS,
+    HEAD_FIELDS,
+    SCRATCH_NEEDED,
+    STAMP,
+    Audiences,
+    rehash,
+)
 from tidings.families.drift.kernels.evaluate import (
     CHANGES,
     CHANGES_NEEDED,
@@ -25,16 +35,6 @@ from tidings.families.drift.kernels.evaluate import (
     apply_events,
 )
 from tidings.families.drift.kernels.forget import forget_rows
-from tidings.families.drift.kernels.layout import (
-    FAN,
-    GROUPING_COLUMNS,
-    GROUPS,
-    HEAD_FIELDS,
-    SCRATCH_NEEDED,
-    STAMP,
-    Audiences,
-    rehash,
-)
 from tidings.families.drift.kernels.members import add_members, link_rows, list_held, remove_members, restore_held
 from tidings.families.drift.kernels.tournament_tree import MOVED, MOVED_PERCENT, MOVED_RATIO
 from tidings.families.drift.subscription import space_of

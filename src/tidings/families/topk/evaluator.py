@@ -30,7 +30,8 @@ from tidings.families.topk.kernels.ranked_table.evaluate import (
     evaluate,
     mark_concerned,
 )
-from tidings.families.topk.kernels.ranked_table.layout import (
+from tidings.families.topk.kernels.ranked_table.rank_index import BLOCK_JOINED
+from tidings.families.topk.kernels.ranked_table.ranking_layout import (
     BLOCK,
     BLOCK_FREE,
     BLOCK_TOP,
@@ -65,7 +66,6 @@ from tidings.families.topk.kernels.ranked_table.layout import (
     extent_words,
     take_rows,
 )
-from tidings.families.topk.kernels.ranked_table.rank_index import BLOCK_JOINED
 from tidings.families.topk.kernels.ranked_table.top_lists import ROOM_FIRST
 from tidings.families.topk.subscription import Space, space_of
 from tidings.kernels.events import NOBODY, Events, Projections, Told

@@ -1,9 +1,9 @@
 """StabbingIndex: which boxes hold this vector? Buckets by equality constants, packed kd-trees over the ranges in each."""
 
-from tidings.kernels.stabbing.change import set_high
 from tidings.kernels.stabbing.conditions import exact_sides, holds, owner_and_mask, ranges_of
-from tidings.kernels.stabbing.index import BoxShape, StabbingIndex, TextEnds, Texts
-from tidings.kernels.stabbing.layout import (
+from tidings.kernels.stabbing.stabbing_change import set_high
+from tidings.kernels.stabbing.stabbing_index import BoxShape, StabbingIndex, TextEnds, Texts
+from tidings.kernels.stabbing.stabbing_layout import (
     CODE,
     EQUAL,
     KIND_FIELDS,
@@ -19,7 +19,7 @@ from tidings.kernels.stabbing.layout import (
     Pointers,
     pointers_of,
 )
-from tidings.kernels.stabbing.query import stab
+from tidings.kernels.stabbing.stabbing_query import stab
 
 __all__ = [
     "CODE",

@@ -9,7 +9,7 @@ import numpy as np
 
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, Int
-from tidings.kernels.stabbing.layout import (
+from tidings.kernels.stabbing.stabbing_layout import (
     BUCKET_FIELDS,
     BUCKET_SET,
     CODE,
@@ -39,7 +39,7 @@ from tidings.kernels.stabbing.layout import (
     Boxes,
     Pointers,
 )
-from tidings.kernels.stabbing.query import is_inside_texts
+from tidings.kernels.stabbing.stabbing_query import is_inside_texts
 
 
 @kernel

@@ -18,8 +18,8 @@ from tidings.kernels.arrays import F64, I64
 from tidings.relay.planning.core import load_of
 from tidings.relay.planning.instance import HOP, Columns, Instance
 from tidings.relay.planning.kernels.latency import Task, hasten_by_swaps, hasten_each, subtree_weights
-from tidings.relay.planning.kernels.layout import Places
 from tidings.relay.planning.kernels.paths import measure, topological_order
+from tidings.relay.planning.kernels.plan_layout import Places
 from tidings.relay.planning.model import model_of
 
 PASSES = 6

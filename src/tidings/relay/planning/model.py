@@ -8,7 +8,7 @@ import numpy as np
 
 from tidings.kernels.arrays import F64, I64
 from tidings.relay.planning.instance import Instance
-from tidings.relay.planning.kernels.layout import Rows
+from tidings.relay.planning.kernels.plan_layout import Rows
 from tidings.relay.planning.kernels.uses import most_units, only_rows, users_of_rows, uses_of_columns
 
 NO_ROW = -1

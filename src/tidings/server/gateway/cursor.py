@@ -15,8 +15,8 @@ import msgspec
 from tidings.model.notification import snapshot_tail
 from tidings.model.row_bag import RowBag
 from tidings.server.gateway.position import Position
-from tidings.server.log.layout import Record
 from tidings.server.log.reader import LogReader
+from tidings.server.log.segment_layout import Record
 from tidings.server.log.view import net
 
 FRAME_BYTES_MAX = 1 << 20

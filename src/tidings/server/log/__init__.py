@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidings.server.log.layout import Record
 from tidings.server.log.reader import LogReader
+from tidings.server.log.segment_layout import Record
 from tidings.server.log.view import net
 from tidings.server.log.writer import LogWriter
 

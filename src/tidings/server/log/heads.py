@@ -13,7 +13,7 @@ from itertools import islice
 import numpy as np
 
 from tidings.model.codes import BoolArray, Int64Array
-from tidings.server.log.layout import BASE, END, NOWHERE, ROW, SNAPSHOT, RowArray
+from tidings.server.log.segment_layout import BASE, END, NOWHERE, ROW, SNAPSHOT, RowArray
 
 SLOT_MASK = 2**32 - 1
 _GENERATION = 2**32

@@ -16,7 +16,7 @@ from tidings.model.codes import Int64Array
 from tidings.model.errors import RunError, UsageError
 from tidings.model.row_bag import RowBag
 from tidings.server.log.heads import Heads
-from tidings.server.log.layout import (
+from tidings.server.log.segment_layout import (
     BASE,
     END,
     LENGTH_MASK,

@@ -17,7 +17,8 @@ from tidings.model.notification import NotificationBatch, snapshot_tail
 from tidings.model.text_column import TextColumn
 from tidings.server.log import files
 from tidings.server.log.heads import Heads
-from tidings.server.log.layout import (
+from tidings.server.log.reader import LogReader
+from tidings.server.log.segment_layout import (
     BASE,
     END,
     LENGTH_MASK,
@@ -32,7 +33,6 @@ from tidings.server.log.layout import (
     segment_starts,
     texts_offset,
 )
-from tidings.server.log.reader import LogReader
 
 _EPOCH_CHARACTERS = string.ascii_lowercase + string.digits
 _BASES_BYTES = 4 * 2**20

@@ -48,7 +48,7 @@ from research.strategies.topk.kernels.box_topk.layout import (
     with_room,
 )
 from tidings.kernels.jit import kernel
-from tidings.kernels.point_index.build import best_cut, divide
+from tidings.kernels.point_index.point_build import best_cut, divide
 
 BLOCK_FILL = 3 * BLOCK_MAX // 4
 """Most items of a leaf when a tree is built: there is room for some to come."""

@@ -54,7 +54,7 @@ from research.strategies.topk.kernels.box_topk.query import (
 )
 from tidings.kernels.intrinsics import pointer
 from tidings.kernels.jit import kernel
-from tidings.kernels.point_index.build import choose_cut, divide
+from tidings.kernels.point_index.point_build import choose_cut, divide
 
 # What is wrong with a change: nothing; the entry is in another set; another has its place and key.
 DONE, BAD_ENTRY, BAD_TIE = range(3)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.families.drift.kernels.layout import (
+from tidings.families.drift.kernels.audience_layout import (
     AUDIENCE_CLOCK,
     AUDIENCE_COUNT,
     AUDIENCE_GROUP,

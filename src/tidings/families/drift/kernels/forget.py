@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tidings.families.drift.kernels.layout import Audiences, remove_row
+from tidings.families.drift.kernels.audience_layout import Audiences, remove_row
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, NONE
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.families.drift.kernels.layout import (
+from tidings.families.drift.kernels.audience_layout import (
     AUDIENCE_CLOCK,
     AUDIENCE_COUNT,
     AUDIENCE_GROUP,

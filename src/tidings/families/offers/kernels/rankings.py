@@ -11,7 +11,7 @@ import numpy as np
 from tidings.families.offers.constraint import AXIS, AXIS_WORDS, BOX_AXES, BOX_WORDS
 from tidings.families.offers.constraint import HI as PACKED_HI
 from tidings.families.offers.constraint import LO as PACKED_LO
-from tidings.families.offers.kernels.box_index.layout import LO, NOT_HI, axis_at, entries_at
+from tidings.families.offers.kernels.box_index.box_layout import LO, NOT_HI, axis_at, entries_at
 from tidings.families.offers.kernels.packed import AT
 from tidings.kernels.arrays import I64, Int
 from tidings.kernels.events import is_netted

@@ -44,7 +44,7 @@ from tidings.kernels.stabbing import (
     Boxes,
     stab,
 )
-from tidings.kernels.stabbing.layout import boxes_at
+from tidings.kernels.stabbing.stabbing_layout import boxes_at
 
 # Fields of `counts`. Of a micro-batch: the event to go on from, entries of the output, the end of the run of creations looked
 # at last, and how long arrays have to be where one was too short.

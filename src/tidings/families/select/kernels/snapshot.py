@@ -16,7 +16,7 @@ from tidings.families.select.kernels.table import (
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import FIRST_PAGE, I64, NONE, PAGE, PAGE_BITS, Int, Rows, compare_texts
 from tidings.kernels.stabbing import Boxes
-from tidings.kernels.stabbing.layout import (
+from tidings.kernels.stabbing.stabbing_layout import (
     BUCKET_FIELDS,
     BUCKET_SET,
     CODE_MAX,

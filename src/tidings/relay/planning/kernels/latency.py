@@ -8,9 +8,9 @@ import numpy as np
 
 from tidings.kernels.arrays import F64, I32, I64, Float, Int
 from tidings.kernels.jit import kernel
-from tidings.relay.planning.kernels.layout import Places, Rows
 from tidings.relay.planning.kernels.moves import fits, forget, members_of_rows, only_blocked_row, put, units_in
 from tidings.relay.planning.kernels.paths import column_latency
+from tidings.relay.planning.kernels.plan_layout import Places, Rows
 
 GAIN_MIN = 1e-12
 

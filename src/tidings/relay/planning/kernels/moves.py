@@ -12,7 +12,7 @@ import numpy as np
 
 from tidings.kernels.arrays import F64, I32, I64, Float, Int
 from tidings.kernels.jit import kernel
-from tidings.relay.planning.kernels.layout import Rows
+from tidings.relay.planning.kernels.plan_layout import Rows
 
 GAIN_MIN = 1e-9
 """Less than this, of a column's cost, is rounding."""

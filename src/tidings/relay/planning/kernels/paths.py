@@ -6,7 +6,7 @@ import numpy as np
 
 from tidings.kernels.arrays import F64, I32, I64, Float, Int
 from tidings.kernels.jit import kernel
-from tidings.relay.planning.kernels.layout import Places
+from tidings.relay.planning.kernels.plan_layout import Places
 
 _NEW, _OPEN, _DONE = 0, 1, 2
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import carray
 
-from tidings.families.topk.kernels.ranked_table.layout import (
+from tidings.families.topk.kernels.ranked_table.rank_index import hash_of, insert, remove, room_for_change, store_again
+from tidings.families.topk.kernels.ranked_table.ranking_layout import (
     BITS,
     BLOCK_TOP,
     CAPACITY,
@@ -51,7 +52,6 @@ from tidings.families.topk.kernels.ranked_table.layout import (
     text_span,
     view_at,
 )
-from tidings.families.topk.kernels.ranked_table.rank_index import hash_of, insert, remove, room_for_change, store_again
 from tidings.families.topk.kernels.ranked_table.top_lists import (
     move_highs,
     place_in,
@@ -78,7 +78,7 @@ from tidings.kernels.stabbing import (
     Boxes,
     stab,
 )
-from tidings.kernels.stabbing.layout import boxes_at
+from tidings.kernels.stabbing.stabbing_layout import boxes_at
 
 # What `evaluate` lacked when it stopped before an event.
 DONE, NEEDS_ROWS, NEEDS_BLOCKS, NEEDS_WORDS, NEEDS_HITS, NEEDS_TOLD = range(6)

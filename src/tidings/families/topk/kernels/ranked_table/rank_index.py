@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.families.topk.kernels.ranked_table.layout import (
+from tidings.families.topk.kernels.ranked_table.ranking_layout import (
     BLOCK,
     BLOCK_FREE,
     BLOCK_TOP,

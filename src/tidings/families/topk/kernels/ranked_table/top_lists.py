@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tidings.families.topk.kernels.ranked_table.layout import (
+from tidings.families.topk.kernels.ranked_table.rank_index import field_of, find
+from tidings.families.topk.kernels.ranked_table.ranking_layout import (
     BLOCK,
     BLOCKS,
     CAPACITY,
@@ -60,7 +61,6 @@ from tidings.families.topk.kernels.ranked_table.layout import (
     text_span,
     view_at,
 )
-from tidings.families.topk.kernels.ranked_table.rank_index import field_of, find
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, NONE, U8, Int
 from tidings.kernels.stabbing import Boxes, set_high

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tidings.kernels.arguments import as_argument
 from tidings.kernels.arrays import I32, I64, U8, grow
-from tidings.kernels.point_index import build, change, layout, query
-from tidings.kernels.point_index.layout import (
+from tidings.kernels.point_index import point_build, point_change, point_layout, point_query
+from tidings.kernels.point_index.point_layout import (
     BAD_SLOT,
     CHUNK,
     CLASS_SIZES,
@@ -43,7 +43,7 @@ class PointIndex:
     Channels and slots are small non-negative integers chosen by the caller: memory grows with the highest. A slot names
     at most one point at a time. Any number of points may be equal, and coordinates may be INT64_MIN and INT64_MAX.
 
-    The state is the flat arrays of `layout.Arrays`; after every call
+    The state is the flat arrays of `point_layout.Arrays`; after every call
     - each channel with points has a tree of height O(log n + D), each without has no node;
     - a node's COUNT is the number of points below it, and its bounds contain them and lie in its parent's bounds;
     - a leaf has 1 to LEAF_MAX points, or more if they are all equal;
@@ -99,7 +99,7 @@ class PointIndex:
         if point_channels.min() < 0 or point_slots.min() < 0:
             raise ValueError("channels and slots must not be negative")
         self._cover(int(point_channels.max()), int(point_slots.max()))
-        misfit = layout.find_misfit(self._arrays.slot_map, point_slots, False)
+        misfit = point_layout.find_misfit(self._arrays.slot_map, point_slots, False)
         if misfit >= 0:
             raise ValueError(f"slot {point_slots[misfit]} is taken")
         if len(point_slots) < BULK_MIN:
@@ -117,7 +117,7 @@ class PointIndex:
     def remove_many(self, slots: ArrayLike) -> None:
         """Remove the points in the given slots [n], all different; KeyError, and nothing done, if one is empty."""
         gone: I32 = as_argument(slots, np.int32)
-        misfit = layout.find_misfit(self._arrays.slot_map, gone, True)
+        misfit = point_layout.find_misfit(self._arrays.slot_map, gone, True)
         if misfit >= 0:
             raise KeyError(f"slot {gone[misfit]} holds no point")
         self._remove(gone)
@@ -138,10 +138,10 @@ class PointIndex:
             raise ValueError(f"{len(tags)} tags for {len(lo)} boxes")
         a = self._arrays
         order = np.argsort(query_channels, kind="stable")
-        sizes, found, found_tags = query.stab(
+        sizes, found, found_tags = point_query.stab(
             a.channels, a.nodes, a.bounds, a.pool, a.pool_slot, order, query_channels, lo, hi, tags, starts
         )
-        answer: tuple[I64, I32, U8] = query.reorder(order, sizes, found, found_tags)
+        answer: tuple[I64, I32, U8] = point_query.reorder(order, sizes, found, found_tags)
         return answer
 
     def count(self, channels: ArrayLike, box_lo: ArrayLike, box_hi: ArrayLike, box_starts: ArrayLike) -> I64:
@@ -149,7 +149,7 @@ class PointIndex:
         query_channels, lo, hi, starts = self._queries(channels, box_lo, box_hi, box_starts)
         a = self._arrays
         order = np.argsort(query_channels, kind="stable")
-        found: I64 = query.count(a.channels, a.nodes, a.bounds, a.pool, order, query_channels, lo, hi, starts)
+        found: I64 = point_query.count(a.channels, a.nodes, a.bounds, a.pool, order, query_channels, lo, hi, starts)
         return found
 
     def any(self, channels: ArrayLike, box_lo: ArrayLike, box_hi: ArrayLike) -> NDArray[np.bool_]:
@@ -170,14 +170,14 @@ class PointIndex:
         if len(lo) != len(query_channels):
             raise ValueError(f"{len(lo)} boxes for {len(query_channels)} queries")
         a = self._arrays
-        found: tuple[I64, I32] = query.some_inside(
+        found: tuple[I64, I32] = point_query.some_inside(
             a.channels, a.nodes, a.bounds, a.pool, a.pool_slot, query_channels, lo, hi, most
         )
         return found
 
     def points(self) -> tuple[I64, I32, I64]:
         """Channels int64[n], slots int32[n] and coordinates int64[n, D] of all points, by channels."""
-        everything: tuple[I64, I32, I64] = build.dump(*self._arrays)
+        everything: tuple[I64, I32, I64] = point_build.dump(*self._arrays)
         return everything
 
     def _queries(
@@ -195,7 +195,7 @@ class PointIndex:
 
     def _insert(self, channels: I64, slots: I32, coords: I64) -> None:
         at = 0
-        while (status := change.insert_points(*self._arrays, channels, slots, coords, at)) != DONE:
+        while (status := point_change.insert_points(*self._arrays, channels, slots, coords, at)) != DONE:
             at = int(self._head[PROGRESS])
             if status == BAD_SLOT:
                 raise ValueError(f"slot {slots[at]} is taken")
@@ -203,7 +203,7 @@ class PointIndex:
 
     def _remove(self, slots: I32) -> None:
         at = 0
-        while (status := change.remove_points(*self._arrays, slots, at)) != DONE:
+        while (status := point_change.remove_points(*self._arrays, slots, at)) != DONE:
             at = int(self._head[PROGRESS])
             if status == BAD_SLOT:
                 raise KeyError(f"slot {slots[at]} holds no point")
@@ -238,12 +238,14 @@ class PointIndex:
         self._insert(channels[later], slots[later], coords[later])
 
     def _rebuild(self, old_nodes: I64, links: I64, starts: I64, order: I64, slots: I32, coords: I64) -> None:
-        """Build trees from the points below old nodes and new points; see `build.gather` and `build.build`."""
-        tree_starts, all_slots, points = build.gather(*self._arrays, old_nodes, starts, order, slots, coords)
-        rows, steps, cuts = build.plan_trees(points, tree_starts)
+        """Build trees from the points below old nodes and new points; see `point_build.gather` and `point_build.build`."""
+        tree_starts, all_slots, points = point_build.gather(*self._arrays, old_nodes, starts, order, slots, coords)
+        rows, steps, cuts = point_build.plan_trees(points, tree_starts)
         made = np.empty(len(steps), np.int64)
         at = -1
-        while build.build(*self._arrays, old_nodes, links, rows, steps, cuts, all_slots, points, made, at) != DONE:
+        while (
+            point_build.build(*self._arrays, old_nodes, links, rows, steps, cuts, all_slots, points, made, at) != DONE
+        ):
             at = int(self._head[PROGRESS])
             missing = steps[at:]
             leaf_sizes = (missing[:, 1] - missing[:, 0])[missing[:, 2] < 0]
@@ -273,7 +275,7 @@ class PointIndex:
         size += max(64, size // 4)
         pool = np.zeros(size * self.dims + CHUNK, np.int64)
         pool_slot = np.zeros(size, np.int32)
-        top = build.repack(a.nodes, int(head[NODE_TOP]), self.dims, a.pool, a.pool_slot, pool, pool_slot)
+        top = point_build.repack(a.nodes, int(head[NODE_TOP]), self.dims, a.pool, a.pool_slot, pool, pool_slot)
         self._arrays = a._replace(pool=pool, pool_slot=pool_slot)
         head[POOL_TOP] = top
         head[POOL_FREE] = 0

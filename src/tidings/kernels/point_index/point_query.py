@@ -20,7 +20,7 @@ import numpy as np
 
 from tidings.kernels.arrays import I32, I64, U8, ZERO, Int
 from tidings.kernels.jit import kernel
-from tidings.kernels.point_index.layout import CAPACITY, CHUNK, COUNT, IS_LEAF, LEFT, OFFSET, RIGHT, ROOT
+from tidings.kernels.point_index.point_layout import CAPACITY, CHUNK, COUNT, IS_LEAF, LEFT, OFFSET, RIGHT, ROOT
 
 HIT = 256
 """Set beside the tag bits of a point that is in some box: tags may be 0."""

@@ -16,7 +16,7 @@ from tidings.kernels.extents import NOWHERE
 from tidings.kernels.intrinsics import lowest_bit, pointer, prefetch
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, U8, Int, compare_texts
-from tidings.kernels.stabbing.layout import (
+from tidings.kernels.stabbing.stabbing_layout import (
     BOX,
     BUCKET_CELLS,
     BUCKET_FIELDS,

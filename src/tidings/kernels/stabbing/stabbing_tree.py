@@ -12,7 +12,7 @@ import numpy as np
 from tidings.kernels.extents import NOWHERE, class_words, size_class
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, Int
-from tidings.kernels.stabbing.layout import (
+from tidings.kernels.stabbing.stabbing_layout import (
     BOX,
     CODE_MAX,
     CODE_MIN,

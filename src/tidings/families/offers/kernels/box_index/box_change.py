@@ -8,7 +8,7 @@ from tidings.families.offers.constraint import AXIS, AXIS_WORDS, BOX_AXES, BOX_E
 from tidings.families.offers.constraint import HI as PACKED_HI
 from tidings.families.offers.constraint import LO as PACKED_LO
 from tidings.families.offers.constraint import LO_START as PACKED_ENDS
-from tidings.families.offers.kernels.box_index.layout import (
+from tidings.families.offers.kernels.box_index.box_layout import (
     AXIS_FIELDS,
     ENTRY_EQUAL,
     ENTRY_HEAD,

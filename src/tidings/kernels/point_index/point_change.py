@@ -14,8 +14,8 @@ import numpy as np
 
 from tidings.kernels.arrays import I32, I64, ZERO, Int
 from tidings.kernels.jit import kernel
-from tidings.kernels.point_index.build import choose_cut, copy_points, subtree
-from tidings.kernels.point_index.layout import (
+from tidings.kernels.point_index.point_build import choose_cut, copy_points, subtree
+from tidings.kernels.point_index.point_layout import (
     BAD_SLOT,
     CAPACITY,
     COUNT,

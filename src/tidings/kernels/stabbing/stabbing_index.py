@@ -10,8 +10,8 @@ import numpy as np
 from tidings.kernels.arrays import grow
 from tidings.kernels.extents import TOP, WANTED, make_room, new_head
 from tidings.kernels.rows import I64, NONE, U8
-from tidings.kernels.stabbing.change import DONE, add_boxes, rehash, remove_boxes
-from tidings.kernels.stabbing.layout import (
+from tidings.kernels.stabbing.stabbing_change import DONE, add_boxes, rehash, remove_boxes
+from tidings.kernels.stabbing.stabbing_layout import (
     BOX_FREE,
     BOX_TOP,
     BUCKETS,
@@ -32,7 +32,7 @@ from tidings.kernels.stabbing.layout import (
     VECTOR_FIELDS,
     Boxes,
 )
-from tidings.kernels.stabbing.query import STACK_WORDS
+from tidings.kernels.stabbing.stabbing_query import STACK_WORDS
 
 TextEnds = tuple[bytes | None, bytes | None, bool, bool]
 """Exact ends of a text range as canonical JSON texts: lo, hi, whether each belongs to the range."""

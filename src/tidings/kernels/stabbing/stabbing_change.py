@@ -7,7 +7,7 @@ import numpy as np
 from tidings.kernels.extents import NOWHERE, class_words, size_class
 from tidings.kernels.jit import kernel
 from tidings.kernels.rows import I64, NONE, U8, Int, mix
-from tidings.kernels.stabbing.layout import (
+from tidings.kernels.stabbing.stabbing_layout import (
     BOX,
     BOX_FREE,
     BOX_TOP,
@@ -65,7 +65,7 @@ from tidings.kernels.stabbing.layout import (
     pointers_of,
     release,
 )
-from tidings.kernels.stabbing.tree import drop_tree, rebuild, rebuild_words, tail_max
+from tidings.kernels.stabbing.stabbing_tree import drop_tree, rebuild, rebuild_words, tail_max
 
 # Phases of adding: each box gets a cell, joins it, and cells with long tails get a tree.
 PLACING, JOINING, PACKING, DONE = range(4)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings.families.offers.kernels.box_index.build import (
+from tidings.families.offers.kernels.box_index.box_build import (
     choose_entries,
     count_waiting,
     cut_buckets,
@@ -22,7 +22,7 @@ from tidings.families.offers.kernels.box_index.build import (
     read_entries,
     tree_words,
 )
-from tidings.families.offers.kernels.box_index.change import (
+from tidings.families.offers.kernels.box_index.box_change import (
     add_boxes,
     chain_entries,
     list_entries,
@@ -31,7 +31,7 @@ from tidings.families.offers.kernels.box_index.change import (
     measure_boxes,
     pack_entries,
 )
-from tidings.families.offers.kernels.box_index.layout import (
+from tidings.families.offers.kernels.box_index.box_layout import (
     CODE_MIN,
     GROUP_AXES,
     GROUP_COUNT,
@@ -46,7 +46,7 @@ from tidings.families.offers.kernels.box_index.layout import (
     Queries,
     Segment,
 )
-from tidings.families.offers.kernels.box_index.query import fill_queries, search_entries, search_segment
+from tidings.families.offers.kernels.box_index.box_query import fill_queries, search_entries, search_segment
 from tidings.families.offers.kernels.packed import AXES_HASH, KIND_HASH, OF, BoxBatch
 from tidings.kernels.arrays import I64, grow
 from tidings.kernels.handles import handles_of

@@ -15,7 +15,7 @@ import numpy as np
 
 from tidings.kernels.arrays import I32, I64, ZERO, Int
 from tidings.kernels.jit import kernel
-from tidings.kernels.point_index.layout import (
+from tidings.kernels.point_index.point_layout import (
     CAPACITY,
     COUNT,
     DIM,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.families.offers.kernels.box_index.layout import (
+from tidings.families.offers.kernels.box_index.box_layout import (
     BUCKET_COUNT,
     BUCKET_START,
     BUCKET_TREE,
