@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.families.offers.constraint import Box
-from tidings.families.offers.kernels.box_index import BoxIndex
+from tidings.families.offers.kernels.box_index import BoxIndex, box_index
 from tidings.families.offers.kernels.packed import AXES_HASH, KIND_HASH
 from tidings.families.offers.matching import meet
 from tidings.model.codes import CODE_MAX, CODE_MIN
