@@ -183,6 +183,6 @@ def test_files_are_in_wal_mode_and_synced(sqlite_url: str) -> None:
 
 
 def test_the_missing_package_is_named() -> None:
-    code = "import sys; sys.modules['sqlalchemy'] = None\nimport tidings.exchange"
+    code = "import sys; sys.modules['sqlalchemy'] = None\nfrom tidings.exchange import Auctions"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "auctions need the package SQLAlchemy: pip install '.[exchange]' in the clone" in done.stderr

@@ -78,7 +78,9 @@ def sink_of(way: str, folder: Path, url: str, *options: str) -> tuple[list[str],
     return ["--sink", "places:nats:tidings", *words], "nats:tidings", ["--feed-option", f"servers={url}"]
 
 
-@pytest.mark.parametrize("way, receive", [("nats", "rows"), ("files", "notices")])
+@pytest.mark.parametrize(
+    "way, receive", [("nats", "rows"), pytest.param("files", "notices", marks=pytest.mark.extended)]
+)
 def test_gateways_tell_what_one_engine_tells(tmp_path: Path, way: str, receive: str) -> None:
     with nats_server(tmp_path / "jetstream") as server:
         sink, feed, options = sink_of(way, tmp_path, server.url, f"receive={receive}")

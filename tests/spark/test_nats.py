@@ -126,7 +126,8 @@ def test_one_subject_of_many(server: NatsServer, filled: str) -> None:
     assert last["sequence"] == ROWS + 1
     assert [row["value"] for row in rows(source, first, last)] == [b"x"]
     end = source.latestOffset(last, ReadMaxRows(1))
-    assert end["sequence"] == ROWS + 3
+    # The message of the other subject behind it makes no micro-batch.
+    assert end["sequence"] == ROWS + 2
     assert [row["value"] for row in rows(source, last, end)] == [b"y"]
     source.stop()
 
