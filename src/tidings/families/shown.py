@@ -163,8 +163,8 @@ def render(tails: Tails, handles: I64, shown: I64, words: I64, told: Told, tx_te
 def rendered(handles: I64, shown: I64, words: I64, told: Told) -> TextColumn:
     """All tails of `told`, where there are no others."""
     text, ends = np.empty(_ROOM, np.uint8), np.empty(len(told.tails), np.int64)
-    rows = handles, shown, told.tails, told.changes, told.sources, words, NO_TEXT
-    if render_tails(*rows, 0, text, 0, ends) == len(ends):
+    done = render_tails(handles, shown, told.tails, told.changes, told.sources, words, NO_TEXT, 0, text, 0, ends)
+    if done == len(ends):
         return TextColumn(text, ends)
     tails = Tails()
     render(tails, handles, shown, words, told)

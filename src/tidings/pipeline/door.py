@@ -158,7 +158,8 @@ class Door:
 
         Then ids without a later event are forgotten: not at once, but when there are as many as all others.
         """
-        self._passed = max(self._passed, passed)
+        if passed > self._passed:
+            self._passed = passed
         if len(self._latest) > self._latest_max:
             self._latest = {id: after for id, after in self._latest.items() if after > self._passed}
             self._latest_max = 2 * len(self._latest) + _LATEST_MIN

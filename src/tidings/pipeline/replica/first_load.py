@@ -29,6 +29,11 @@ class FirstLoad:
         """Those in the middle of their load."""
 
     @property
+    def is_over(self) -> bool:
+        """Whether that of a file is."""
+        return FILE in self._begun
+
+    @property
     def is_open(self) -> bool:
         """Whether rows are still to come: nobody should be shown them yet."""
         return bool(self._loading)
@@ -39,8 +44,6 @@ class FirstLoad:
         loads: line -> LOADED, LOADING or LOAD_END. The load of a file ends with the first other record; of a stream also with
         a mark, and with a micro-batch whose last row of it does not say that there are more.
         """
-        if is_file and not loads and FILE in self._begun:
-            return
         lines = np.arange(batch.numbers.shape[1]) if batch.at is None else batch.at
         partition = np.full(len(lines), FILE) if is_file else batch.partition
         numbers = set(np.unique(partition).tolist())

@@ -63,18 +63,17 @@ class ReplicaNotifications(NotificationBatch):
 
     def text(self) -> Iterable[memoryview]:
         tails = self.tails
-        if not len(self):
-            return ()
         if self._told is None:
+            if not len(self):
+                return ()
             lines = write_lines(self.ids.data, self.ids.ends, self.tail, tails.data, tails.ends)
         else:
             who, count, events, known = self._told
-            told = who, count, events.words, known.lives, known.id_text, tails.data, tails.ends
-            lines = np.empty(_ROOM, np.uint8)
-            size = write_told(*told, lines)
+            lines, lives, ids = np.empty(_ROOM, np.uint8), known.lives, known.id_text
+            size = write_told(who, count, events.words, lives, ids, tails.data, tails.ends, lines)
             if size > len(lines):
                 lines = np.empty(size, np.uint8)
-                write_told(*told, lines)
+                write_told(who, count, events.words, lives, ids, tails.data, tails.ends, lines)
             lines = lines[:size]
         return (lines.data,)
 

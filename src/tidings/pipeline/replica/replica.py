@@ -132,24 +132,25 @@ class Replica:
         """
         self._observer = observer
 
-    def apply(
+    def replay(
         self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch] = (), *, is_end: bool = False
+    ) -> Applied:
+        """Repeats a micro-batch when state is restored from a log: as `apply`, but without notifications."""
+        return self.apply(lines, origin, points, is_end=is_end, is_told=False)
+
+    def apply(
+        self,
+        lines: Sequence[bytes],
+        origin: Origin,
+        points: Iterable[PointBatch] = (),
+        *,
+        is_end: bool = False,
+        is_told: bool = True,
     ) -> Applied:
         """Handles a micro-batch.
 
         origin: where the lines come from. is_end: the input is over, so subscription events that wait for a later seq happen.
         """
-        return self._run(lines, origin, points, is_end=is_end, is_told=True)
-
-    def replay(
-        self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch] = (), *, is_end: bool = False
-    ) -> Applied:
-        """Repeats a micro-batch when state is restored from a log: as `apply`, but without notifications."""
-        return self._run(lines, origin, points, is_end=is_end, is_told=False)
-
-    def _run(
-        self, lines: Sequence[bytes], origin: Origin, points: Iterable[PointBatch], *, is_end: bool, is_told: bool
-    ) -> Applied:
         if self._written is not None:
             self._keep_written()
         for new in points:
@@ -218,7 +219,7 @@ class Replica:
             self._wait(replace(kept, event=np.zeros_like(kept.event), after=np.full(len(kept), self.passed)))
         self._held.drop(slots)
         nowhere = origin if isinstance(origin, int) else origin.take(_NOTHING)
-        again = self._run([], nowhere, [], is_end=False, is_told=is_told)
+        again = self.apply([], nowhere, is_told=is_told)
         return again.notifications, [*failed, *again.failed]
 
     def _is_sound(self, held: Sequence[tuple[PointBatch, I64]], slot: int) -> bool:

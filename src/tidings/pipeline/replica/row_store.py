@@ -202,7 +202,7 @@ class RowStore(RowVersions):
             # Rows expire by the seqs of changes, of which none has come.
             batch.numbers[SEQ] = self.passed - batch.numbers.shape[1]
             batch.partition = _NO_PARTITIONS
-        else:
+        elif loads or not self._first_load.is_over:
             self._first_load.note(batch, loads, is_file=is_file)
         if found < 0 and (expires or any(any(values[EXPIRES:]) for _, values in publications.values())):
             self._expire(batch, publications)
