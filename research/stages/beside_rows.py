@@ -51,10 +51,10 @@ class MessageEngine:
 
     def _flow(self, records: list[bytes], *, is_end: bool) -> BatchResult:
         own, others = self._split(self.door.take())
-        notifications, refused, *_ = self._replica.apply(records, self._position, own, is_end=is_end)
+        applied = self._replica.apply(records, self._position, own, is_end=is_end)
         self._staged.take(others)
         staged = self._staged.finish() if is_end else self._staged.feed(records)
-        return BatchResult(NotificationBatch.merge([notifications, staged.notifications]), refused)
+        return BatchResult(NotificationBatch.merge([applied.notifications, staged.notifications]), applied.refused)
 
     def _split(self, points: Sequence[PointBatch]) -> tuple[list[PointBatch], list[PointBatch]]:
         """Events of subscriptions that are evaluated over shared rows, and those of all others."""

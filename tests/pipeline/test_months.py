@@ -49,7 +49,7 @@ def run_replica(workload: Workload, sizes: list[int]) -> list[str]:
     points, position = door.take(), 0
     lines: list[str] = []
     for chunk in chunks(workload.change_lines(), sizes):
-        told, *_ = replica.apply(chunk, position, points)
+        told = replica.apply(chunk, position, points).notifications
         lines += told.lines()
         points, position = [], position + len(chunk)
         if rng.random() < 0.1:

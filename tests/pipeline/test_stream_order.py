@@ -111,7 +111,8 @@ def test_a_stream_is_as_its_records_in_the_order_of_the_log(
             again.load(replica.dump())
             replica = again
         before = replica.changes
-        told, refused, *_ = replica.apply(lines, places, points)
+        applied = replica.apply(lines, places, points)
+        told, refused = applied.notifications, applied.refused
         changes, points = changes + replica.changes - before, []
         assert b"".join(told.text()) == b"".join(wanted.notifications.text())
         assert [json.loads(entry.raw)["row"] for entry in refused if "which table" in entry.reason] == [
@@ -129,7 +130,7 @@ def test_a_broken_record_is_reported_with_its_place_and_harms_no_other() -> None
     replica = Replica(CATALOG, is_stream=True)
     good = line_of({"table": "t", "op": "insert", "row": {"id": 1, "kind": "a", "x": 1.5}})
     lines, places, _ = StreamLines.of(blobs_of([("10", 7, b"nonsense"), ("9", 8, good), ("10", 8, good)]))
-    _, refused, *_ = replica.apply(lines, places, subscribed().take())
+    refused = replica.apply(lines, places, subscribed().take()).refused
     assert replica.changes == 1
     assert [(entry.partition, entry.position) for entry in refused] == [("10", 7), ("10", 8)]
     assert json.loads(refused[0].line())["offset"] == 7
@@ -142,7 +143,7 @@ def test_many_partitions_survive_a_dump() -> None:
     replica.apply(*StreamLines.of(blobs_of([(str(name), 0, line_of(record)) for name in range(40)]))[:2])
     again = Replica(CATALOG, keeps_points=True, is_stream=True)
     again.load(replica.dump())
-    _, refused, *_ = again.apply(*StreamLines.of(blobs_of([("39", 1, line_of(record))]))[:2])
+    refused = again.apply(*StreamLines.of(blobs_of([("39", 1, line_of(record))]))[:2]).refused
     assert [(entry.partition, entry.seq) for entry in refused] == [("39", 5)]
 
 
@@ -161,7 +162,7 @@ def test_latest_seqs_of_partitions_survive_a_dump() -> None:
     again = Replica(CATALOG, keeps_points=True, is_stream=True)
     again.load(replica.dump())
     repeated = StreamLines.of(blobs_of([("0", 1, line_of(record)), ("1", 0, line_of(record))]))
-    _, refused, *_ = again.apply(*repeated[:2])
+    refused = again.apply(*repeated[:2]).refused
     assert [(entry.partition, entry.seq) for entry in refused] == [("0", 5)]
     assert unpack(pack({"passed": again.passed}))["passed"] == 2
 

@@ -20,7 +20,8 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize("way", ["files", pytest.param("nats", marks=pytest.mark.extended)])
+@pytest.mark.extended
+@pytest.mark.parametrize("way", ["files", "nats"])
 def test_gateways_behind_a_broker(tmp_path: Path, way: str) -> None:
     """The broker writes elsewhere than it reads, so requests go through it; paris is next to the job."""
     with nats_server(tmp_path / "jetstream") as server:

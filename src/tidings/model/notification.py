@@ -241,7 +241,7 @@ def update_change(old: str, row: str) -> str:
     return f'{{"op": "update", "old": {old}, "row": {row}}}'
 
 
-@dataclass
+@dataclass(slots=True)
 class BatchResult:
     """Result of a micro-batch."""
 

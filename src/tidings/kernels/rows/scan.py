@@ -390,6 +390,11 @@ def write_versions(rows: Rows, keys: Keys, tables: I64, data: U8, cells: I64, ve
 
 
 @uncounted
+def _is_name(data: U8, at: Int, stop: Int, names: Names, number: Int) -> bool:
+    return bool(same_bytes(data, at, stop, names.text, names.columns[number, 0], names.columns[number, 1]))
+
+
+@uncounted
 def _scan_row(data: U8, at: Int, end: Int, names: Names, table: Int, columns: Int, is_delete: bool, cells: I64) -> Int:
     """The place behind a row, whose values are put into `cells`; NONE if it is odd in any way."""
     for column in range(columns):
@@ -399,18 +404,18 @@ def _scan_row(data: U8, at: Int, end: Int, names: Names, table: Int, columns: In
         return at
     expected, seen, first = 0, 0, table * names.types.shape[1]
     while True:
-        name_end = _string(data, at, end)
-        if name_end == NONE:
-            return name_end
-        column = NONE
-        for offset in range(columns):
-            candidate = expected + offset
-            if candidate >= columns:
-                candidate -= columns
-            name = first + candidate
-            if same_bytes(data, at, name_end, names.text, names.columns[name, 0], names.columns[name, 1]):
-                column = candidate
-                break
+        # Mostly columns stand in their order.
+        column, name_end = expected, at
+        if expected < columns:
+            name_end += names.columns[first + expected, 1] - names.columns[first + expected, 0]
+        if name_end == at or name_end > end or not _is_name(data, at, name_end, names, first + expected):
+            column, name_end = NONE, _string(data, at, end)
+            if name_end == NONE:
+                return name_end
+            for candidate in range(columns):
+                if _is_name(data, at, name_end, names, first + candidate):
+                    column = candidate
+                    break
         if column == NONE or cells[column, 0] != NONE:
             return np.int64(NONE)
         at = _byte(data, name_end, end, 58)

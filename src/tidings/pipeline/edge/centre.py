@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ class Centre:
         self._registrar.resyncs.clear()
         if not self.replica.store.is_loading:
             self._registrar.forget_left()
-        return applied._replace(notifications=NO_NOTIFICATIONS), parcels
+        return replace(applied, notifications=NO_NOTIFICATIONS), parcels
 
     def _expelled(self, id: str, reason: str) -> Answer:
         """The answer to a subscription that could not be evaluated, and is forgotten."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -192,7 +193,8 @@ class Batch:
         return origin.labels[origin.block[line]], int(origin.offset[line])
 
 
-class Applied(NamedTuple):
+@dataclass(slots=True)
+class Applied:
     """What came of a micro-batch: notifications, refused records, and the records that were read."""
 
     notifications: NotificationBatch

@@ -13,7 +13,7 @@ from tidings.kernels.events import Events, Told
 from tidings.kernels.lines import order_told, write_lines, write_told
 from tidings.kernels.net import net_groups, net_units
 from tidings.kernels.rows import I64, NONE
-from tidings.model.notification import NO_NOTIFICATIONS, NotificationBatch
+from tidings.model.notification import NotificationBatch
 from tidings.model.text_column import TextColumn
 from tidings.pipeline.replica.batch import Batch
 from tidings.pipeline.replica.subscriptions import Subscriptions
@@ -88,8 +88,8 @@ def write(
     counted: Counter[str],
     *,
     has_net: bool,
-) -> NotificationBatch:
-    """What families tell, not nothing, as notifications.
+) -> ReplicaNotifications | None:
+    """What families tell as notifications; None if it comes to nothing.
 
     rows, shown: handles of the rows, and of the projections. counted: gets the number of each family's. has_net: whether a
     subscription is told the net effect of micro-batches.
@@ -131,7 +131,7 @@ def write(
         counted[name] += own.shape[1]
     who = np.concatenate([own for _, own, _ in found], axis=1)
     if not who.shape[1]:
-        return NO_NOTIFICATIONS
+        return None
     written = ReplicaNotifications(who, who.shape[1], TextColumn(texts.text, texts.ends), events, known)
     if batch.tx is not None:
         written.tail_tx, written.txs = batch.transactions(np.concatenate([moments for *_, moments in found]))

@@ -151,7 +151,7 @@ class Replica:
 
         origin: where the lines come from. is_end: the input is over, so subscription events that wait for a later seq happen.
         """
-        if self._written is not None:
+        if self._written is not None and self._written() is not None:
             self._keep_written()
         for new in points:
             self._wait(new)
@@ -169,13 +169,14 @@ class Replica:
     def _carry(self, batch: Batch, up_to: int, origin: Origin, *, is_told: bool) -> Applied:
         """Lets a micro-batch that has been read happen, with the subscription events up to a seq."""
         store = self.store
-        due = self._due(up_to, batch) if self._next_due <= up_to else _NOTHING_DUE
+        due = self._due(up_to, batch) if self._next_due <= up_to else None
         if batch.events is None:
-            store.apply(batch, due.after, due.kind, due.slot, self.subscriptions.lives)
+            own = due or _NOTHING_DUE
+            store.apply(batch, own.after, own.kind, own.slot, self.subscriptions.lives)
         events = batch.events
         assert events is not None
         # Without transactions every accepted record is an event.
-        self.changes += batch.accepted if batch.has_tx else events.size - len(due.after)
+        self.changes += batch.accepted if batch.has_tx else events.size - (0 if due is None else len(due.after))
         if self._observer is not None:
             written = NO_NOTIFICATIONS
             told = self._evaluate(events.with_parts(PART), is_told=True)
@@ -184,10 +185,10 @@ class Replica:
             told = self._evaluate(events, is_told=is_told)
             written = self._write(batch, events, told) if told else NO_NOTIFICATIONS
         store.settle()
-        if due is not _NOTHING_DUE:
+        if due is not None:
             self._settle(due)
         if self._broken:
-            again, failed = self._mend(due.created, origin, is_told=is_told)
+            again, failed = self._mend(_NOTHING if due is None else due.created, origin, is_told=is_told)
             return Applied(NotificationBatch.merge([written, again]), batch.refused, batch, failed)
         return Applied(written, batch.refused, batch)
 
@@ -567,8 +568,9 @@ class Replica:
         rows, forms = self.store.handles, self._forms
         shown, known, counted = forms.projections.handles, self.subscriptions, self.notifications
         found = write(batch, events, told, rows, shown, known, counted, has_net=forms.has_net)
-        if isinstance(found, ReplicaNotifications):
-            self._written = ref(found)
+        if found is None:
+            return NO_NOTIFICATIONS
+        self._written = ref(found)
         return found
 
     def _keep_written(self) -> None:

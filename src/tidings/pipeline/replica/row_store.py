@@ -191,12 +191,16 @@ class RowStore(RowVersions):
             self._grow_pages(1)
         if batch.has_tx or found == HAS_ODD:
             batch.text = data.copy()
+        batch.partition = partition
+        if found >= 0 and self._first_load.is_over:
+            return batch, found, out
         publications: dict[int, Publication] = {}
         loads: dict[int, int] = {}
         if found == HAS_ODD:
             publications = self._read_odd(batch, self._loader if is_load else self._ingest, loads)
-        batch.partition = partition if batch.at is None or not len(partition) else partition[batch.at]
         if found == HAS_ODD:
+            if len(partition):
+                batch.partition = partition[batch.at]
             admit(self.keys, batch.numbers[SEQ], batch.numbers[OUTCOME], batch.partition, latest)
         if is_load:
             # Rows expire by the seqs of changes, of which none has come.

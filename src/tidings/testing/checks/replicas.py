@@ -27,7 +27,7 @@ def check_replicas(case: Case) -> None:
         told = []
         for number, replica in enumerate(replicas):
             points, waiting[number] = waiting[number], []
-            told.append(replica.apply(chunk or [], position, points, is_end=chunk is None)[0])
+            told.append(replica.apply(chunk or [], position, points, is_end=chunk is None).notifications)
             if case.rng.random() < 0.4:
                 replicas[number] = Replica(catalog, keeps_points=True)
                 replicas[number].load(replica.dump())
