@@ -67,7 +67,9 @@ def play(workload, sizes, fan_out, restart_at=None):
     for number, size in enumerate([*sizes, len(changes) - sum(sizes)]):
         if number == restart_at:
             replica = replica.restarted()
-        new, *_ = replica.apply(changes[at : at + size], at, points if number == 0 else (), is_end=number == len(sizes))
+        new = replica.apply(
+            changes[at : at + size], at, points if number == 0 else (), is_end=number == len(sizes)
+        ).notifications
         lines += new.lines()
         at += size
     replica.check_pins()

@@ -55,7 +55,7 @@ def run(workload: Workload, size: int, replica: Watched) -> list[str]:
     for start in range(0, max(len(changes), 1), size):
         batch = changes[start : start + size]
         is_end = start + size >= len(changes)
-        lines, *_ = replica.apply(batch, start, points if start == 0 else (), is_end=is_end)
+        lines = replica.apply(batch, start, points if start == 0 else (), is_end=is_end).notifications
         found += lines.lines()
     return found
 

@@ -54,13 +54,13 @@ def run(workload: Workload, sizes: list[int]) -> tuple[list[str], Watched]:
     replica = Watched(workload.catalog)
     door = Door(workload.catalog)
     door.read(workload.subscription_lines())
-    found, *_ = replica.apply([], 0, door.take())
+    found = replica.apply([], 0, door.take()).notifications
     lines, changes, start = found.lines(), workload.change_lines(), 0
     for size in [*sizes, len(changes)]:
-        found, *_ = replica.apply(changes[start : start + size], start)
+        found = replica.apply(changes[start : start + size], start).notifications
         lines += found.lines()
         start += size
-    found, *_ = replica.apply([], start, is_end=True)
+    found = replica.apply([], start, is_end=True).notifications
     return [*lines, *found.lines()], replica
 
 
@@ -213,6 +213,6 @@ def test_a_restart_makes_lists_from_current_rows():
         own = np.array([slots[id] for id in points.id.to_pylist()], np.int64)
         restarted.add(points, own, replica.subscriptions.lives)
     replica._evaluators["topk"] = restarted
-    found, *_ = replica.apply(whole.change_lines()[300:], 300)
+    found = replica.apply(whole.change_lines()[300:], 300).notifications
     expected = [line for line in run(whole, [100])[0] if json.loads(line)["seq"] > 300]
     assert found.lines() == expected
