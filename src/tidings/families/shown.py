@@ -44,9 +44,7 @@ class ProjectionTable:
         """[numbers]: the projection; no columns if the number is free."""
         self._free: list[int] = []
         self._arrays: Projections | None = None
-        self._of: Projections | None = None
-        """What `_handles` are of."""
-        self._handles = np.empty((0, 3), np.int64)
+        self._handles: I64 | None = None
 
     def __len__(self) -> int:
         return len(self._known) - len(self._idle)
@@ -90,13 +88,12 @@ class ProjectionTable:
     @property
     def handles(self) -> I64:
         """Of `arrays`."""
-        if self._arrays is None or self._of is not self._arrays:
-            self._of = self.arrays
-            self._handles = handles_of(self._of)
+        if self._handles is None:
+            self._handles = handles_of(self.arrays)
         return self._handles
 
     def _enter(self, key: Shown) -> _Entry:
-        self._arrays = None
+        self._arrays = self._handles = None
         if self._free:
             number = self._free.pop()
             self._places[number] = key

@@ -190,7 +190,7 @@ class RowStore(RowVersions):
             self._reserve_keys(count)
             self._grow_pages(1)
         if batch.has_tx or found == HAS_ODD:
-            batch.text = data.copy()
+            batch.text = data.copy() if data is self._input else data
         batch.partition = partition
         if found >= 0 and self._first_load.is_over:
             return batch, found, out
