@@ -21,6 +21,7 @@ from tidings.kernels.arrays import I32, I64
 from tidings.relay.costs import column_costs, column_delays
 from tidings.relay.embedding import carried_pattern
 from tidings.relay.files import PUBLISHER, Site, View
+from tidings.relay.partial import Rests
 from tidings.relay.pattern import Pattern
 from tidings.relay.planning.instance import NO_SITE, UNLIMITED, Instance
 from tidings.relay.rewriting import Rewritings
@@ -105,9 +106,10 @@ def build_instance(
     capacity: int | None,
     publisher_capacity: int | None = None,
     columns_max: int = REWRITINGS_MAX,
+    rests: Rests | None = None,
 ) -> Instance:
     """rewritings, sizes: of queries. capacity: of every site that does not say its own; None: without limit. columns_max: ways
-    to compute a group, beside the publisher's, at most."""
+    to compute a group, beside the publisher's, at most. rests: of queries whose rewritings are partial."""
     each = UNLIMITED if capacity is None else min(capacity, _LARGE)
     first_column, first_source, sources = _columns(groups, rewritings, columns_max)
     query = groups.query
@@ -131,16 +133,27 @@ def build_instance(
         capacities[site_count:] = members * each - (members - 1)
     positions = np.full((len(groups), 2), np.nan)
     positions[~is_alone] = position[groups.site[~is_alone]]
+    cost = column_costs(of_group, owner, first_source, sources)
+    delay = column_delays(of_group, first_source, sources)
+    is_published = np.diff(first_source) == 0
+    if rests is not None:
+        in_part = np.flatnonzero(~is_published & (rests.share[query[owner]] > 0))
+        # The other columns are those of equal queries.
+        in_part = in_part[query[sources[first_source[in_part]]] != query[owner[in_part]]]
+        cost[in_part] += rests.cost[query[owner[in_part]]]
+        delay[in_part] += rests.delay[query[owner[in_part]]]
+        is_published[in_part] = True
     return Instance(
         first_column=first_column,
-        cost=column_costs(of_group, owner, first_source, sources),
+        cost=cost,
         first_source=first_source,
         sources=sources,
         pool=pool,
         capacity=capacities,
         site=groups.site,
         publisher_capacity=UNLIMITED if publisher_capacity is None else min(publisher_capacity, UNLIMITED),
-        delay=column_delays(of_group, first_source, sources),
+        is_published=is_published,
+        delay=delay,
         position=positions,
         publisher_position=publisher,
         weight=groups.sizes,

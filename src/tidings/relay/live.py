@@ -51,6 +51,10 @@ class LiveRelay:
     """
 
     def __init__(self, planned: Planned, samples: Sequence[Document] = ()) -> None:
+        if planned.plan.feeds_in_part:
+            raise UsageError(
+                "the plan feeds views in part by the publisher: relays with such views are planned as a whole"
+            )
         self._planned, self._samples = planned, samples
         self._sites = {site.id: site for site in planned.sites}
         self._places = {site.id: place for place, site in enumerate(planned.sites)}
@@ -264,6 +268,7 @@ def _instance_of_views(planned: Planned) -> tuple[Instance, Solution]:
         cost=column_costs(sizes, owner, first_source, sources),
         first_source=first_source,
         sources=sources,
+        is_published=np.diff(first_source) == 0,
         pool=pool,
         capacity=capacity,
         site=groups.site[groups.group_of],

@@ -19,7 +19,8 @@ from tidings.relay.planning.instance import NO_SITE, UNLIMITED, Columns, Instanc
 from tidings.relay.planning.latency import order_of, paths_of
 
 Inputs = list[tuple[int, ...]]
-"""Per view, the views it is fed by; none: the publisher."""
+"""Per view, the views it is fed by, and FROM_PUBLISHER if that is the publisher."""
+FROM_PUBLISHER = -1
 
 
 def wire(groups: Groups, instance: Instance, columns: Columns, capacity: int | None) -> Inputs:
@@ -32,7 +33,7 @@ def wire(groups: Groups, instance: Instance, columns: Columns, capacity: int | N
         for source in fed_by:
             users[source].append(group)
     waiting = _waiting(instance, columns)
-    found: Inputs = [()] * len(groups.group_of)
+    found: Inputs = [(FROM_PUBLISHER,)] * len(groups.group_of)
     feeders: dict[tuple[int, int], int] = {}
     for group, size in enumerate(groups.sizes.tolist()):
         if size == 1 or groups.site[group] != NO_SITE:
@@ -45,8 +46,10 @@ def wire(groups: Groups, instance: Instance, columns: Columns, capacity: int | N
                 found[fed] = (feeder,)
             else:
                 feeders[group, fed] = feeder
+    is_published = instance.is_published[columns].tolist()
     for group, fed_by in enumerate(sources):
-        found[heads[group]] = tuple(feeders.get((source, group), heads[source]) for source in fed_by)
+        own = tuple(feeders.get((source, group), heads[source]) for source in fed_by)
+        found[heads[group]] = (*own, FROM_PUBLISHER) if is_published[group] else own
     return found
 
 

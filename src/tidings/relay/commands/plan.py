@@ -35,6 +35,11 @@ def plan(
         None, help="How many views the publisher may feed. Default: no limit."
     ),
     rewritings: int = typer.Option(30, min=1, max=1000, help="Ways to compute a view that are considered, at most."),
+    partial: bool = typer.Option(
+        False,
+        "--partial",
+        help="Views that others know a part of are fed by these; the publisher sends the rest only.",
+    ),
     samples: int = typer.Option(20, min=0, help="Documents that are looked at."),
     latency: bool = typer.Option(True, help="Reduce latency after use, at 7% more use at most."),
     picture: Path | None = typer.Option(None, help="Draw the network (.svg or .png)."),
@@ -85,6 +90,7 @@ def plan(
                 publisher_capacity=publisher_capacity,
                 rewritings_max=rewritings,
                 find=find,
+                partial=partial,
                 hasten=latency,
                 tell=_telling(),
             )

@@ -71,7 +71,7 @@ def reduce_latency(
 ) -> Columns:
     """A plan with no more `alpha * use + beta * latency` than the valid one given; latency is the sum over all views.
 
-    What the publisher feeds stays the same, no capacity is exceeded, and use rises by no more than the part `use_slack`.
+    The publisher feeds no other nodes than before, no capacity is exceeded, and use rises by no more than the part `use_slack`.
     Passes end when one with swaps gains nothing.
     """
     if beta is None:
@@ -105,6 +105,7 @@ def _places_of(instance: Instance) -> Places:
     return Places(
         instance.first_source,
         instance.sources,
+        instance.is_published,
         instance.site,
         instance.position,
         np.where(np.isnan(length), HOP, length),

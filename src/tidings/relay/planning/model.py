@@ -41,8 +41,9 @@ class Model:
 def model_of(instance: Instance) -> Model:
     publisher = instance.pools
     first_use, rows, units = uses_of_columns(
-        instance.first_column, instance.first_source, instance.sources, instance.pool, instance.site, publisher
-    )
+        instance.first_column, instance.first_source, instance.sources, instance.is_published, instance.pool,
+        instance.site, publisher,
+    )  # fmt: skip
     capacity = np.append(instance.capacity, instance.publisher_capacity)
     contested = np.flatnonzero(most_units(instance.first_column, first_use, rows, units, publisher + 1) > capacity)
     new_number = np.full(publisher + 1, NO_ROW, np.int32)

@@ -26,12 +26,12 @@ def violations(instance: Instance, columns: Columns) -> list[str]:
     if wrong:
         return wrong
     used = Counter(pool for node, column in enumerate(columns.tolist()) for pool in instance.pools_used(node, column))
+    fed = used.pop(instance.pools, 0)
     wrong += [
         f"pool {pool} feeds {units}, {instance.capacity[pool]} allowed"
         for pool, units in sorted(used.items())
         if units > instance.capacity[pool]
     ]
-    fed = publisher_feeds(instance, columns)
     if fed > instance.publisher_capacity:
         wrong.append(f"the publisher feeds {fed}, {instance.publisher_capacity} allowed")
     unreached = instance.nodes - _reached(instance, columns)
@@ -42,7 +42,7 @@ def violations(instance: Instance, columns: Columns) -> list[str]:
 
 def publisher_feeds(instance: Instance, columns: Columns) -> int:
     """How many nodes the publisher feeds."""
-    return int((columns == instance.first_column[:-1]).sum())
+    return int(instance.is_published[columns].sum())
 
 
 def _reached(instance: Instance, columns: Columns) -> int:
@@ -68,10 +68,7 @@ def exact(instance: Instance) -> Columns | None:
     rows: list[list[int]] = []
     for node in range(instance.nodes):
         for column in instance.columns_of(node):
-            pools = instance.pools_used(node, column)
-            if column == instance.first_column[node]:
-                pools = [instance.pools]
-            rows.append([node, *(instance.nodes + pool for pool in pools)])
+            rows.append([node, *(instance.nodes + pool for pool in instance.pools_used(node, column))])
     entries = [sorted(Counter(row).items()) for row in rows]
     flat = [entry for row in entries for entry in row]
     ones = np.ones(instance.nodes)
@@ -97,7 +94,9 @@ def latencies(instance: Instance, columns: Columns) -> list[float]:
             column = int(columns[node])
             sources = instance.sources_of(column)
             arrivals = [latency(source) + instance.distance(source, node) for source in sources]
-            known[node] = max(arrivals, default=instance.publisher_distance(node)) + float(instance.delay[column])
+            if instance.is_published[column]:
+                arrivals.append(instance.publisher_distance(node))
+            known[node] = max(arrivals) + float(instance.delay[column])
         return known[node]
 
     return [latency(node) for node in range(instance.nodes)]

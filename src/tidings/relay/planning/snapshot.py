@@ -67,6 +67,7 @@ def snapshot_of(
         capacity=np.array(capacity, np.int64),
         site=np.array(site, np.int32)[live],
         publisher_capacity=base.publisher_capacity,
+        is_published=lengths[kept] == 0,
         delay=delay[kept],
         position=np.array(position, np.float64).reshape(-1, 2)[live],
         publisher_position=base.publisher_position,

@@ -97,7 +97,7 @@ def solve(
     """
     limits = _Limits(core_columns_max, integer_columns_max, search_nodes_max)
     tell = progress or (lambda sentence: None)
-    only_publisher = int((np.diff(instance.first_column) == 1).sum())
+    only_publisher = int(np.logical_and.reduceat(instance.is_published, instance.first_column[:-1]).sum())
     solution = None
     if only_publisher <= instance.publisher_capacity:
         solution = _solve(instance, None, tell, limits)
@@ -123,9 +123,7 @@ class _Limits(NamedTuple):
 
 def _counting_publisher(instance: Instance) -> Instance:
     """The same nodes; the cost of a plan is how many of them the publisher feeds, as many as need be."""
-    cost = np.zeros(len(instance.cost))
-    cost[instance.first_column[:-1]] = 1.0
-    return replace(instance, cost=cost, publisher_capacity=UNLIMITED)
+    return replace(instance, cost=instance.is_published.astype(np.float64), publisher_capacity=UNLIMITED)
 
 
 def _solve(instance: Instance, start: Columns | None, tell: Progress, limits: _Limits) -> Solution | None:

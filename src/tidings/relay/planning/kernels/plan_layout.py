@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tidings.kernels.arrays import F64, I32, I64, Float, Int
+from tidings.kernels.arrays import F64, I32, I64, Bools, Float, Int
 
 
 class Rows(NamedTuple):
@@ -39,6 +39,8 @@ class Places(NamedTuple):
     """[columns + 1]"""
     sources: I32
     """[nonzeros]"""
+    is_published: Bools
+    """[columns]: whether the publisher is an input."""
     site: I32
     """[nodes]"""
     position: F64

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.arrays import I32, I64, Int
+from tidings.kernels.arrays import I32, I64, Bools, Int
 from tidings.kernels.jit import kernel
 
 
 @kernel
 def uses_of_columns(
-    first_column: I64, first_source: I64, sources: I32, pool: I32, site: I32, publisher: Int
+    first_column: I64, first_source: I64, sources: I32, is_published: Bools, pool: I32, site: I32, publisher: Int
 ) -> tuple[I64, I32, I32]:
     """first_use[columns + 1], then the pool and the units of each use. `publisher` is the number of the publisher's pool."""
     first_use = np.empty(len(first_source), np.int64)
-    rows = np.empty(len(sources) + len(first_column) - 1, np.int32)
+    rows = np.empty(len(sources) + is_published.sum(), np.int32)
     units = np.empty(len(rows), np.int32)
     top = 0
     for node in range(len(first_column) - 1):
         for column in range(first_column[node], first_column[node + 1]):
             first_use[column] = top
-            if column == first_column[node]:
+            if is_published[column]:
                 rows[top] = publisher
                 units[top] = 1
                 top += 1
