@@ -14,7 +14,7 @@ from tidings.relay.document import Document
 from tidings.relay.files import View
 from tidings.relay.grouping import Groups, build_instance, group_views
 from tidings.relay.pattern import Pattern, parse_pattern
-from tidings.relay.plan import PUBLISHER, RelayPlan
+from tidings.relay.plan import RelayPlan
 from tidings.relay.planner import Planned, source_costs
 from tidings.relay.planning.instance import Columns, Instance
 from tidings.relay.planning.latency import PASSES, reduce_latency, total_latency
@@ -22,7 +22,7 @@ from tidings.relay.planning.solve import Infeasible, Solution, solve
 from tidings.relay.rewriting import PatternTable, Rewritings, find_rewritings
 from tidings.relay.rewriting.rewritings import REWRITINGS_MAX
 from tidings.relay.sizes import ViewSizes, measure_views
-from tidings.relay.wiring import wire
+from tidings.relay.wiring import inputs_by_id, wire
 
 _MARGIN = 1.2
 """Of the published runs: the publisher may feed so many times the views that no other can feed."""
@@ -56,13 +56,7 @@ class Prepared:
     def relay_plan(self, instance: Instance, columns: Columns, capacity: int | None) -> RelayPlan:
         """The inputs of each view, by a plan for groups."""
         inputs = wire(self.groups, instance, columns, capacity)
-        views = self.views
-        return RelayPlan(
-            {
-                view.id: tuple(views[source].id for source in sources) or (PUBLISHER,)
-                for view, sources in zip(views, inputs, strict=True)
-            }
-        )
+        return RelayPlan(inputs_by_id(self.views, inputs))
 
 
 @dataclass(frozen=True)

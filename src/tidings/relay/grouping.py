@@ -110,15 +110,13 @@ def build_instance(
 ) -> Instance:
     """rewritings, sizes: of queries. capacity: of every site that does not say its own; None: without limit. columns_max: ways
     to compute a group, beside the publisher's, at most. rests: of queries whose rewritings are partial."""
-    each = UNLIMITED if capacity is None else min(capacity, _LARGE)
     first_column, first_source, sources = _columns(groups, rewritings, columns_max)
     query = groups.query
     owner = np.repeat(np.arange(len(groups)), np.diff(first_column))
     of_group = sizes.of(query)
     is_alone = groups.site == NO_SITE
-    site_count = int(groups.site.max(initial=NO_SITE)) + 1
+    site_count = _site_count(groups)
     pool = np.where(is_alone, site_count + np.arange(len(groups)), groups.site).astype(np.int32)
-    capacities = np.full(site_count + len(groups), each, np.int64)
     position = np.full((site_count, 2), np.nan)
     publisher = (np.nan, np.nan)
     for place, site in enumerate(sites):
@@ -126,11 +124,7 @@ def build_instance(
             publisher_capacity = site.capacity if publisher_capacity is None else publisher_capacity
             publisher = site.position or publisher
         if place < site_count:
-            capacities[place] = each if site.capacity is None else min(site.capacity, _LARGE)
             position[place] = site.position or np.nan
-    if capacity is not None:
-        members = groups.sizes
-        capacities[site_count:] = members * each - (members - 1)
     positions = np.full((len(groups), 2), np.nan)
     positions[~is_alone] = position[groups.site[~is_alone]]
     cost = column_costs(of_group, owner, first_source, sources)
@@ -149,7 +143,7 @@ def build_instance(
         first_source=first_source,
         sources=sources,
         pool=pool,
-        capacity=capacities,
+        capacity=pool_capacities(groups, sites, capacity),
         site=groups.site,
         publisher_capacity=UNLIMITED if publisher_capacity is None else min(publisher_capacity, UNLIMITED),
         is_published=is_published,
@@ -158,6 +152,22 @@ def build_instance(
         publisher_position=publisher,
         weight=groups.sizes,
     )
+
+
+def pool_capacities(groups: Groups, sites: Sequence[Site], capacity: int | None) -> I64:
+    """Of sites, by their places, then of groups that are alone."""
+    each = UNLIMITED if capacity is None else min(capacity, _LARGE)
+    count, members = _site_count(groups), groups.sizes
+    found = np.full(count + len(groups), each, np.int64)
+    for place, site in enumerate(sites[:count]):
+        found[place] = each if site.capacity is None else min(site.capacity, _LARGE)
+    if capacity is not None:
+        found[count:] = members * each - (members - 1)
+    return found
+
+
+def _site_count(groups: Groups) -> int:
+    return int(groups.site.max(initial=NO_SITE)) + 1
 
 
 def _columns(groups: Groups, rewritings: Rewritings, most: int) -> tuple[I64, I64, I32]:

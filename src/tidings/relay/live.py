@@ -56,7 +56,9 @@ class LiveRelay:
                 "the plan feeds views in part by the publisher: relays with such views are planned as a whole"
             )
         self._planned, self._samples = planned, samples
-        self._sites = {site.id: site for site in planned.sites}
+        sites, capacity = planned.capacities
+        self._sites = {site.id: site for site in sites}
+        self._capacity = UNLIMITED if capacity is None else min(capacity, UNLIMITED)
         self._places = {site.id: place for place, site in enumerate(planned.sites)}
         self._table = deepcopy(planned.table)
         self._sizes = (planned.sizes.ids.copy(), planned.sizes.bytes.copy())
@@ -152,6 +154,7 @@ class LiveRelay:
             self._samples,
             sites=self._planned.sites,
             capacity=self._planned.capacity,
+            haste=self._planned.haste,
             publisher_capacity=None if most == UNLIMITED else most,
         )
         return LiveRelay(planned, self._samples)
@@ -231,12 +234,11 @@ class LiveRelay:
         return cost.tolist(), column_delays(sizes, first_source, sources).tolist()
 
     def _pool(self, view: View) -> int:
-        each = UNLIMITED if self._planned.capacity is None else min(self._planned.capacity, UNLIMITED)
         if view.site is None:
-            return self._live.add_pool(each)
+            return self._live.add_pool(self._capacity)
         if view.site not in self._pools:
             own = self._sites[view.site].capacity
-            self._pools[view.site] = self._live.add_pool(each if own is None else own)
+            self._pools[view.site] = self._live.add_pool(self._capacity if own is None else own)
         return self._pools[view.site]
 
 
@@ -297,7 +299,8 @@ def _pools(planned: Planned) -> tuple[I32, I64, F64]:
     sites = instance.pools - len(groups)
     of_view = groups.site[groups.group_of]
     views = np.arange(len(of_view))
-    each = UNLIMITED if planned.capacity is None else min(planned.capacity, UNLIMITED)
+    _, capacity = planned.capacities
+    each = UNLIMITED if capacity is None else min(capacity, UNLIMITED)
     price = planned.solution.prices
     return (
         np.where(of_view == NO_SITE, sites + views, of_view).astype(np.int32),

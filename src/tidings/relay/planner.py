@@ -14,12 +14,12 @@ from tidings.kernels.arrays import F64, I64
 from tidings.relay.costs import INPUT_ID, column_delays
 from tidings.relay.document import Document
 from tidings.relay.files import PUBLISHER, Site, View
-from tidings.relay.grouping import Groups, build_instance, group_views
+from tidings.relay.grouping import Groups, build_instance, group_views, pool_capacities
 from tidings.relay.partial import Queries, add_partial
 from tidings.relay.pattern import Pattern
 from tidings.relay.plan import RelayPlan, check_capacities, site_of
 from tidings.relay.planning.instance import HOP, Columns, Instance
-from tidings.relay.planning.latency import reduce_latency, total_latency
+from tidings.relay.planning.latency import Haste, reduce_latency, total_latency
 from tidings.relay.planning.solve import Solution, solve
 from tidings.relay.rewriting import PatternTable, Rewritings, find_rewritings
 from tidings.relay.rewriting.rewritings import REWRITINGS_MAX, joined, rewritings_of
@@ -29,18 +29,20 @@ from tidings.relay.row_views.document import RowDocument
 from tidings.relay.row_views.query import RowQuery
 from tidings.relay.row_views.sizes import measure_rows
 from tidings.relay.sizes import ViewSizes, measure_views
-from tidings.relay.wiring import FROM_PUBLISHER, Inputs, wire
+from tidings.relay.wiring import FROM_PUBLISHER, Inputs, inputs_by_id, wire
 
 Finding = Callable[[PatternTable, F64, int], Rewritings]
 """How rewritings are found: in this process, or by others."""
 Tell = Callable[[str], None]
+DEFAULT_HASTE = Haste()
 
 
 @dataclass(frozen=True, eq=False)
 class Planned:
     """A plan, and what it was made of.
 
-    solution: of least use. columns: what is used of each group's ways, after latency was reduced.
+    instance: with the slack that latency is given. solution: of least use. columns: what is used of each group's ways, after
+    latency was reduced.
     """
 
     views: Sequence[View]
@@ -54,6 +56,12 @@ class Planned:
     solution: Solution
     columns: Columns
     plan: RelayPlan
+    haste: Haste | None = None
+
+    @property
+    def capacities(self) -> tuple[Sequence[Site], int | None]:
+        """Sites with what they may feed by this plan, and what others may."""
+        return _with_slack(self.haste, self.sites, self.capacity)
 
 
 def plan_relay(
@@ -66,14 +74,15 @@ def plan_relay(
     rewritings_max: int = REWRITINGS_MAX,
     find: Finding = find_rewritings,
     partial: bool = False,
-    hasten: bool = True,
+    haste: Haste | None = DEFAULT_HASTE,
     tell: Tell = lambda sentence: None,
 ) -> Planned:
-    """A plan by which no site feeds more views elsewhere than its capacity.
+    """A plan by which no site feeds more views elsewhere than its capacity, with the slack that latency is given.
 
     documents: samples, for the sizes of messages. capacity: of sites that do not say their own, a view without a site being
     its own; None: without limit. publisher_capacity: how many views the publisher may feed. partial: whether the
-    publisher may send the rest to views that others know a part of. hasten: whether to reduce latency.
+    publisher may send the rest to views that others know a part of. haste: how to reduce
+    latency; None: not at all.
     Raises `Infeasible`, with the plan of least overflow, if the publisher would have to feed more than it may.
     """
     groups = group_views(views, sites)
@@ -110,22 +119,23 @@ def plan_relay(
     tell(f"{rewritings.embedded:,} embeddings; {count:,} rewritings of {rewritten:,} views")
     instance = build_instance(groups, sites, rewritings, sizes, capacity, publisher_capacity, rewritings_max, rests)
     solution = solve(instance, progress=tell)
-    columns = reduce_latency(instance, solution.columns) if hasten else solution.columns
+    roomy_sites, room = _with_slack(haste, sites, capacity)
+    instance = replace(instance, capacity=pool_capacities(groups, roomy_sites, room))
+    columns = solution.columns
+    if haste is not None:
+        columns = reduce_latency(instance, columns, haste.alpha, haste.beta)
     tell(
         f"latency reduced from {total_latency(instance, solution.columns):.6g} to {total_latency(instance, columns):.6g}"
     )
 
-    def wired(chosen: Columns) -> tuple[Inputs, float]:
-        inputs = wire(groups, instance, chosen, capacity)
+    def wired(chosen: Columns, each: int | None) -> tuple[Inputs, float]:
+        inputs = wire(groups, instance, chosen, each)
         return inputs, float(latencies(views, sites, groups, sizes, instance, chosen, inputs).sum())
 
-    inputs, latency = wired(columns)
-    _, least_use_latency = wired(solution.columns)
+    inputs, latency = wired(columns, room)
+    _, least_use_latency = wired(solution.columns, capacity)
     plan = RelayPlan(
-        {
-            view.id: tuple(PUBLISHER if source == FROM_PUBLISHER else views[source].id for source in sources)
-            for view, sources in zip(views, inputs, strict=True)
-        },
+        inputs_by_id(views, inputs),
         use=instance.use(columns),
         bound=solution.bound,
         gap=solution.gap,
@@ -134,9 +144,19 @@ def plan_relay(
         least_use_latency=least_use_latency,
     )
     # No plan should break a rule; if one did, nobody should get it.
-    check_capacities(plan, {view.id: view for view in views}, capacities_of(views, sites, capacity))
+    check_capacities(plan, {view.id: view for view in views}, capacities_of(views, roomy_sites, room))
     assert len(plan.order) == len(views), "no view feeds itself"
-    return Planned(views, sites, capacity, groups, table, sizes, rewritings, instance, solution, columns, plan)
+    return Planned(views, sites, capacity, groups, table, sizes, rewritings, instance, solution, columns, plan, haste)
+
+
+def _with_slack(haste: Haste | None, sites: Sequence[Site], capacity: int | None) -> tuple[Sequence[Site], int | None]:
+    """Sites and a capacity with the slack for latency. The publisher has none: it feeds no more."""
+
+    def room(each: int | None) -> int | None:
+        return each if each is None or haste is None else int(each * haste.slack)
+
+    roomy = [site if site.id == PUBLISHER else replace(site, capacity=room(site.capacity)) for site in sites]
+    return roomy, room(capacity)
 
 
 def capacities_of(views: Sequence[View], sites: Sequence[Site], capacity: int | None) -> dict[str, int]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidings.relay.files import PUBLISHER, View
 from tidings.relay.grouping import Groups
 from tidings.relay.planning.instance import NO_SITE, UNLIMITED, Columns, Instance
 from tidings.relay.planning.latency import order_of, paths_of
@@ -21,6 +22,14 @@ from tidings.relay.planning.latency import order_of, paths_of
 Inputs = list[tuple[int, ...]]
 """Per view, the views it is fed by, and FROM_PUBLISHER if that is the publisher."""
 FROM_PUBLISHER = -1
+
+
+def inputs_by_id(views: Sequence[View], inputs: Inputs) -> dict[str, tuple[str, ...]]:
+    """As plans have them."""
+    return {
+        view.id: tuple(PUBLISHER if source == FROM_PUBLISHER else views[source].id for source in sources)
+        for view, sources in zip(views, inputs, strict=True)
+    }
 
 
 def wire(groups: Groups, instance: Instance, columns: Columns, capacity: int | None) -> Inputs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -42,6 +43,14 @@ def plan(
     ),
     samples: int = typer.Option(20, min=0, help="Documents that are looked at."),
     latency: bool = typer.Option(True, help="Reduce latency after use, at 7% more use at most."),
+    alpha: float = typer.Option(1.0, help="What a byte of use counts, where latency is reduced."),
+    beta: float | None = typer.Option(
+        None,
+        help="What a hop of one view's latency counts, in bytes. Default: such that half the latency is worth half the use.",
+    ),
+    slack: float = typer.Option(
+        1.0, help="How many times its capacity a site may use where latency is reduced; 1.5 leaves room to do so."
+    ),
     picture: Path | None = typer.Option(None, help="Draw the network (.svg or .png)."),
     engine: EngineName = typer.Option(
         EngineName.inline, help="Where rewritings are found: in this process, or on Spark."
@@ -51,8 +60,10 @@ def plan(
     """Plan how views feed each other, such that nobody feeds more than it can, with least use and then little latency.
 
     Every view is fed by the publisher of the documents, or computed from views that know enough. The plan names the inputs of
-    each; `tidings relay run` runs it. With --publisher-capacity there may be no plan: then you are told how many views the
-    publisher must feed at least, by the --rewritings that were considered.
+    each; `tidings relay run` runs it. Latency is reduced by whatever makes alpha * use + beta * latency less; sites that feed
+    much are full by then, and --slack 1.5 lets them feed half as many more for it. With --publisher-capacity there may be no
+    plan: then you are told how many views the publisher must feed at least, by the --rewritings that were considered; with
+    --partial it may send only what others lack, to views that few of them know.
 
     Example: tidings plan --views views.jsonl --capacity 50 --documents documents --out plan.json --picture plan.svg
     """
@@ -65,6 +76,7 @@ def plan(
     from tidings.relay.load import loads_of
     from tidings.relay.plan import plan_json
     from tidings.relay.planner import plan_relay
+    from tidings.relay.planning.latency import Haste
     from tidings.relay.planning.solve import Infeasible
     from tidings.relay.summary import summary_lines
     from tidings.terminal import announce_compiling
@@ -72,6 +84,7 @@ def plan(
     check_files([path for path in (views, sites, catalog) if path is not None], (out, picture))
     check_outside(documents, (out, picture))
     _check_capacities(capacity, publisher_capacity)
+    _check_weights(alpha, beta, slack)
     if picture is not None and picture.suffix.lower() not in (".svg", ".png"):
         raise UsageError(f"the name of the picture ends in .svg or .png: {picture}")
     announce_compiling()
@@ -80,6 +93,7 @@ def plan(
     everyone = read_views(views, [site.id for site in places] if sites else None, tables)
     found = list(islice(read_documents(documents, tables), samples))
     readable = [document for _, document in found if not isinstance(document, DocumentError)]
+    haste = Haste(alpha, beta, slack) if latency else None
     try:
         with _finding(engine, master) as find:
             planned = plan_relay(
@@ -91,12 +105,12 @@ def plan(
                 rewritings_max=rewritings,
                 find=find,
                 partial=partial,
-                hasten=latency,
+                haste=haste,
                 tell=_telling(),
             )
     except Infeasible as error:
         raise UsageError(f"{error}: --publisher-capacity {error.fed}") from None
-    loads = loads_of(planned.plan, everyone, places, capacity)
+    loads = loads_of(planned.plan, everyone, *planned.capacities)
     if picture is not None:
         _draw(planned.plan, loads, picture)
     with replacing(out) as sink:
@@ -160,3 +174,14 @@ def _check_capacities(capacity: int | None, publisher_capacity: int | None) -> N
         raise UsageError(f"--capacity {capacity}: a view that may feed nobody cannot relay; give 1 or more")
     if publisher_capacity is not None and publisher_capacity < 1:
         raise UsageError(f"--publisher-capacity {publisher_capacity}: the publisher must feed someone; give 1 or more")
+
+
+def _check_weights(alpha: float, beta: float | None, slack: float) -> None:
+    from tidings.model.errors import UsageError
+
+    if not 0 <= alpha < math.inf or not 0 <= (beta or 0.0) < math.inf:
+        raise UsageError(f"--alpha {alpha} --beta {beta}: weights are numbers from 0 on")
+    if alpha == 0 and not beta:
+        raise UsageError("--alpha 0: without --beta, nothing counts; say what a hop is worth")
+    if not 1 <= slack < math.inf:
+        raise UsageError(f"--slack {slack}: capacities times 1 or more")

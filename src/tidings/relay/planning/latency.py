@@ -28,6 +28,20 @@ USE_SLACK = 0.07
 ROUNDING = 1e-12
 
 
+@dataclass(frozen=True)
+class Haste:
+    """How latency is reduced: whatever makes alpha * use + beta * latency less is taken.
+
+    beta: bytes that a hop less for one view is worth, if alpha is 1; None: see `default_beta`. slack: how many times its
+    capacity a site may use for that. In a plan of least use, those that feed many are at their capacity, which leaves little
+    room; with slack they have some.
+    """
+
+    alpha: float = 1.0
+    beta: float | None = None
+    slack: float = 1.0
+
+
 @dataclass(frozen=True, eq=False)
 class Paths:
     """Of each node: its latency; the source it waits for longest, -1: the publisher; its level, 1: fed by the publisher."""
