@@ -29,6 +29,8 @@ def instance_of(columns, *, pool=None, capacity=None, site=None, publisher_capac
         site=np.full(nodes, NO_SITE, np.int32) if site is None else np.array(site, np.int32),
         publisher_capacity=publisher_capacity,
         is_published=is_published,
+        sent=places.get("sent", np.ones(nodes, np.int32)),
+        bandwidth=places.get("bandwidth", np.full(pools, UNLIMITED)),
         delay=np.zeros(len(flat)) if delay is None else np.array(delay, np.float64),
         position=places.get("position", np.full((nodes, 2), np.nan)),
         publisher_position=places.get("publisher_position", (np.nan, np.nan)),
@@ -36,7 +38,7 @@ def instance_of(columns, *, pool=None, capacity=None, site=None, publisher_capac
     )
 
 
-def random_instance(seed, nodes, *, publisher_capacity=UNLIMITED, columns_max=6, capacity_max=3, parts=0.0):
+def random_instance(seed, nodes, *, publisher_capacity=UNLIMITED, columns_max=6, capacity_max=3, parts=0.0, lines=0.0):
     """Nodes are numbered at random; sources come from before in some hidden order."""
     rng = np.random.default_rng(seed)
     number = rng.permutation(nodes)
@@ -56,6 +58,8 @@ def random_instance(seed, nodes, *, publisher_capacity=UNLIMITED, columns_max=6,
     capacity = rng.integers(0, capacity_max + 1, pool.max() + 1)
     capacity[rng.random(len(capacity)) < 0.2] = UNLIMITED
     total = sum(map(len, columns))
+    sent = rng.integers(1, 1_000, nodes).astype(np.int32)
+    bandwidth = np.where(rng.random(len(capacity)) < lines, rng.integers(0, 3_000, len(capacity)), UNLIMITED)
     return instance_of(
         columns,
         pool=pool,
@@ -66,6 +70,8 @@ def random_instance(seed, nodes, *, publisher_capacity=UNLIMITED, columns_max=6,
         position=np.where(rng.random((nodes, 1)) < 0.2, np.nan, rng.random((nodes, 2))),
         publisher_position=(0.5, 0.5) if rng.random() < 0.5 else (np.nan, np.nan),
         weight=rng.integers(1, 4, nodes),
+        sent=sent,
+        bandwidth=bandwidth,
     )
 
 
@@ -76,6 +82,8 @@ SEEDS = st.integers(0, 2**32 - 1)
 def instances(draw, nodes_max=14, limited_publisher=True):
     nodes = draw(st.integers(1, nodes_max))
     limit = draw(st.integers(0, nodes)) if limited_publisher and draw(st.booleans()) else UNLIMITED
-    parts = draw(st.sampled_from([0.0, 0.3]))
+    parts, lines = draw(st.sampled_from([0.0, 0.3])), draw(st.sampled_from([0.0, 0.7]))
     capacity_max = draw(st.integers(0, 4))
-    return random_instance(draw(SEEDS), nodes, publisher_capacity=limit, capacity_max=capacity_max, parts=parts)
+    return random_instance(
+        draw(SEEDS), nodes, publisher_capacity=limit, capacity_max=capacity_max, parts=parts, lines=lines
+    )

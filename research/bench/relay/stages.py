@@ -13,6 +13,7 @@ from tidings.bench.timing import Seconds, timed
 from tidings.relay.document import Document
 from tidings.relay.files import View
 from tidings.relay.grouping import Groups, build_instance, group_views
+from tidings.relay.limits import Limits
 from tidings.relay.pattern import Pattern, parse_pattern
 from tidings.relay.plan import RelayPlan
 from tidings.relay.planner import Planned, source_costs
@@ -55,7 +56,8 @@ class Prepared:
 
     def relay_plan(self, instance: Instance, columns: Columns, capacity: int | None) -> RelayPlan:
         """The inputs of each view, by a plan for groups."""
-        inputs = wire(self.groups, instance, columns, capacity)
+        each = Limits(capacity=capacity).of_views(self.sizes.bytes[self.groups.query])
+        inputs = wire(self.groups, instance, columns, each)
         return RelayPlan(inputs_by_id(self.views, inputs))
 
 
@@ -100,7 +102,7 @@ class Outcome:
         """As the planner gives it."""
         known = self.prepared
         return Planned(
-            known.views, (), self.capacity, known.groups, known.table, known.sizes, known.rewritings,
+            known.views, Limits(capacity=self.capacity), known.groups, known.table, known.sizes, known.rewritings,
             self.instance, self.solution, self.columns, self.hastened,
         )  # fmt: skip
 
@@ -131,8 +133,9 @@ def plan(
     """each_pass: passes that reduce latency are made again from the start for every number of them, to see what each
     does, until one changes nothing.
     """
+    limits = Limits(capacity=capacity)
     made, instance = timed(
-        build_instance, prepared.groups, (), prepared.rewritings, prepared.sizes, capacity, publisher_capacity
+        build_instance, prepared.groups, limits, prepared.rewritings, prepared.sizes, publisher_capacity
     )
     infeasible = None
     solved, found = timed(_solution, instance)

@@ -13,7 +13,7 @@ within.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from tidings.kernels.arrays import I32, I64
 from tidings.relay.costs import column_costs, column_delays
 from tidings.relay.embedding import carried_pattern
 from tidings.relay.files import PUBLISHER, Site, View
+from tidings.relay.limits import LARGE, Limits
 from tidings.relay.partial import Rests
 from tidings.relay.pattern import Pattern
 from tidings.relay.planning.instance import NO_SITE, UNLIMITED, Instance
@@ -30,8 +31,6 @@ from tidings.relay.rewriting.rewritings import REWRITINGS_MAX
 from tidings.relay.row_views.query import carried_query
 from tidings.relay.sizes import ViewSizes
 
-_LARGE = 10**9
-"""No site feeds so many: greater capacities count as this one."""
 VARIANTS = 3
 """Groups with the same query that a rewriting chooses from, where they are at several sites."""
 
@@ -98,18 +97,43 @@ def group_views(views: Sequence[View], sites: Sequence[Site]) -> Groups:
     )
 
 
+def split_alone(groups: Groups, limits: Limits, sizes: ViewSizes) -> Groups:
+    """Views without sites that cannot send their message even once are groups of their own: none feeds its equals."""
+    cannot = (groups.site == NO_SITE) & (limits.of_views(sizes.bytes[groups.query]) == 0)
+    of_view = cannot[groups.group_of]
+    if not of_view.any():
+        return groups
+    # A group for each such view, behind the others; numbered anew by where their heads stand.
+    own = np.where(of_view, len(groups) + np.arange(len(of_view)), groups.group_of)
+    _, head, number = np.unique(own, return_index=True, return_inverse=True)
+    order = np.argsort(head, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    group_of = place[number].astype(np.int64)
+    old = groups.group_of[head[order]]
+    first_member = np.concatenate([[0], np.cumsum(np.bincount(group_of))])
+    members = np.argsort(group_of, kind="stable")
+    return replace(
+        groups,
+        group_of=group_of,
+        query=groups.query[old],
+        site=groups.site[old],
+        first_member=first_member,
+        members=members,
+    )
+
+
 def build_instance(
     groups: Groups,
-    sites: Sequence[Site],
+    limits: Limits,
     rewritings: Rewritings,
     sizes: ViewSizes,
-    capacity: int | None,
     publisher_capacity: int | None = None,
     columns_max: int = REWRITINGS_MAX,
     rests: Rests | None = None,
 ) -> Instance:
-    """rewritings, sizes: of queries. capacity: of every site that does not say its own; None: without limit. columns_max: ways
-    to compute a group, beside the publisher's, at most. rests: of queries whose rewritings are partial."""
+    """rewritings, sizes: of queries. columns_max: ways to compute a group, beside the publisher's, at most. rests: of queries
+    whose rewritings are partial."""
     first_column, first_source, sources = _columns(groups, rewritings, columns_max)
     query = groups.query
     owner = np.repeat(np.arange(len(groups)), np.diff(first_column))
@@ -119,7 +143,7 @@ def build_instance(
     pool = np.where(is_alone, site_count + np.arange(len(groups)), groups.site).astype(np.int32)
     position = np.full((site_count, 2), np.nan)
     publisher = (np.nan, np.nan)
-    for place, site in enumerate(sites):
+    for place, site in enumerate(limits.sites):
         if site.id == PUBLISHER:
             publisher_capacity = site.capacity if publisher_capacity is None else publisher_capacity
             publisher = site.position or publisher
@@ -137,16 +161,19 @@ def build_instance(
         cost[in_part] += rests.cost[query[owner[in_part]]]
         delay[in_part] += rests.delay[query[owner[in_part]]]
         is_published[in_part] = True
+    capacity, bandwidth = pool_limits(groups, limits, sizes)
     return Instance(
         first_column=first_column,
         cost=cost,
         first_source=first_source,
         sources=sources,
         pool=pool,
-        capacity=pool_capacities(groups, sites, capacity),
+        capacity=capacity,
         site=groups.site,
         publisher_capacity=UNLIMITED if publisher_capacity is None else min(publisher_capacity, UNLIMITED),
         is_published=is_published,
+        sent=np.ceil(of_group.bytes).astype(np.int32),
+        bandwidth=bandwidth,
         delay=delay,
         position=positions,
         publisher_position=publisher,
@@ -154,16 +181,15 @@ def build_instance(
     )
 
 
-def pool_capacities(groups: Groups, sites: Sequence[Site], capacity: int | None) -> I64:
-    """Of sites, by their places, then of groups that are alone."""
-    each = UNLIMITED if capacity is None else min(capacity, _LARGE)
+def pool_limits(groups: Groups, limits: Limits, sizes: ViewSizes) -> tuple[I64, I64]:
+    """Capacity and bandwidth of sites, by their places, then of groups that are alone."""
     count, members = _site_count(groups), groups.sizes
-    found = np.full(count + len(groups), each, np.int64)
-    for place, site in enumerate(sites[:count]):
-        found[place] = each if site.capacity is None else min(site.capacity, _LARGE)
-    if capacity is not None:
-        found[count:] = members * each - (members - 1)
-    return found
+    capacity, bandwidth = limits.of_sites(count)
+    each = limits.of_views(sizes.bytes[groups.query])
+    # Not less than nothing: groups at sites do not use theirs.
+    of_members = np.maximum(members * np.minimum(each, LARGE) - (members - 1), 0)
+    alone = np.where(each >= UNLIMITED, UNLIMITED, of_members)
+    return np.append(capacity, alone), np.append(bandwidth, np.full(len(groups), UNLIMITED))
 
 
 def _site_count(groups: Groups) -> int:

@@ -55,11 +55,13 @@ class LiveRelay:
             raise UsageError(
                 "the plan feeds views in part by the publisher: relays with such views are planned as a whole"
             )
+        if planned.limits.has_bandwidth:
+            raise UsageError("the plan keeps bandwidths: relays with such limits are planned as a whole")
         self._planned, self._samples = planned, samples
-        sites, capacity = planned.capacities
+        sites = planned.roomy.sites
         self._sites = {site.id: site for site in sites}
-        self._capacity = UNLIMITED if capacity is None else min(capacity, UNLIMITED)
-        self._places = {site.id: place for place, site in enumerate(planned.sites)}
+        self._capacity = _of_view(planned)
+        self._places = {site.id: place for place, site in enumerate(sites)}
         self._table = deepcopy(planned.table)
         self._sizes = (planned.sizes.ids.copy(), planned.sizes.bytes.copy())
         self._cost = source_costs(planned.sizes)
@@ -152,8 +154,8 @@ class LiveRelay:
         planned = plan_relay(
             list(self.views),
             self._samples,
-            sites=self._planned.sites,
-            capacity=self._planned.capacity,
+            sites=self._planned.limits.sites,
+            capacity=self._planned.limits.capacity,
             haste=self._planned.haste,
             publisher_capacity=None if most == UNLIMITED else most,
         )
@@ -242,6 +244,12 @@ class LiveRelay:
         return self._pools[view.site]
 
 
+def _of_view(planned: Planned) -> int:
+    """What a view without a site may feed."""
+    capacity = planned.roomy.capacity
+    return UNLIMITED if capacity is None else min(capacity, UNLIMITED)
+
+
 def _instance_of_views(planned: Planned) -> tuple[Instance, Solution]:
     """Each view a node of its own, with the ways of its group and those that were wired."""
     groups, of_groups = planned.groups, planned.instance
@@ -271,6 +279,8 @@ def _instance_of_views(planned: Planned) -> tuple[Instance, Solution]:
         first_source=first_source,
         sources=sources,
         is_published=np.diff(first_source) == 0,
+        sent=np.zeros(len(place), np.int32),
+        bandwidth=np.full(len(capacity), UNLIMITED),
         pool=pool,
         capacity=capacity,
         site=groups.site[groups.group_of],
@@ -299,11 +309,9 @@ def _pools(planned: Planned) -> tuple[I32, I64, F64]:
     sites = instance.pools - len(groups)
     of_view = groups.site[groups.group_of]
     views = np.arange(len(of_view))
-    _, capacity = planned.capacities
-    each = UNLIMITED if capacity is None else min(capacity, UNLIMITED)
     price = planned.solution.prices
     return (
         np.where(of_view == NO_SITE, sites + views, of_view).astype(np.int32),
-        np.concatenate([instance.capacity[:sites], np.full(len(views), each, np.int64)]),
+        np.concatenate([instance.capacity[:sites], np.full(len(views), _of_view(planned))]),
         np.concatenate([price[:sites], price[instance.pool[groups.group_of]]]),
     )

@@ -14,10 +14,11 @@ from tidings.kernels.arrays import F64, I64
 from tidings.relay.costs import INPUT_ID, column_delays
 from tidings.relay.document import Document
 from tidings.relay.files import PUBLISHER, Site, View
-from tidings.relay.grouping import Groups, build_instance, group_views, pool_capacities
+from tidings.relay.grouping import Groups, build_instance, group_views, pool_limits, split_alone
+from tidings.relay.limits import Limits
 from tidings.relay.partial import Queries, add_partial
 from tidings.relay.pattern import Pattern
-from tidings.relay.plan import RelayPlan, check_capacities, site_of
+from tidings.relay.plan import RelayPlan, check_capacities
 from tidings.relay.planning.instance import HOP, Columns, Instance
 from tidings.relay.planning.latency import Haste, reduce_latency, total_latency
 from tidings.relay.planning.solve import Solution, solve
@@ -46,8 +47,7 @@ class Planned:
     """
 
     views: Sequence[View]
-    sites: Sequence[Site]
-    capacity: int | None
+    limits: Limits
     groups: Groups
     table: PatternTable
     sizes: ViewSizes
@@ -59,9 +59,15 @@ class Planned:
     haste: Haste | None = None
 
     @property
-    def capacities(self) -> tuple[Sequence[Site], int | None]:
-        """Sites with what they may feed by this plan, and what others may."""
-        return _with_slack(self.haste, self.sites, self.capacity)
+    def roomy(self) -> Limits:
+        """The limits with the slack that latency is given: what sites may feed by this plan."""
+        return self.limits if self.haste is None else self.limits.with_slack(self.haste.slack)
+
+    @property
+    def message_bytes(self) -> dict[str, float]:
+        """Of each view, on average."""
+        of_view = self.sizes.bytes[self.groups.query_of].tolist()
+        return {view.id: bytes for view, bytes in zip(self.views, of_view, strict=True)}
 
 
 def plan_relay(
@@ -70,6 +76,8 @@ def plan_relay(
     *,
     sites: Sequence[Site] = (),
     capacity: int | None = None,
+    bandwidth: float | None = None,
+    rate: float = 1.0,
     publisher_capacity: int | None = None,
     rewritings_max: int = REWRITINGS_MAX,
     find: Finding = find_rewritings,
@@ -79,12 +87,12 @@ def plan_relay(
 ) -> Planned:
     """A plan by which no site feeds more views elsewhere than its capacity, with the slack that latency is given.
 
-    documents: samples, for the sizes of messages. capacity: of sites that do not say their own, a view without a site being
-    its own; None: without limit. publisher_capacity: how many views the publisher may feed. partial: whether the
-    publisher may send the rest to views that others know a part of. haste: how to reduce
-    latency; None: not at all.
-    Raises `Infeasible`, with the plan of least overflow, if the publisher would have to feed more than it may.
+    documents: samples, for the sizes of messages. capacity, bandwidth, rate: see `Limits`. publisher_capacity: how many views
+    the publisher may feed. partial: whether it may send the rest to views that others know a part of. haste: how to reduce
+    latency; None: not at all. Raises `Infeasible`, with the plan of least overflow, if the publisher would have to feed more
+    than it may.
     """
+    limits = Limits(sites, capacity, bandwidth, rate)
     groups = group_views(views, sites)
     queries = [views[head].query for head in groups.heads.tolist()]
     patterns = [query for query in queries if isinstance(query, Pattern)]
@@ -117,10 +125,12 @@ def plan_relay(
         )
     count, rewritten = len(rewritings.first_source) - 1, int((np.diff(rewritings.first) > 0).sum())
     tell(f"{rewritings.embedded:,} embeddings; {count:,} rewritings of {rewritten:,} views")
-    instance = build_instance(groups, sites, rewritings, sizes, capacity, publisher_capacity, rewritings_max, rests)
+    groups = split_alone(groups, limits, sizes)
+    instance = build_instance(groups, limits, rewritings, sizes, publisher_capacity, rewritings_max, rests)
     solution = solve(instance, progress=tell)
-    roomy_sites, room = _with_slack(haste, sites, capacity)
-    instance = replace(instance, capacity=pool_capacities(groups, roomy_sites, room))
+    roomy = limits if haste is None else limits.with_slack(haste.slack)
+    room, line = pool_limits(groups, roomy, sizes)
+    instance = replace(instance, capacity=room, bandwidth=line)
     columns = solution.columns
     if haste is not None:
         columns = reduce_latency(instance, columns, haste.alpha, haste.beta)
@@ -128,12 +138,12 @@ def plan_relay(
         f"latency reduced from {total_latency(instance, solution.columns):.6g} to {total_latency(instance, columns):.6g}"
     )
 
-    def wired(chosen: Columns, each: int | None) -> tuple[Inputs, float]:
-        inputs = wire(groups, instance, chosen, each)
+    def wired(chosen: Columns, within: Limits) -> tuple[Inputs, float]:
+        inputs = wire(groups, instance, chosen, within.of_views(sizes.bytes[groups.query]))
         return inputs, float(latencies(views, sites, groups, sizes, instance, chosen, inputs).sum())
 
-    inputs, latency = wired(columns, room)
-    _, least_use_latency = wired(solution.columns, capacity)
+    inputs, latency = wired(columns, roomy)
+    _, least_use_latency = wired(solution.columns, limits)
     plan = RelayPlan(
         inputs_by_id(views, inputs),
         use=instance.use(columns),
@@ -144,25 +154,11 @@ def plan_relay(
         least_use_latency=least_use_latency,
     )
     # No plan should break a rule; if one did, nobody should get it.
-    check_capacities(plan, {view.id: view for view in views}, capacities_of(views, roomy_sites, room))
+    check_capacities(plan, {view.id: view for view in views}, roomy.capacities(views))
     assert len(plan.order) == len(views), "no view feeds itself"
-    return Planned(views, sites, capacity, groups, table, sizes, rewritings, instance, solution, columns, plan, haste)
-
-
-def _with_slack(haste: Haste | None, sites: Sequence[Site], capacity: int | None) -> tuple[Sequence[Site], int | None]:
-    """Sites and a capacity with the slack for latency. The publisher has none: it feeds no more."""
-
-    def room(each: int | None) -> int | None:
-        return each if each is None or haste is None else int(each * haste.slack)
-
-    roomy = [site if site.id == PUBLISHER else replace(site, capacity=room(site.capacity)) for site in sites]
-    return roomy, room(capacity)
-
-
-def capacities_of(views: Sequence[View], sites: Sequence[Site], capacity: int | None) -> dict[str, int]:
-    """How many views elsewhere each site may feed; those without limit are left out."""
-    everywhere = {} if capacity is None else dict.fromkeys(map(site_of, views), capacity)
-    return everywhere | {site.id: site.capacity for site in sites if site.capacity is not None}
+    planned = Planned(views, limits, groups, table, sizes, rewritings, instance, solution, columns, plan, haste)
+    roomy.check_bandwidths(plan, views, planned.message_bytes)
+    return planned
 
 
 def _chained(trees: Rewritings, rows: Rewritings, patterns: int) -> Rewritings:

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidings.kernels.arrays import I64
 from tidings.relay.files import PUBLISHER, View
 from tidings.relay.grouping import Groups
-from tidings.relay.planning.instance import NO_SITE, UNLIMITED, Columns, Instance
+from tidings.relay.planning.instance import NO_SITE, Columns, Instance
 from tidings.relay.planning.latency import order_of, paths_of
 
 Inputs = list[tuple[int, ...]]
@@ -32,9 +33,8 @@ def inputs_by_id(views: Sequence[View], inputs: Inputs) -> dict[str, tuple[str, 
     }
 
 
-def wire(groups: Groups, instance: Instance, columns: Columns, capacity: int | None) -> Inputs:
-    """capacity: of a view without a site; None: without limit."""
-    each = UNLIMITED if capacity is None else capacity
+def wire(groups: Groups, instance: Instance, columns: Columns, each: I64) -> Inputs:
+    """each: per group, how many a view of it may feed that has no site."""
     heads = groups.members[groups.first_member[:-1]].tolist()
     sources = [instance.sources_of(column) for column in columns.tolist()]
     users: list[list[int]] = [[] for _ in heads]
@@ -50,7 +50,7 @@ def wire(groups: Groups, instance: Instance, columns: Columns, capacity: int | N
                 found[member] = (heads[group],)
             continue
         outside = sorted(users[group], key=lambda user: -waiting[user])
-        for feeder, fed, is_member in _tree(groups.of(group), outside, each):
+        for feeder, fed, is_member in _tree(groups.of(group), outside, int(each[group])):
             if is_member:
                 found[fed] = (feeder,)
             else:

@@ -32,6 +32,10 @@ def plan(
     capacity: int | None = typer.Option(
         None, help="How many views elsewhere a site may feed; a view without a site is its own. Default: no limit."
     ),
+    bandwidth: float | None = typer.Option(
+        None, help="Bytes a second that a site may send elsewhere, by the samples and --rate. Default: no limit."
+    ),
+    rate: float = typer.Option(1.0, help="Documents a second, with --bandwidth."),
     publisher_capacity: int | None = typer.Option(
         None, help="How many views the publisher may feed. Default: no limit."
     ),
@@ -61,7 +65,8 @@ def plan(
 
     Every view is fed by the publisher of the documents, or computed from views that know enough. The plan names the inputs of
     each; `tidings relay run` runs it. Latency is reduced by whatever makes alpha * use + beta * latency less; sites that feed
-    much are full by then, and --slack 1.5 lets them feed half as many more for it. With --publisher-capacity there may be no
+    much are full by then, and --slack 1.5 lets them feed half as many more for it. A site has two limits: --capacity views, and
+    --bandwidth bytes a second. With --publisher-capacity there may be no
     plan: then you are told how many views the publisher must feed at least, by the --rewritings that were considered; with
     --partial it may send only what others lack, to views that few of them know.
 
@@ -83,7 +88,7 @@ def plan(
 
     check_files([path for path in (views, sites, catalog) if path is not None], (out, picture))
     check_outside(documents, (out, picture))
-    _check_capacities(capacity, publisher_capacity)
+    _check_capacities(capacity, publisher_capacity, bandwidth, rate)
     _check_weights(alpha, beta, slack)
     if picture is not None and picture.suffix.lower() not in (".svg", ".png"):
         raise UsageError(f"the name of the picture ends in .svg or .png: {picture}")
@@ -101,6 +106,8 @@ def plan(
                 readable,
                 sites=places,
                 capacity=capacity,
+                bandwidth=bandwidth,
+                rate=rate,
                 publisher_capacity=publisher_capacity,
                 rewritings_max=rewritings,
                 find=find,
@@ -110,13 +117,16 @@ def plan(
             )
     except Infeasible as error:
         raise UsageError(f"{error}: --publisher-capacity {error.fed}") from None
-    loads = loads_of(planned.plan, everyone, *planned.capacities)
+    loads = loads_of(planned.plan, everyone, planned.roomy.sites, planned.roomy.capacity)
     if picture is not None:
         _draw(planned.plan, loads, picture)
     with replacing(out) as sink:
         sink.write(plan_json(planned.plan))
     for line in summary_lines(planned.plan, loads, distinct=len(planned.groups.heads)):
         typer.echo(line, err=True)
+    if planned.limits.has_bandwidth:
+        sent = planned.limits.sent(planned.plan, everyone, planned.message_bytes)
+        typer.echo(f"bandwidth  {max(sent.values()):,.0f} bytes a second from the site that sends most", err=True)
     if len(readable) < len(found):
         typer.echo(
             f"{len(found) - len(readable)} of {len(found)} sample documents cannot be read and did not count", err=True
@@ -167,11 +177,17 @@ def _telling() -> Callable[[str], None]:
     return lambda sentence: screen.print(f"{time.monotonic() - start:7.1f} s  {sentence}", style="dim", highlight=False)
 
 
-def _check_capacities(capacity: int | None, publisher_capacity: int | None) -> None:
+def _check_capacities(
+    capacity: int | None, publisher_capacity: int | None, bandwidth: float | None, rate: float
+) -> None:
     from tidings.model.errors import UsageError
 
     if capacity is not None and capacity < 1:
         raise UsageError(f"--capacity {capacity}: a view that may feed nobody cannot relay; give 1 or more")
+    if bandwidth is not None and not 0 < bandwidth < math.inf:
+        raise UsageError(f"--bandwidth {bandwidth}: bytes a second, more than 0")
+    if not 0 < rate < math.inf:
+        raise UsageError(f"--rate {rate}: documents a second, more than 0")
     if publisher_capacity is not None and publisher_capacity < 1:
         raise UsageError(f"--publisher-capacity {publisher_capacity}: the publisher must feed someone; give 1 or more")
 

@@ -42,6 +42,10 @@ class Instance:
     """int32[nodes]: whose capacity a node uses when it feeds another. Views of one site share a pool."""
     capacity: I64
     """int64[pools]: how many nodes a pool may feed. A column with two sources of one pool uses two units of it."""
+    sent: I32
+    """int32[nodes]: bytes per document that a node sends to each node that it feeds elsewhere."""
+    bandwidth: I64
+    """int64[pools]: bytes per document that a pool may send."""
     site: I32
     """int32[nodes]: to feed a node of the same site uses no capacity. NO_SITE: the node is alone."""
     publisher_capacity: int
@@ -83,6 +87,11 @@ class Instance:
         """The pool of each unit of capacity that a column of the node uses; the publisher's is the number of pools."""
         used = [int(self.pool[source]) for source in self.sources_of(column) if not self.same_site(source, node)]
         return [*used, self.pools] if self.is_published[column] else used
+
+    def bytes_sent(self, node: int, column: int) -> list[tuple[int, int]]:
+        """The pool of each source elsewhere of a column of the node, and the bytes that it sends."""
+        sources = [source for source in self.sources_of(column) if not self.same_site(source, node)]
+        return [(int(self.pool[source]), int(self.sent[source])) for source in sources]
 
     def distance(self, source: int, node: int) -> float:
         if self.same_site(source, node):

@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 
 from tidings.relay.planning.highs import Program, minimise
-from tidings.relay.planning.instance import Columns, Instance
+from tidings.relay.planning.instance import UNLIMITED, Columns, Instance
 
 
 def violations(instance: Instance, columns: Columns) -> list[str]:
@@ -31,6 +31,15 @@ def violations(instance: Instance, columns: Columns) -> list[str]:
         f"pool {pool} feeds {units}, {instance.capacity[pool]} allowed"
         for pool, units in sorted(used.items())
         if units > instance.capacity[pool]
+    ]
+    sent: Counter[int] = Counter()
+    for node, column in enumerate(columns.tolist()):
+        for pool, bytes in instance.bytes_sent(node, column):
+            sent[pool] += bytes
+    wrong += [
+        f"pool {pool} sends {bytes} bytes, {instance.bandwidth[pool]} allowed"
+        for pool, bytes in sorted(sent.items())
+        if bytes > instance.bandwidth[pool]
     ]
     if fed > instance.publisher_capacity:
         wrong.append(f"the publisher feeds {fed}, {instance.publisher_capacity} allowed")
@@ -65,14 +74,20 @@ def _reached(instance: Instance, columns: Columns) -> int:
 
 def exact(instance: Instance) -> Columns | None:
     """A plan of least use; None if there is no plan. For small instances: the whole integer program, with every capacity."""
-    rows: list[list[int]] = []
+    rows: list[Counter[int]] = []
+    limited = bool((instance.bandwidth < UNLIMITED).any())
     for node in range(instance.nodes):
         for column in instance.columns_of(node):
-            rows.append([node, *(instance.nodes + pool for pool in instance.pools_used(node, column))])
-    entries = [sorted(Counter(row).items()) for row in rows]
+            row = Counter([node, *(instance.nodes + pool for pool in instance.pools_used(node, column))])
+            for pool, bytes in instance.bytes_sent(node, column) if limited else ():
+                row[instance.nodes + instance.pools + 1 + pool] += bytes
+            rows.append(row)
+    entries = [sorted(row.items()) for row in rows]
     flat = [entry for row in entries for entry in row]
     ones = np.ones(instance.nodes)
     capacity = np.append(instance.capacity, instance.publisher_capacity).astype(np.float64)
+    if limited:
+        capacity = np.append(capacity, instance.bandwidth)
     program = Program(
         instance.cost,
         np.cumsum([0, *map(len, entries)]),

@@ -8,7 +8,8 @@ from tidings.kernels.arrays import F64, I32, I64, Bools, Float, Int
 
 
 class Rows(NamedTuple):
-    """Who uses which contested capacity. A row is a capacity, of a pool or of the publisher, that could be exceeded."""
+    """Who uses which contested capacity. A row is a capacity or a bandwidth, of a pool or of the publisher, that could be
+    exceeded. Units of a bandwidth are bytes per document."""
 
     first_column: I64
     """[nodes + 1]"""
@@ -28,8 +29,8 @@ class Rows(NamedTuple):
     """[uses]"""
     capacity: I64
     """[rows]"""
-    units_max: Int
-    """The most units of one row that one column uses."""
+    columns_max: Int
+    """The most columns of one node."""
 
 
 class Places(NamedTuple):
