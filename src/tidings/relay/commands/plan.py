@@ -67,8 +67,8 @@ def plan(
     each; `tidings relay run` runs it. Latency is reduced by whatever makes alpha * use + beta * latency less; sites that feed
     much are full by then, and --slack 1.5 lets them feed half as many more for it. A site has two limits: --capacity views, and
     --bandwidth bytes a second. With --publisher-capacity there may be no
-    plan: then you are told how many views the publisher must feed at least, by the --rewritings that were considered; with
-    --partial it may send only what others lack, to views that few of them know.
+    plan: then you are told how many views the publisher must feed at least, by the --rewritings that were considered. With
+    --partial a view that others know a part of is fed by them, and by the publisher with the rest.
 
     Example: tidings plan --views views.jsonl --capacity 50 --documents documents --out plan.json --picture plan.svg
     """
