@@ -156,7 +156,6 @@ PLAIN = ("views.jsonl", '{"id": "v", "pattern": "//a{id}"}')
         ),
         (("sites.jsonl", '{"id": "s0", "capacity": 0}'), (), "not a whole number from 1 on"),
         (("sites.jsonl", '{"id": "s0", "bandwidth": 0}'), (), "\"bandwidth\" of site 's0' is not a number above 0"),
-        (("sites.jsonl", '{"id": "publisher", "bandwidth": 9}'), (), "the site 'publisher' has a bandwidth"),
         (PLAIN, ("--bandwidth", "0"), "--bandwidth 0.0: bytes a second, more than 0"),
         (PLAIN, ("--rate", "inf"), "--rate inf: documents a second, more than 0"),
         (PLAIN, ("--slack", "0.9"), "--slack 0.9: capacities times 1 or more"),
