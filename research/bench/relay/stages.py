@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,13 +13,13 @@ import numpy as np
 from tidings.bench.timing import Seconds, timed
 from tidings.relay.document import Document
 from tidings.relay.files import View
-from tidings.relay.grouping import Groups, build_instance, group_views
+from tidings.relay.grouping import Groups, build_instance, group_views, pool_limits
 from tidings.relay.limits import Limits
 from tidings.relay.pattern import Pattern, parse_pattern
 from tidings.relay.plan import RelayPlan
 from tidings.relay.planner import Planned, source_costs
 from tidings.relay.planning.instance import Columns, Instance
-from tidings.relay.planning.latency import PASSES, reduce_latency, total_latency
+from tidings.relay.planning.latency import reduce_latency, total_latency
 from tidings.relay.planning.solve import Infeasible, Solution, solve
 from tidings.relay.rewriting import PatternTable, Rewritings, find_rewritings
 from tidings.relay.rewriting.rewritings import REWRITINGS_MAX
@@ -74,20 +75,22 @@ class Pass:
 class Outcome:
     """A plan of least use, and what passes that reduce latency made of it.
 
-    infeasible: why the publisher's capacity was not kept, with the least that is known to do, which was taken instead.
+    slack: how many times its capacity a view may use for that. infeasible: why the publisher's capacity was not kept, with the
+    least that is known to do, which was taken instead.
     passes: the first is the plan of least use.
     """
 
     prepared: Prepared
     capacity: int | None
+    slack: float
     publisher_capacity: int | None
     instance: Instance
     solution: Solution
     columns: Columns
     infeasible: Infeasible | None
     instance_s: float
-    solve_s: float
-    latency_s: float
+    solve_s: Seconds
+    latency_s: Seconds
     passes: tuple[Pass, ...]
 
     @cached_property
@@ -96,7 +99,8 @@ class Outcome:
 
     @cached_property
     def hastened(self) -> RelayPlan:
-        return self.prepared.relay_plan(self.instance, self.columns, self.capacity)
+        limits = Limits(capacity=self.capacity).with_slack(self.slack)
+        return self.prepared.relay_plan(self.instance, self.columns, limits.capacity)
 
     def planned(self) -> Planned:
         """As the planner gives it."""
@@ -127,12 +131,7 @@ def prepare(texts: Iterable[str], documents: Sequence[Document], rewritings_max:
     return Prepared(views, groups, patterns, sizes, table, rewritings, seconds)
 
 
-def plan(
-    prepared: Prepared, capacity: int | None, publisher_capacity: int | None, *, each_pass: bool = False
-) -> Outcome:
-    """each_pass: passes that reduce latency are made again from the start for every number of them, to see what each
-    does, until one changes nothing.
-    """
+def plan(prepared: Prepared, capacity: int | None, publisher_capacity: int | None, *, slack: float = 1.0) -> Outcome:
     limits = Limits(capacity=capacity)
     made, instance = timed(
         build_instance, prepared.groups, limits, prepared.rewritings, prepared.sizes, publisher_capacity
@@ -142,19 +141,30 @@ def plan(
     if isinstance(found, Infeasible):
         infeasible, found = found, found.least_overflow
         instance = replace(instance, publisher_capacity=infeasible.fed)
-    columns = found.columns
-    passes = [Pass(0.0, total_latency(instance, columns), found.use)]
-    hastened = Seconds(0.0, 0.0)
-    for count in range(1, PASSES + 1) if each_pass else (PASSES,):
-        before = columns
-        hastened, columns = timed(reduce_latency, instance, found.columns, passes=count)
-        passes.append(Pass(hastened.cpu, total_latency(instance, columns), instance.use(columns)))
-        if np.array_equal(before, columns):
-            break
-    return Outcome(
-        prepared, capacity, publisher_capacity, instance, found, columns, infeasible,
-        made.wall, solved.wall, hastened.wall, tuple(passes),
+    return _hastened(
+        Outcome(
+            prepared, capacity, slack, publisher_capacity, instance, found, found.columns, infeasible,
+            made.wall, solved, Seconds(0.0, 0.0), (),
+        )
     )  # fmt: skip
+
+
+def _hastened(outcome: Outcome) -> Outcome:
+    known, found = outcome.prepared, outcome.solution
+    room, _ = pool_limits(known.groups, Limits(capacity=outcome.capacity).with_slack(outcome.slack), known.sizes)
+    instance = replace(outcome.instance, capacity=room)
+    plans, seconds = [found.columns], [0.0]
+    begun = time.process_time()
+
+    def note(columns: Columns) -> None:
+        plans.append(columns)
+        seconds.append(time.process_time() - begun)
+
+    hastened, columns = timed(reduce_latency, instance, found.columns, on_pass=note)
+    passes = tuple(
+        Pass(cpu, total_latency(instance, each), instance.use(each)) for cpu, each in zip(seconds, plans, strict=True)
+    )
+    return replace(outcome, columns=columns, latency_s=hastened, passes=passes)
 
 
 def _solution(instance: Instance) -> Solution | Infeasible:

@@ -10,6 +10,7 @@ later passes let two nodes change at once, one that leaves such a source and one
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,11 +83,12 @@ def reduce_latency(
     beta: float | None = None,
     passes: int = PASSES,
     use_slack: float = USE_SLACK,
+    on_pass: Callable[[Columns], object] = lambda columns: None,
 ) -> Columns:
     """A plan with no more `alpha * use + beta * latency` than the valid one given; latency is the sum over all views.
 
     The publisher feeds no other nodes than before, no capacity is exceeded, and use rises by no more than the part `use_slack`.
-    Passes end when one with swaps gains nothing.
+    Passes end when one with swaps gains nothing. on_pass: called with the plan after each that gains.
     """
     if beta is None:
         beta = alpha * default_beta(instance, columns)
@@ -108,6 +110,7 @@ def reduce_latency(
         # Sums of costs in another order differ by rounding errors.
         if total < lowest and instance.use(plan) <= use_max * (1 + ROUNDING):
             best, paths, lowest = plan, found, total
+            on_pass(best)
         elif number > 0:
             break
     return best
