@@ -18,7 +18,7 @@ from research.experiments.paper import Config, Rows, Say
 from research.experiments.relay.grown import grown_views
 from research.experiments.relay.machines import Machines, draw_machines
 from research.experiments.relay.plans import certificate, level_figures, limit
-from research.experiments.relay.simulation import deliver, deploy
+from research.experiments.relay.simulation import Delivery, Deployment, deliver, deploy
 from research.experiments.relay.work import MessageTable, NodeWork, Speed, TableWork, fit, tabulate
 from tidings.bench.timing import timed
 from tidings.kernels.arrays import I64
@@ -105,15 +105,15 @@ class _Site:
     def figures(self, made: RelayPlan) -> dict[str, float]:
         views, query_of = self._found.views, self._found.groups.query_of
         deployment = deploy(made, views, self._machines, self._machine_of)
-        nodes, few = NodeWork(made, views), self._documents[: self._nodes_documents]
-        some = [deliver(deployment, [nodes.take(document)], self._rng(at)) for at, document in enumerate(few)]
+        by_nodes: list[Delivery] = []
         if not self._is_measured:
+            nodes = NodeWork(made, views)
+            for at, document in enumerate(self._documents[: self._nodes_documents]):
+                by_nodes.append(deliver(deployment, [nodes.take(document)], self._rng(at)))
             self.speed, self._is_measured = fit(nodes.timings), True
         by_table = TableWork(self.table, self.speed, made, views, query_of)
         works = [by_table.at(at) for at in range(len(self._documents))]
         every = deliver(deployment, works, self._rng(len(works)), self._interval_s)
-        # The same documents as the nodes had, each alone in the network.
-        alone = [deliver(deployment, [works[at]], self._rng(at)) for at in range(len(some))]
         done = every.done_s
         slowest = done.max(axis=1)
         return {
@@ -125,9 +125,15 @@ class _Site:
             "delivery_max_s": float(slowest.max()),
             "messages_per_document": every.messages / len(works),
             "bytes_per_document": every.bytes / len(works),
-            "latency_by_nodes_s": float(np.mean([each.done_s.mean() for each in some])),
-            "latency_by_table_s": float(np.mean([each.done_s.mean() for each in alone])),
-            "bytes_off": sum(abs(one.bytes - other.bytes) for one, other in zip(some, alone, strict=True)),
+        } | (self._compared(deployment, by_nodes, by_table) if by_nodes else {})
+
+    def _compared(self, deployment: Deployment, by_nodes: Sequence[Delivery], by_table: TableWork) -> dict[str, float]:
+        """The documents that the nodes had, each alone in the network: by the nodes themselves, and by the table."""
+        same = [deliver(deployment, [by_table.at(at)], self._rng(at)) for at in range(len(by_nodes))]
+        return {
+            "latency_by_nodes_s": float(np.mean([each.done_s.mean() for each in by_nodes])),
+            "latency_by_table_s": float(np.mean([each.done_s.mean() for each in same])),
+            "bytes_off": sum(abs(one.bytes - other.bytes) for one, other in zip(by_nodes, same, strict=True)),
         }
 
     def _rng(self, at: int) -> np.random.Generator:
