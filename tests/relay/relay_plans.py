@@ -3,11 +3,15 @@
 from itertools import combinations
 from random import Random
 
+from tidings.relay.document import Document
 from tidings.relay.embedding import is_rewriting
 from tidings.relay.files import View
 from tidings.relay.json_document import parse_json
 from tidings.relay.pattern import parse_pattern
 from tidings.relay.plan import PUBLISHER, RelayPlan
+from tidings.relay.reference import reference_rows
+from tidings.relay.row_views.query import RowQuery
+from tidings.relay.runtime.run import run_relay
 from tidings.relay.xml_document import parse_xml
 
 PATTERNS = [
@@ -44,6 +48,36 @@ DOCUMENTS = [
 
 def views_of(patterns):
     return [View(f"v{number}", parse_pattern(text)) for number, text in enumerate(patterns)]
+
+
+def delivered(plan, views, documents):
+    """(view, document, rows), where there are rows, by the plan: nothing is refused."""
+
+    def refuse(*refused):
+        raise AssertionError(refused)
+
+    return list(run_relay(plan, views, named(documents), quarantine=refuse))
+
+
+def said_directly(views, documents):
+    """The same by definition: what each view says of a document itself."""
+    ordered = sorted(views, key=lambda view: view.id)
+    return [
+        (view.id, name, rows)
+        for name, document in named(documents)
+        for view in ordered
+        if (rows := _rows_of(view.query, document))
+    ]
+
+
+def named(documents):
+    return [(f"{number}", document) for number, document in enumerate(documents)]
+
+
+def _rows_of(query, document):
+    if isinstance(query, RowQuery):
+        return query.rows(query.match(document))
+    return reference_rows(query, document) if isinstance(document, Document) else []
 
 
 def _rewritings(target, sources):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_patterns import json_documents, patterns_within, xml_documents
 from random_rows import Selection, batches, document_of, related_selections
+from relay_plans import delivered, said_directly
 
 from tidings.model.errors import UsageError
 from tidings.relay.document import Document
@@ -20,14 +22,12 @@ from tidings.relay.message import encode_parts
 from tidings.relay.pattern import Pattern, parse_pattern
 from tidings.relay.plan import RelayPlan, check, parse_plan, plan_json
 from tidings.relay.planner import Planned, plan_relay
-from tidings.relay.reference import reference_rows
 from tidings.relay.rest import rest_of
 from tidings.relay.row_views.document import RowDocument
 from tidings.relay.row_views.embedding import embeds, is_row_rewriting
 from tidings.relay.row_views.query import RowQuery
 from tidings.relay.runtime.epochs import Epoch, queries_of
 from tidings.relay.runtime.network import RelayNetwork
-from tidings.relay.runtime.run import run_relay
 from tidings.relay.workloads.documents import document_xml
 from tidings.relay.workloads.views import distinct_views
 from tidings.relay.xml_document import parse_xml
@@ -77,27 +77,11 @@ def test_a_rest_of_rows_completes_its_sources(selections: list[Selection]) -> No
         assert isinstance(rest, RowQuery) and is_row_rewriting([*sources, rest], target)
 
 
-def results(planned: Planned, documents: list[Document | RowDocument]) -> list[tuple[str, str, object]]:
-    named = [(f"{n}", document) for n, document in enumerate(documents)]
+def results(planned: Planned, documents: Sequence[Document | RowDocument]) -> Any:
+    """By the plan as it is written to a file, and checked."""
     plan = parse_plan(plan_json(planned.plan))
     check(plan, planned.views)
-    return list(run_relay(plan, planned.views, named, quarantine=lambda *refused: pytest.fail(str(refused))))
-
-
-def rows_of(query: Pattern | RowQuery, document: Document | RowDocument) -> list[Any]:
-    if isinstance(query, RowQuery):
-        return query.rows(query.match(document))
-    return reference_rows(query, document) if isinstance(document, Document) else []
-
-
-def expected(views: list[View], documents: list[Document | RowDocument]) -> list[tuple[str, str, object]]:
-    ordered = sorted(views, key=lambda view: view.id)
-    return [
-        (view.id, f"{n}", rows)
-        for n, document in enumerate(documents)
-        for view in ordered
-        if (rows := rows_of(view.query, document))
-    ]
+    return delivered(plan, planned.views, documents)
 
 
 @st.composite
@@ -118,13 +102,13 @@ def test_what_a_partial_plan_delivers_is_what_each_view_says(
 ) -> None:
     views, documents, capacity = relay
     planned = plan_relay(views, documents, capacity=capacity, partial=True)
-    assert results(planned, documents) == expected(views, documents)
+    assert results(planned, documents) == said_directly(views, documents)
 
 
 def published_work(planned: Planned, documents: list[Document]) -> tuple[int, int]:
     """Steps of patterns that the publisher matches, and bytes of what it sends."""
     epoch = Epoch(1, 1, planned.plan, queries_of(planned.views))
-    steps = sum(len(query.pattern.nodes) for query in epoch.roots)  # type: ignore[attr-defined] # all are patterns
+    steps = sum(len(query.pattern.nodes) for query in epoch.roots)
     sent = sum(
         len(views) * len(encode_parts(query.match(document)))
         for query, views in epoch.roots.items()
