@@ -2,7 +2,8 @@
 
 Plans change between two documents of the stream: an epoch is a plan and the first document that runs by it. After a failure the
 plan of an epoch is replaced, for documents that are not finished. This can be done at any moment, as a view says the same
-of a document by any plan: messages of the old plan are as good as those of the new one.
+of a document by any plan: messages of the old plan are as good as those of the new one. Only what the publisher sends, which
+may be a part of what a view asks for, is of one plan, and is sent again.
 """
 
 from __future__ import annotations
