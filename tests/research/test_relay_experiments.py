@@ -21,7 +21,7 @@ from research.experiments.relay.work import fit
 from tidings.relay.rewriting import Rewritings
 
 _SETS = "sets = [{views = 600}, {views = 600, distinct = 300}], rewritings = 30"
-_PLANS = """sets = [{views = 700, capacities = [30]}, {views = 600, capacities = [2, 30, 50, 100, "none"]},
+_PLANS = """sets = [{views = 700, capacities = [30, "none"]}, {views = 600, capacities = [2, 30, 50, 100, "none"]},
     {views = 600, distinct = 300, capacities = [2, 30, 50, 100, "none"]}], rewritings = 30, slack = 1.5""".replace(
     "\n", ""
 )

@@ -19,7 +19,7 @@ from tidings.relay.pattern import Pattern, parse_pattern
 from tidings.relay.plan import RelayPlan
 from tidings.relay.planner import Planned, source_costs
 from tidings.relay.planning.instance import Columns, Instance
-from tidings.relay.planning.latency import reduce_latency, total_latency
+from tidings.relay.planning.latency import order_of, paths_of, reduce_latency
 from tidings.relay.planning.solve import Infeasible, Solution, solve
 from tidings.relay.rewriting import PatternTable, Rewritings, find_rewritings
 from tidings.relay.rewriting.rewritings import REWRITINGS_MAX
@@ -161,8 +161,10 @@ def _hastened(outcome: Outcome) -> Outcome:
         seconds.append(time.process_time() - begun)
 
     hastened, columns = timed(reduce_latency, instance, found.columns, on_pass=note)
+    order = order_of(instance)
+    latencies = [float(paths_of(instance, each, order).latency @ instance.weight) for each in plans]
     passes = tuple(
-        Pass(cpu, total_latency(instance, each), instance.use(each)) for cpu, each in zip(seconds, plans, strict=True)
+        Pass(cpu, latency, instance.use(each)) for cpu, latency, each in zip(seconds, latencies, plans, strict=True)
     )
     return replace(outcome, columns=columns, latency_s=hastened, passes=passes)
 

@@ -23,15 +23,15 @@ def values(results: Results) -> Values:
 
 
 class _Sets:
-    """Rows by set, in the order in which the configuration names sets, then by capacity: the large one, those that are run
-    with every capacity, first with different views, then with equal ones."""
+    """Rows by set, in the order in which the configuration names sets, then by capacity: the first set of the paper, a smaller
+    one like it with every capacity, the second set of the paper."""
 
     def __init__(self, rows: Rows) -> None:
         by_set: dict[str, dict[Any, Row]] = {}
         for row in rows:
             by_set.setdefault(row["set"], {})[row["capacity"]] = row
         found: list[dict[Any, Row]] = [*by_set.values(), {}, {}, {}]
-        self.large, self.first, self.second = found[:3]
+        self.first, self.small, self.second = found[:3]
 
 
 def _number(of: Callable[[], float]) -> float | None:
@@ -68,32 +68,31 @@ def _table_2(results: Results) -> Values:
 
 def _table_3(results: Results) -> Values:
     sets = _Sets(results.get("plans", []))
-    first, second, large = sets.first, sets.second, sets.large
+    first, small, second = sets.first, sets.small, sets.second
 
     def fed(rows: dict[Any, Row], capacities: Iterable[Any]) -> float:
         return max(100 - float(rows[capacity]["rewritten_share"]) for capacity in capacities)
 
-    def inputs(rows: dict[Any, Row], capacity: Any) -> float:
-        return float(rows[capacity]["inputs_per_rewriting"])
+    def ratio(name: str, one: Row, other: Row) -> float:
+        return float(one[name] / other[name])
 
-    def use(capacity: Any) -> float:
-        return float(first[capacity]["use"])
-
+    inputs = "inputs_per_rewriting"
     return {
-        "table3.rewritten_1": _number(lambda: fed(first, _CAPACITIES)),
+        "table3.rewritten_1": _number(lambda: fed(first, (30, UNLIMITED))),
         "table3.rewritten_2": _number(lambda: fed(second, (100, UNLIMITED))),
-        "table3.rewritten_full": _number(lambda: fed(large, (30,))),
-        "table3.use": _number(lambda: use(30) / use(UNLIMITED)),
-        "table3.monotone": _number(lambda: min(use(less) / use(more) for less, more in pairwise(_CAPACITIES))),
-        "table3.inputs": _number(lambda: max((inputs(first, each) for each in _CAPACITIES), key=_from_1_785)),
-        "table3.fewer_inputs": _number(lambda: inputs(first, 30) / inputs(first, UNLIMITED)),
-        "table3.inputs_repeated": _number(lambda: inputs(second, UNLIMITED)),
-        "table3.inputs_compared": _number(lambda: inputs(second, UNLIMITED) / inputs(first, UNLIMITED)),
-        "table3.use_repeated": _number(lambda: second[100]["use"] / use(100)),
-        "text.solver": _number(lambda: large[30]["solve_cpu_s"]),
-        "text.solver_unlimited": _number(lambda: first[UNLIMITED]["solve_cpu_s"] / first[30]["solve_cpu_s"]),
+        "table3.use": _number(lambda: ratio("use", first[30], first[UNLIMITED])),
+        "table3.monotone": _number(
+            lambda: min(ratio("use", small[less], small[more]) for less, more in pairwise(_CAPACITIES))
+        ),
+        "table3.inputs": _number(lambda: max((first[each][inputs] for each in (30, UNLIMITED)), key=_from_1_785)),
+        "table3.fewer_inputs": _number(lambda: ratio(inputs, first[30], first[UNLIMITED])),
+        "table3.inputs_repeated": _number(lambda: second[UNLIMITED][inputs]),
+        "table3.inputs_compared": _number(lambda: ratio(inputs, second[UNLIMITED], first[UNLIMITED])),
+        "table3.use_repeated": _number(lambda: ratio("use", second[UNLIMITED], first[UNLIMITED])),
+        "text.solver": _number(lambda: first[30]["solve_cpu_s"]),
+        "text.solver_unlimited": _number(lambda: ratio("solve_cpu_s", first[UNLIMITED], first[30])),
         "text.infeasible": _number(lambda: float("needed" in second[30])),
-        "text.offloaded": _number(lambda: first[30]["rewritten_share"] / first[UNLIMITED]["rewritten_share"]),
+        "text.offloaded": _number(lambda: ratio("rewritten_share", first[30], first[UNLIMITED])),
         "text.full_views": _number(lambda: first[30]["full_share"]),
     }
 
@@ -112,16 +111,16 @@ def _latency(results: Results) -> Values:
         return 100 - float(rows[capacity]["latency_share"])
 
     def seconds() -> float:
-        return float(graphs[0]["all_cpu_s"] + plans.large[30]["solve_cpu_s"] + sets.large[30]["seconds"])
+        return float(graphs[0]["all_cpu_s"] + plans.first[30]["solve_cpu_s"] + sets.first[30]["seconds"])
 
-    both = [row for rows in (sets.first, sets.second) for row in rows.values()]
+    every = [row for rows in (sets.first, sets.small, sets.second) for row in rows.values()]
     return {
-        "figure6.reduction": _number(lambda: min(reduction(sets.first, capacity) for capacity in _LIMITED)),
-        "figure6.full": _number(lambda: reduction(sets.large, 30)),
-        "figure6.seconds": _number(lambda: sets.large[30]["seconds"]),
+        "figure6.reduction": _number(lambda: min(reduction(sets.small, capacity) for capacity in _LIMITED)),
+        "figure6.full": _number(lambda: reduction(sets.first, 30)),
+        "figure6.seconds": _number(lambda: sets.first[30]["seconds"]),
         "figure7.reduction": _number(lambda: min(reduction(sets.second, capacity) for capacity in _LIMITED)),
-        "figure7.compared": _number(lambda: reduction(sets.second, 100) / reduction(sets.first, 100)),
-        "text.use_increase": _number(lambda: max(row["use_increase"] for row in both)),
+        "figure7.compared": _number(lambda: reduction(sets.second, 30) / reduction(sets.first, 30)),
+        "text.use_increase": _number(lambda: max(row["use_increase"] for row in every)),
         "text.minutes": _number(seconds),
     }
 
@@ -130,24 +129,24 @@ def _levels(results: Results) -> Values:
     sets = _Sets(results.get("levels", []))
 
     def ratio(capacity: Any) -> float:
-        row = sets.first[capacity]
+        row = sets.small[capacity]
         return len(row["less_latency"]) / len(row["least_use"])
 
     def few() -> list[int]:
-        found: list[int] = sets.large[30]["less_latency"]
+        found: list[int] = sets.first[30]["less_latency"]
         return found
 
     def least(capacity: Any) -> int:
-        return len(sets.first[capacity]["least_use"])
+        return len(sets.small[capacity]["least_use"])
 
     return {
-        "figure8.levels": _number(lambda: len(sets.large[30]["least_use"])),
+        "figure8.levels": _number(lambda: len(sets.first[30]["least_use"])),
         "figure8.less_levels": _number(lambda: len(few())),
         "figure8.two_thirds": _number(lambda: max(map(ratio, _LIMITED))),
         "figure8.deep": _number(lambda: 100 * sum(few()[6:]) / sum(few())),
         "figure8.mean": _number(lambda: sum(n * count for n, count in enumerate(few(), 1)) / sum(few())),
         "figure8.bounds_alone": _number(lambda: least(50) / least(30)),
-        "figure8.passes": _number(lambda: len(sets.first[30]["less_latency"]) / least(50)),
+        "figure8.passes": _number(lambda: len(sets.small[30]["less_latency"]) / least(50)),
     }
 
 
