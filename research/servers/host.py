@@ -10,7 +10,7 @@ from research.servers.changes import runs_of
 from research.servers.forms import spec_of
 from research.servers.message import MessageBatch, SnapshotBatch
 from research.servers.protocols import ColumnarRows, FamilyServer, Interleaving, Memory, Remembering, Replanning, Server
-from research.strategies.servers import SERVERS
+from research.strategies.servers import LOOSE, SERVERS
 from tidings.families.registry import family_of
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
@@ -147,7 +147,7 @@ class Host:
         family, form = family_of(form_key)
         key = family.name if family.name in self._servers else form_key
         if key not in self._servers:
-            known = SERVERS[family.name]
+            known = SERVERS[family.name] | LOOSE.get(family.name, {})
             strategy = self._strategies.get(family.name, next(iter(known)))
             server = known[strategy](form, self._catalog)
             key = family.name if isinstance(server, FamilyServer) else form_key

@@ -32,3 +32,5 @@ SERVERS = {
     "offers": {"region": server("research.strategies.offers.region_server", "region")},
 }
 """Family -> name -> how its server is made."""
+LOOSE = {"drift": {name: server("research.strategies.drift.relaxed", name) for name in ("relaxed", "choice")}}
+"""The same of those that only `research.stages` can run: what they tell is not what the reference says, but defined by them."""
