@@ -9,7 +9,16 @@ from typing import Any
 from research.servers.changes import runs_of
 from research.servers.forms import spec_of
 from research.servers.message import MessageBatch, SnapshotBatch
-from research.servers.protocols import ColumnarRows, FamilyServer, Interleaving, Memory, Remembering, Replanning, Server
+from research.servers.protocols import (
+    ColumnarRows,
+    FamilyServer,
+    Interleaving,
+    Memory,
+    Moving,
+    Remembering,
+    Replanning,
+    Server,
+)
 from research.strategies.servers import LOOSE, SERVERS
 from tidings.families.registry import family_of
 from tidings.model.catalog import Catalog
@@ -91,6 +100,11 @@ class Host:
             if sent is not None:
                 sent.snapshots.extend(created.snapshots)
         return PointBatch.concat(placed)
+
+    def moved(self, form_key: str) -> PointBatch | None:
+        """What the last creations on a form have moved (`Moving.moved`)."""
+        server = self._server(form_key)
+        return server.moved() if isinstance(server, Moving) else None
 
     def change_many(self, changes: Sequence[TableChanges], *, is_wanted: bool) -> Iterator[MessageBatch]:
         """Passes changes of all tables to all servers; yields their messages. Lazy: the caller must consume all of them.

@@ -17,6 +17,7 @@ SERVERS = {
     },
     "drift": {
         "region": server("research.strategies.drift.region_server", "region"),
+        "region:renewed": server("research.strategies.drift.renewed", "renewed"),
         **{name: server("research.strategies.drift.servers", name) for name in ("scan", "unicast", "relax")},
     },
     "topk": {
