@@ -1,4 +1,4 @@
-"""The baselines B-tree(lr) and B-tree(c) of the paper on value-based notification: what moves when somebody is told, is indexed.
+"""The baselines B-tree(lr) and B-tree(c) of the paper on value-based notification: an index of what moves with who is told.
 
 `EndPoints` (its section 2.3) has both ends of the interval of every member in a B-tree: a value tells those whose ends lie
 between the last one and itself, and each of them gets new ends. `Centres` (4.1), for one radius, has the value last told: those
