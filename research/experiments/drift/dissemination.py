@@ -1,4 +1,4 @@
-"""What each change gives a network to do, by the way in which it is disseminated: ranges, messages, and moves of what is indexed.
+"""What each change gives a network to do, by way of dissemination: ranges, messages, and moves of what is indexed.
 
 Networks of brokers keep subscriptions in the order of keys, such as a distributed B-tree. A key is three numbers, compared one
 after the other: the item, and
