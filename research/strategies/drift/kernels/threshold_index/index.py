@@ -177,8 +177,7 @@ class ThresholdIndex:
 
     def _renew(self, book: LabelBook, audience: int, reach: float, to: I64, reaches: F64, used: I64) -> None:
         """Makes room where a label of a reach was wanted. to, reaches, used: members added before in the same call."""
-        old, renewal = book.renew(audience, reach, int(self._head[GAP]))
-        new = np.array([renewal.of(label) for label in old.tolist()], np.int64)
+        renewal, old, new = book.renew(audience, reach, int(self._head[GAP]))
         relabel(*self._arrays, audience, reach, old, new)
         mine = np.flatnonzero((to == audience) & (reaches == reach))
         used[mine] = [renewal.of(label) for label in used[mine].tolist()]
