@@ -84,7 +84,8 @@ class Paper:
         before = (
             json.loads(file.read_text(encoding="utf-8")) if file.exists() and len(names) < len(self.experiments) else {}
         )
-        claims, results = before.get("claims", {}) | claims, before.get("measured", {}) | results
+        told = {claim: values for claim, values in claims.items() if values.count(None) < len(values)}
+        claims, results = claims | before.get("claims", {}) | told, before.get("measured", {}) | results
         everything = {"stamp": stamped, "config": config, "claims": claims, "measured": results}
         file.write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
         from research.experiments.plots import draw
