@@ -83,7 +83,7 @@ def _rows(config: Config, seed: int, say: Say, strategies: list[str]) -> Rows:
     payload = config["payload"]
     case = BinaryCase(r_size=config["r_size"], payload=payload)
     scene = case.scene(seed=seed, subscriptions=config["subscriptions"], changes=2 * config["insertions"])
-    on = Scene.of(JoinData(case, scene, seed), seed)
+    on = Scene(JoinData(case, scene, seed), seed)
     for strategy in strategies:
         traffic = traffic_of(on, strategy, config["insertions"], payload)
         # A byte is room for no payload, and the directory is kept all the same; without one nothing is cached.

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from research.bench.join.data import JoinData
-from research.experiments.join.subscribers import Subscribers, skip
+from research.experiments.join.subscribers import skip
 from research.experiments.network.counted import Network, linear
 from research.experiments.network.kernels import BYTES, IP_BYTES, MESSAGES, NOTES, SERVER_BYTES, SERVER_NOTES
 from research.experiments.paper import Config, Rows, Run, Say
 from research.servers.changes import ChangeBatch
 from research.servers.forms import project_all
 from research.servers.message import MessageBatch
+from research.servers.protocols import Server
+from research.strategies.join.servers import server_of
 from research.wire import wire_sizes
 from research.workloads.join.binary import BinaryCase, BinaryScene
 from research.workloads.join.stocks import JoinStocksCase
@@ -23,27 +26,34 @@ from tidings.kernels.arrays import I64
 from tidings.kernels.point_index import PointIndex
 from tidings.model.change import Op
 
-R = "r"
 ENUMERATION = ("enum-j", "enum-sj")
 _TOGETHER = 100
 _MEANS = {"messages": MESSAGES, "bytes": BYTES, "server_bytes": SERVER_BYTES, "ip_bytes": IP_BYTES}
 
 
-class Scene(NamedTuple):
+class Scene:
     """Subscriptions on a network, and the changes to come."""
 
-    data: JoinData
-    people: Subscribers
-    network: Network
-    points: PointIndex
+    def __init__(self, data: JoinData, seed: int) -> None:
+        self.data = data
+        self._coords = linear(data.coords())
+        self.network = Network(self._coords, seed)
+        self._rows = [data.images(batch) for batch in data.inserts()]
 
-    @staticmethod
-    def of(data: JoinData, seed: int) -> Scene:
-        coords = linear(data.coords())
-        index = PointIndex(coords.shape[1])
-        index.add_many(np.zeros(len(coords), np.int64), np.arange(len(coords), dtype=np.int32), coords)
-        people = Subscribers(data.catalog, [data.points()], R)
-        return Scene(data, people, Network(coords, seed), index)
+    @cached_property
+    def points(self) -> PointIndex:
+        """Whom messages reach."""
+        index, count = PointIndex(self._coords.shape[1]), len(self._coords)
+        index.add_many(np.zeros(count, np.int64), np.arange(count, dtype=np.int32), self._coords)
+        return index
+
+    def server(self, strategy: str) -> Server:
+        """A server with rows and subscriptions in place."""
+        server = server_of(self.data.catalog, strategy)
+        server.create(self.data.points(), {}, wants_snapshots=False)
+        for changes in self._rows:
+            skip(server, changes)
+        return server
 
 
 class Sent(NamedTuple):
@@ -61,7 +71,7 @@ class Sent(NamedTuple):
 def sent_by(scene: Scene, strategy: str, insertions: int) -> list[Sent | I64]:
     """What a strategy sends for insertions of R rows; by enumeration, the bytes of each message."""
     data = scene.data
-    server = scene.people.server(strategy, [data.images(batch) for batch in data.inserts()])
+    server = scene.server(strategy)
     changes = ChangeBatch.concat(list(data.updates()))
     inserts, deletes = (changes.take(changes.op == op) for op in (Op.INSERT, Op.DELETE))
     found: list[Sent | I64] = []
@@ -140,7 +150,7 @@ def _by_size(case: BinaryCase | JoinStocksCase) -> Run:
         for size in config["sizes"]:
             say(f"{size:,} subscriptions")
             data = JoinData(BinaryCase(), replace(scene, ranges=scene.ranges[:size]), seed)
-            on = Scene.of(data, seed)
+            on = Scene(data, seed)
             rows.extend({"subscriptions": size} | _row(on, strategy, config) for strategy in config["strategies"])
         return rows
 
@@ -154,7 +164,7 @@ def _swept(column: str, case_of: Callable[[Any], BinaryCase], *, has_last_hop: b
             say(f"{column} {value:,}")
             case = case_of(value)
             data = JoinData(case, _scene(case, config, seed, config["subscriptions"]), seed)
-            on = Scene.of(data, seed)
+            on = Scene(data, seed)
             rows.extend(
                 {column: value} | _row(on, strategy, config, has_last_hop=has_last_hop)
                 for strategy in config["strategies"]
@@ -168,7 +178,7 @@ def _payload(config: Config, seed: int, say: Say) -> Rows:
     """By the bytes of payload: played without any, counting where there would be one."""
     rows: Rows = []
     data = JoinData(BinaryCase(payload=0), _scene(BinaryCase(payload=0), config, seed, config["subscriptions"]), seed)
-    on = Scene.of(data, seed)
+    on = Scene(data, seed)
     for strategy in config["strategies"]:
         say(strategy)
         cost = _row(on, strategy, config)
