@@ -150,7 +150,8 @@ class SharedSemijoin:
         found = None
         for by in filters:
             edge = self.graph.edge(self.base, by)
-            question = Question(self.space, self.index, self.base, codes, by, edge.index(by))
+            others = self.graph.relations[by].codes
+            question = Question(self.space, self.index, self.base, codes, by, edge.index(by), others)
             part = self.skyline.draw(question, edge.index(self.base).value_of(entries))
             found = part if found is None else intersect(found, part)
         if found is None:
@@ -170,10 +171,7 @@ class SharedSemijoin:
                 had = past_partners(index, self.graph.relations[by].codes, values, is_sure, arrived)
                 boxes = Boxes.all(self.space, len(had.row))
                 at = np.flatnonzero(had.is_known)
-                narrowed = boxes.take(at)
-                # Skylines use these columns only, so rows were also sent to points that other columns of the partner exclude.
-                for column in (*index.side.pinned, *index.side.ranged[:1]):
-                    narrowed.hold_column(by, column, had.codes[at, column])
+                narrowed = boxes.take(at).hold(by, had.codes[at])
                 boxes.lo[at], boxes.hi[at] = narrowed.lo, narrowed.hi
                 found = intersect(found, (had.row, boxes))
         return found
