@@ -118,7 +118,7 @@ class SharedSemijoin:
         new, old = (come, boxes, PLACED), (gone, old_boxes, GONE)
         # If no change has boxes of both kinds, they need not be sorted together.
         for parts in [(new, old)] if is_placed[gone].any() else [(new,), (old,)]:
-            told, regions = _regions(*parts)
+            told, regions = regions_of(*parts)
             if len(told):
                 rows = told_rows(self.relation.side, changes, told, is_placed)
                 yield self._message(changes.seq[told], regions, rows)
@@ -178,14 +178,14 @@ class SharedSemijoin:
 
     def _placed(self, entries: Int64Array, seq: Int64Array, owner: Int64Array, boxes: Boxes) -> MessageBatch:
         """A message for each of the rows `entries` that owns a box. seq: [entries]; owner: [boxes]."""
-        told, regions = _regions((owner, boxes, PLACED))
+        told, regions = regions_of((owner, boxes, PLACED))
         return self._message(seq[told], regions, self.relation.rows(entries[told]))
 
     def _message(self, seq: Int64Array, regions: Regions, rows: pa.RecordBatch) -> MessageBatch:
         return MessageBatch(self.space.key, seq, (), regions, rows, None, tuple(self.to), self.space.axes)
 
 
-def _regions(*parts: tuple[Int64Array, Boxes, int]) -> tuple[Int64Array, Regions]:
+def regions_of(*parts: tuple[Int64Array, Boxes, int]) -> tuple[Int64Array, Regions]:
     """(distinct changes, the region of each). parts: (change of each box, boxes, tag of all), in the order of changes."""
     tags = np.repeat(np.array([tag for *_, tag in parts], np.uint8), [len(change) for change, _, _ in parts])
     if len(parts) == 1:
