@@ -13,6 +13,7 @@ proportion to those ranges and to the joined rows. Each form is by itself: joins
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -132,8 +133,8 @@ class LongSemijoins(JoinServer):
         index = self._indexes[member.space.key]
         boxes = Boxes.all(member.space, len(codes)).hold(number, codes)
         starts, slots = index.found(boxes.lo, boxes.hi)
-        for i, own in enumerate(np.split(slots, starts[1:-1])):
-            yield codes[i], index.coords(own)
+        for i, (start, stop) in enumerate(pairwise(starts.tolist())):
+            yield codes[i], index.coords(slots[start:stop])
 
     def _welcome(self, member: Member) -> None:
         self._indexes[member.space.key] = SubscriberIndex(member.space)

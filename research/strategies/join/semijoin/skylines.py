@@ -149,7 +149,8 @@ def _tuples(question: Question, cells: Int64Array) -> Lists:
         groups = np.array_split(distinct, min(POINTS_MAX, len(distinct)))
         points = np.array([[part.max(axis=0), part.min(axis=0)] for part in groups])
         found.append(points.transpose(0, 2, 1).reshape(len(groups), -1))
-    return np.concatenate([[0], np.cumsum([len(points) for points in found[1:]])]), np.concatenate(found)
+    # The first has none: it is there for its shape.
+    return np.cumsum([len(points) for points in found]), np.concatenate(found)
 
 
 def _corners(question: Question, boxes: Boxes, cells: Int64Array, cell: Int64Array) -> Lists:
@@ -165,5 +166,5 @@ def _corners(question: Question, boxes: Boxes, cells: Int64Array, cell: Int64Arr
         # Turned around, upper ends are the smaller the more ranges reach them, as lower ends are the larger.
         turned = ranges ^ np.tile([0, -1], len(columns))
         found.append(corners(turned[has_partner], turned[~has_partner]) ^ np.tile([0, -1], len(columns)))
-    sizes = [len(points) for points in found[1:]]
+    sizes = np.array([len(points) for points in found[1:]], np.int64)
     return np.repeat(np.arange(len(sizes)), sizes), np.concatenate(found)
