@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import exp, log
 from statistics import fmean
 
+from research.experiments.join.multi import SLOW
 from research.experiments.join.outcome import BEST, SKYLINES, STRAWMEN, figures
 from research.experiments.paper import Results, Rows, Values
 
@@ -218,9 +219,9 @@ def _columns(results: Results) -> dict[str, float]:
 
 
 def _over_best(rows: Rows, name: str) -> dict[str, float]:
-    """How many times as much each strategy has as `BEST`."""
-    (best,) = (row[name] for row in rows if row["strategy"] == BEST)
-    return {row["strategy"]: row[name] / best for row in rows}
+    """How many times as much each strategy has as `BEST`, of the same changes."""
+    (best,) = (row for row in rows if row["strategy"] == BEST)
+    return {row["strategy"]: row[name] / best[f"first_{name}" if row["strategy"] in SLOW else name] for row in rows}
 
 
 def _geometric(ratios: Sequence[float]) -> float:

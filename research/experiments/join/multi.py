@@ -24,8 +24,9 @@ _TABLES = "RSTU"
 _SAMPLE = 64
 _PAYLOAD = 100
 AUTO = "auto"
-_SLOW = ("enum-j", "long-sj")
+SLOW = ("enum-j", "long-sj")
 """Strategies that look at every affected subscription."""
+_COMPARED = ("us", "messages", "description", "carried", "deliveries")
 _PREFIXES = {Op.INSERT: "", Op.DELETE: "delete_", Op.UPDATE: "update_"}
 Kinds = dict[Op, Totals]
 
@@ -87,11 +88,11 @@ class Play:
         tables, estimate = SIGNATURES[signature], self.estimates(server, signature)["numbers"]
         return {by: estimate.cost(tables.index(S), (tables.index(by),)) for by in _around(tables)}
 
-    def play(self, server: Server, count: int) -> Kinds:
-        """What the first `count` changes come to."""
+    def play(self, server: Server, stop: int, start: int = 0) -> Kinds:
+        """What changes start .. stop - 1 come to."""
         found: Kinds = {op: Totals() for op in _PREFIXES}
-        for start in range(0, count, _TOGETHER):
-            for table, op, changes in self.data.changes(start, min(count, start + _TOGETHER)):
+        for first in range(start, stop, _TOGETHER):
+            for table, op, changes in self.data.changes(first, min(stop, first + _TOGETHER)):
                 begun = time.process_time()
                 sent = list(server.change(changes))
                 found[op].update({"us": 1e6 * (time.process_time() - begun)})
@@ -200,9 +201,16 @@ def run_star(config: Config, seed: int, say: Say) -> Rows:
         play = Play(MultiData(STAR, scene))
         for strategy in config["strategies"]:
             say(f"widths {width:,} and {fact_width:,}, {strategy}")
-            count = config["slow"] if strategy in _SLOW else config["changes"]
-            found = play.play(play.server(strategy), count)
-            for payload in config["fact_payloads"]:
+            server, few = play.server(strategy), config["slow"]
+            found, count = play.play(server, few), few
+            firsts = [play.figures(found, few, payload) for payload in config["fact_payloads"]]
+            if strategy not in SLOW:
+                count = config["changes"]
+                rest = play.play(server, count, few)
+                found = {op: found[op] + rest[op] for op in found}
+            for payload, first in zip(config["fact_payloads"], firsts, strict=True):
                 row = {"width": width, "fact_width": fact_width, "fact_payload": payload, "strategy": strategy}
+                # What the first changes come to is to be compared with slow strategies.
+                row |= {f"first_{name}": value for name, value in first.items() if name in _COMPARED}
                 rows.append(row | play.figures(found, count, payload))
     return rows

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from research.strategies.join.payload import fits
 from research.strategies.join.relations.graph import JoinGraph
 from research.strategies.join.relations.join_index import IndexedEdge, expand
 from tidings.kernels.rows import NONE
@@ -56,6 +57,17 @@ def combine(
             value = edge.index(side).value_of(partner)
             fits &= (value != NONE) & (value == edge.index(other).value_of(found.entries[other]))
         found = found.take(fits)
+    return found
+
+
+def selected(graph: JoinGraph, coords: Int64Array) -> list[BoolArray]:
+    """For each side, whether each entry is a row that a subscription selects."""
+    found = []
+    for side, relation in zip(graph.space.sides, graph.relations, strict=True):
+        entries = relation.current()
+        mask = np.zeros(int(entries.max(initial=NONE)) + 1, np.bool_)
+        mask[entries] = fits(side, relation.codes[entries], coords)
+        found.append(mask)
     return found
 
 

@@ -22,9 +22,9 @@ import pyarrow as pa
 from research.servers.message import MessageBatch, SnapshotBatch
 from research.strategies.join.boxes import Boxes
 from research.strategies.join.join_server import JoinServer, Member
-from research.strategies.join.joined_rows import Combined, combine
+from research.strategies.join.joined_rows import Combined, combine, selected
 from research.strategies.join.kernels.cover import corners, holding
-from research.strategies.join.payload import GONE, PLACED, fits, project, told_rows
+from research.strategies.join.payload import GONE, PLACED, project, told_rows
 from research.strategies.join.relations.store import RelationChange
 from research.strategies.join.semijoin.shared import regions_of
 from research.strategies.join.space import Space
@@ -149,10 +149,7 @@ class LongSemijoins(JoinServer):
         """The rows that take part in the answer of each subscription."""
         space, relations = member.space, member.graph.relations
         for i, coords in enumerate(points.coords):
-            allowed = [np.zeros(int(relation.current().max(initial=NONE)) + 1, np.bool_) for relation in relations]
-            for mask, side, relation in zip(allowed, space.sides, relations, strict=True):
-                entries = relation.current()
-                mask[entries] = fits(side, relation.codes[entries], coords)
+            allowed = selected(member.graph, coords)
             found = combine(member.graph, 0, np.flatnonzero(allowed[0]), allowed)
             for number, relation in enumerate(relations):
                 entries = np.unique(found.entries[number])
