@@ -126,5 +126,6 @@ def _run(run: Simulation, on_event: Any, trace: Path | None) -> None:
 def _problem(seed: int, run: Simulation) -> str:
     found = run.outcome
     counts = {"missed": found.lost, "told twice": found.twice, "told without the payload": found.without_payload}
+    counts["messages never acknowledged"] = found.unacknowledged
     said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     return f"seed {seed}: {said} (run it again with --seed {seed} --trace trace.jsonl)"
