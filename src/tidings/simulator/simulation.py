@@ -158,7 +158,7 @@ class Simulation:
         self._send(SERVER, self._server.publish(event, self._clock.now))
         if first + 1 < len(self._events):
             self._clock.at(max(self._clock.now, self._traffic.at[first + 1]), self._publish, first + 1)
-        if not event.route.parts:
+        if not event.route.children(SERVER):
             self._check(event)
 
     def _prepare(self, events: list[Event]) -> None:
