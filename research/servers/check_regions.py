@@ -30,8 +30,8 @@ from tidings.testing.workload import Record, chunks
 Bound = Callable[[Statement, Catalog, str, Record | None, Record | None], bool]
 """(query, catalog, table, old row, new row) -> whether the change may reach points of the query without altering its answer."""
 Reached = tuple[int, str, ChannelKey]
-Coords = dict[tuple[str, ChannelKey], list[tuple[int, list[int]]]]
-"""(id, channel) -> (created after, coordinates) of each life."""
+Coords = dict[tuple[str, ChannelKey], dict[int, list[int]]]
+"""(id, channel) -> after which seq it was created or moved -> coordinates since then."""
 
 
 @dataclass
@@ -132,11 +132,11 @@ class RegionCheck:
     """Which changes may reach a point with inexact regions whose answer they do not alter."""
 
     def __call__(self, case: Case) -> None:
-        case = _with_servers(case)
+        case = with_servers(case)
         altered = _Altered(case, self)
         walk(case.workload, altered)
         for strategy in case.some_strategies():
-            counts = _reached(case, *_sent(case, case.strategy(strategy)), altered.points_at)
+            counts = _reached(case, *messages_of(case, case.strategy(strategy)), altered.points_at)
             reached = set(counts)
             twice = [place for place, count in counts.items() if count > 1]
             assert self.may_hear_twice or not twice, f"{strategy}: reached twice: {sorted(twice)}"
@@ -145,7 +145,7 @@ class RegionCheck:
             assert not idle, f"{strategy}: reached for nothing: {sorted(idle)}"
 
 
-def _with_servers(case: Case) -> Case:
+def with_servers(case: Case) -> Case:
     """The same case without subscriptions that have no region server."""
     door = Door(case.workload.catalog)
     records = case.workload.subscriptions
@@ -158,7 +158,7 @@ def _with_servers(case: Case) -> Case:
     return replace(case, workload=own)
 
 
-def _sent(case: Case, strategies: dict[str, str]) -> tuple[list[MessageBatch], list[PointBatch]]:
+def messages_of(case: Case, strategies: dict[str, str]) -> tuple[list[MessageBatch], list[PointBatch]]:
     """(all messages, all points with their final coordinates), one change after the other as their own commits."""
     sender = MessageSender(case.workload.catalog, 1, lambda _: 0, strategies, by_commit=False)
     messages, points = list[MessageBatch](), list[PointBatch]()
@@ -181,7 +181,7 @@ def _coords(batches: list[PointBatch]) -> Coords:
         for at, (id, channel) in enumerate(
             zip(born.id.to_pylist(), channel_keys(born.channel, len(born)), strict=True)
         ):
-            placed.setdefault((id, channel), []).append((int(born.after[at]), born.coords[at].tolist()))
+            placed.setdefault((id, channel), {})[int(born.after[at])] = born.coords[at].tolist()
     return placed
 
 
@@ -198,7 +198,8 @@ def _reached(
                 is_meant = point.form == batch.form and point.channel == channel and target in (None, point.id)
                 if not is_meant:
                     continue
-                _, coords = max(life for life in placed[point.id, channel] if life[0] < seq)
+                lives = placed[point.id, channel]
+                coords = lives[max(after for after in lives if after < seq)]
                 reached[seq, point.id, channel] += bool(batch.regions.contains(at, coords))
     return +reached
 
