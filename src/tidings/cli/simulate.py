@@ -36,8 +36,8 @@ def simulate(
     """Route messages, each with a region, to the points in their regions, through brokers on a simulated Internet.
 
     Every broker owns a zone of space, and runs its own code; clock and links are simulated. Every delivery is checked: it ends
-    with 1, and names the seed, if a point was missed, told twice, or told without the payload. The config has, with their
-    defaults:
+    with 1, and names the seed, if a point was missed, told twice, or told without the payload, or if a message was never
+    acknowledged. The config has, with their defaults:
 
     overlay = "can" (or "tree", "btree" in one dimension, "unicast"); brokers = 64; nodes = 2000 (of the network below);
     cache_bytes = 0 (payloads that a broker keeps; 0: none caches); plain_brokers = 0.0 (share that never caches);
