@@ -16,7 +16,7 @@ those of 1. and 2. would keep the entry for good.
 
 The entries of 4. are met by sweeps through all points that would still hold an entry, gone or fallen, as it was. Several of
 a point's entries may be gone at once, so one met may be not just the last that the point holds but any: who really gets it
-is found out at the end, once for all sweeps.
+is found out at the end, once for all sweeps. Where it is known who is there, a sweep looks for those that these may cover.
 
 A staircase is kept as its *profile*, so that those of two states can be compared: for each lo up to x, hi goes from x up to
 a top, which does not grow as lo falls. From right to left each step has its least lo and its top:
@@ -380,8 +380,11 @@ def sweep(
     is_gone: bool,
     lefts: Int,
     rights: Int,
+    x_min: Int,
+    x_max: Int,
 ) -> tuple[Int, Int]:
-    """Notes each entry met while a key grows to (y, tie), or beyond all; `old` is the profile that the entry at x had.
+    """Notes each entry from x_min to x_max met while a key grows to (y, tie), or beyond all; `old` is the profile that the
+    entry at x had.
 
     Returns how many are noted, and how many low entries are left of x in the end.
     """
@@ -390,7 +393,7 @@ def sweep(
     find_lowest(s, LEFT, lefts)
     find_lowest(s, RIGHT, rights)
     while True:
-        side, p, place, x_met, entry = next_on_stairs(s, of, x, y, tie, is_gone, lefts, rights)
+        side, p, place, x_met, entry = next_on_stairs(s, of, x, y, tie, is_gone, lefts, rights, x_min, x_max)
         if p < 0:
             return count, lefts
         lo, hi = min(x, x_met), max(x, x_met)
@@ -412,10 +415,12 @@ def send_touched(
     scratch: Int,
     width: Int,
     is_gone: bool,
+    x_min: Int,
+    x_max: Int,
 ) -> Int:
     """Sends row r of `touched` with the profile `old`: an entry that is gone from its x, or one that fell there.
 
-    Returns how many entries are noted.
+    Those below the old profile cover nothing beyond x_min .. x_max. Returns how many entries are noted.
     """
     now, new, none = scratch, scratch + width, scratch + 2 * width
     was, then = r * TOUCHED_FIELDS + OLD, r * TOUCHED_FIELDS + NEW
@@ -426,11 +431,14 @@ def send_touched(
     of = b.touched[was + OWNER] - 1
     lefts, rights = lows_around(s, of, seek(s, of, x, tie), 0, x, y, tie)
     write_profile(s, b.profiles, now, x, lefts, x)
-    count, lefts = sweep(s, b, count, old, of, x, y_new, tie_new, is_gone, lefts, rights)
+    if x_min <= x_max:
+        count, lefts = sweep(s, b, count, old, of, x, y_new, tie_new, is_gone, lefts, rights, x_min, x_max)
     boxes = s.head[BOXES]
     lo_max = hi_min = x
     if not is_gone:
-        # The low entries are now those of the new key, or so many that nobody holds the entry any more.
+        # After a sweep of all, the low entries are those of the new key, or so many that nobody holds the entry any more.
+        if x_min > INT64_MIN or x_max < INT64_MAX:
+            lefts = edges_around(s, of, x, y_new, tie_new)
         write_profile(s, b.profiles, new, x, lefts, x)
     else:
         b.profiles[new] = 0
@@ -455,6 +463,7 @@ def send_batch(
     slots: I64,
     met: I64,
     kept: I64,
+    limits: I64,
     order: I64,
     gone: Int,
     fallen: Int,
@@ -468,8 +477,9 @@ def send_batch(
 ) -> tuple[Int, Int]:
     """Sends the rows of `touched` in the given order, from place `at` on: so many gone, so many fallen, then others.
 
-    The sets are in the new state; `kept` has the old profiles of those gone or fallen, and SCRATCH rows. `met` has `count`
-    entries. Returns DONE or, if row head[PROGRESS] is yet to be sent, NEEDS_OUTPUT; and the new count.
+    The sets are in the new state; `kept` has the old profiles of those gone or fallen, and SCRATCH rows, and `limits` the least
+    lo and the greatest hi of those below each. `met` has `count` entries. Returns DONE or, if row head[PROGRESS] is yet to be
+    sent, NEEDS_OUTPUT; and the new count.
     """
     s = pointers(head, sets, entries, m, work)
     out = OutputPointers(pointer(sent), pointer(is_gone), pointer(box_starts), pointer(box_lo), pointer(box_hi))
@@ -482,7 +492,8 @@ def send_batch(
             head[PROGRESS] = q
             return NEEDS_OUTPUT, count
         if q < gone + fallen:
-            count = send_touched(s, out, b, count, order[q], q * width, scratch, width, q < gone)
+            x_min, x_max = limits[q]
+            count = send_touched(s, out, b, count, order[q], q * width, scratch, width, q < gone, x_min, x_max)
         else:
             then = order[q] * TOUCHED_FIELDS + NEW
             x, y, tie = b.touched[then + ENTRY_X], b.touched[then + ENTRY_Y], b.touched[then + ENTRY_TIE]

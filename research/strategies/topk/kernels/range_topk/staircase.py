@@ -318,7 +318,7 @@ def has_stairs(s: Pointers, x: Int, lefts: Int) -> bool:
 
 @kernel
 def next_on_stairs(
-    s: Pointers, of: Int, x: Int, y: Int, tie: Int, is_gone: bool, lefts: Int, rights: Int
+    s: Pointers, of: Int, x: Int, y: Int, tie: Int, is_gone: bool, lefts: Int, rights: Int, x_min: Int, x_max: Int
 ) -> tuple[Int, Int, Int, Int, Int]:
     """As `next_met`; no entry if the staircase of the swept entry at x has no point left."""
     if not has_stairs(s, x, lefts):
@@ -326,7 +326,7 @@ def next_on_stairs(
     left, stride = side_of(s, LEFT)
     right, _ = side_of(s, RIGHT)
     k = s.head[K]
-    x_min, x_max = s.work[left + EDGE * stride + k], s.work[right + EDGE * stride + k]
+    x_min, x_max = max(x_min, s.work[left + EDGE * stride + k]), min(x_max, s.work[right + EDGE * stride + k])
     return next_met(s, of, y, tie, is_gone, lefts, rights, x_min, x_max)
 
 
@@ -350,7 +350,7 @@ def sweep(
         # Each sends at most k boxes; as many must be left for an appearance that may follow.
         if s.head[BOXES] + 2 * s.head[K] > room:
             return False
-        side, p, place, x_met, entry = next_on_stairs(s, of, x, y, tie, is_gone, lefts, rights)
+        side, p, place, x_met, entry = next_on_stairs(s, of, x, y, tie, is_gone, lefts, rights, INT64_MIN, INT64_MAX)
         if p < 0:
             return True
         send_chain(s, out, side, p, x_met, lefts, rights, entry)
