@@ -25,6 +25,7 @@ from research.strategies.topk.kernels.range_topk.layout import (
     SENDS,
 )
 from research.strategies.topk.kernels.range_topk.output import Output
+from research.strategies.topk.kernels.rectangle_cover import RectangleCover
 from tidings.kernels.arguments import as_argument, as_ints, check_lengths
 
 
@@ -56,7 +57,7 @@ class NetRangeTopkIndex(RangeTopkIndex):
         ys: ArrayLike,
         ties: ArrayLike,
         is_present: ArrayLike,
-        among: PlaneKdTree | None = None,
+        among: PlaneKdTree | RectangleCover | None = None,
     ) -> tuple[I64, Sends]:
         """Makes changes as `change` does; returns the set of each send, and what they come to: sends as of one change.
 
@@ -92,7 +93,7 @@ class NetRangeTopkIndex(RangeTopkIndex):
         finally:
             self._slots[touched[:, NUMBER]] = 0
 
-    def _send(self, touched: I64, among: PlaneKdTree | None) -> Sends:
+    def _send(self, touched: I64, among: PlaneKdTree | RectangleCover | None) -> Sends:
         order, gone, fallen = _order(touched)
         kept = np.empty((gone + fallen + SCRATCH, net.profile_words(self.k)), np.int64)
         net.keep(*self._arrays, touched[order[: gone + fallen], NUMBER], kept)
@@ -140,7 +141,7 @@ class NetRangeTopkIndex(RangeTopkIndex):
             raise error_of(status, int(refused[NEW + OWNER]) - 1, int(refused[NUMBER]), int(refused[NEW + ENTRY_X]))
 
 
-def _drawn_in(owner: I64, sends: Sends, among: PlaneKdTree) -> tuple[I64, Sends]:
+def _drawn_in(owner: I64, sends: Sends, among: PlaneKdTree | RectangleCover) -> tuple[I64, Sends]:
     """The sends, of these sets, to the points there are; without those that nobody gets."""
     lo, hi, starts = sends.box_lo.copy(), sends.box_hi.copy(), sends.box_starts.copy()
     sparse_net.draw_in(*among.arrays, owner, starts, lo, hi)

@@ -15,6 +15,7 @@ from research.strategies.targets import IndexedTargets
 from research.strategies.topk.kernels.box_topk import BoxTopkIndex
 from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
 from research.strategies.topk.kernels.range_topk import RangeTopkIndex, Sends
+from research.strategies.topk.kernels.rectangle_cover import RectangleCover
 from research.strategies.topk.ranked_rows import RankedRows, RowSends
 from research.strategies.topk.reformulate import tags_of
 from research.strategies.topk.region_servers import DenseServer, ranked_rows
@@ -35,18 +36,24 @@ def server(form: Form, catalog: Catalog, kind: str, eps: float | None = None) ->
     is_plane = len(space.ranges) < 2
     groups = None if eps is None else min(space.k, ceil(1 / eps))
     if kind == "sparse":
-        return SparseServer(space, groups) if is_plane else SparseBoxServer(space, eps)
+        return SparseServer(space, PlaneKdTree(), groups) if is_plane else SparseBoxServer(space, eps)
     if kind == "dense":
         rounded = RankedRows(space, RangeTopkIndex(space.k, groups)) if is_plane else ranked_rows(space, eps)
         return DenseServer(space, rounded)
     return UnicastServer(space) if kind == "unicast" else RelaxServer(space)
 
 
+def sketch(form: Form, catalog: Catalog, rectangles: int) -> Server:
+    """`sketch:RECTANGLES`: as `sparse`, with so many rectangles for all points; with several ranges it is `sparse`."""
+    space = space_of(form, catalog)
+    return SparseServer(space, RectangleCover(rectangles)) if len(space.ranges) < 2 else SparseBoxServer(space, None)
+
+
 class SparseServer(DenseServer):
     """`sparse`: tiles are bounding boxes of the points in them; there are no empty tiles."""
 
-    def __init__(self, space: Space, groups: int | None = None) -> None:
-        self._index = _SparseIndex(space.k, groups)
+    def __init__(self, space: Space, points: PlaneKdTree | RectangleCover, groups: int | None = None) -> None:
+        self._index = _SparseIndex(space.k, points, groups)
         super().__init__(space, RankedRows(space, self._index))
 
     def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
@@ -67,7 +74,7 @@ class SparseServer(DenseServer):
 
     def load(self, state: Any) -> None:
         super().load(state["dense"])
-        count = len(state["points"]["lo"])
+        count = len(state["points"]["times"])
         sets = self.ranked.sets_of(channel_keys(state["channel"], count))
         self._index.points.load({"set": sets, **state["points"]})
 
@@ -75,9 +82,9 @@ class SparseServer(DenseServer):
 class _SparseIndex(SparseRangeTopkIndex):
     """A range top-k index whose tiles are around `points`."""
 
-    def __init__(self, k: int, groups: int | None) -> None:
+    def __init__(self, k: int, points: PlaneKdTree | RectangleCover, groups: int | None) -> None:
         super().__init__(k, groups)
-        self.points = PlaneKdTree()
+        self.points = points
 
     def change(
         self,

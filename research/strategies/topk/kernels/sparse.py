@@ -15,6 +15,7 @@ is not live any more, but stays in the list: boxes must not be widened over it.
 
 from __future__ import annotations
 
+from research.strategies.topk.kernels.crowd import gather, has_any, leftmost, rightmost, tighten
 from research.strategies.topk.kernels.plane_kdtree.layout import (
     FOUND_HI,
     FOUND_LO,
@@ -31,7 +32,6 @@ from research.strategies.topk.kernels.plane_kdtree.layout import (
     RIGHT_LO,
     TreePointers,
 )
-from research.strategies.topk.kernels.plane_kdtree.query import gather, has_any, leftmost, rightmost, tighten
 from research.strategies.topk.kernels.range_topk.layout import (
     BOXES,
     EDGE,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from research.strategies.topk.kernels.crowd import tighten
 from research.strategies.topk.kernels.net import OLD, lo_of, top_of
 from research.strategies.topk.kernels.plane_kdtree.layout import LISTED, tree_pointers
-from research.strategies.topk.kernels.plane_kdtree.query import tighten
 from research.strategies.topk.kernels.range_topk.layout import ENTRY_X, I64, INT64_MAX, INT64_MIN, OWNER, Int
 from research.strategies.topk.kernels.sparse import is_free
 from tidings.kernels.intrinsics import pointer
