@@ -97,6 +97,7 @@ class NetRangeTopkIndex(RangeTopkIndex):
         order, gone, fallen = _order(touched)
         kept = np.empty((gone + fallen + SCRATCH, net.profile_words(self.k)), np.int64)
         net.keep(*self._arrays, touched[order[: gone + fallen], NUMBER], kept)
+        crowd = PlaneKdTree() if among is None else among
         limits = np.tile([INT64_MIN, INT64_MAX], (gone + fallen, 1))
         if among is not None:
             sparse_net.limit(*among.arrays, touched[order[: gone + fallen]], kept, self.k, limits)
@@ -106,7 +107,20 @@ class NetRangeTopkIndex(RangeTopkIndex):
         at, count = 0, 0
         while True:
             status, count = net.send_batch(
-                *self._arrays, touched, self._slots, self._met, kept, limits, order, gone, fallen, *output, at, count
+                *self._arrays,
+                *crowd.arrays,
+                among is not None,
+                touched,
+                self._slots,
+                self._met,
+                kept,
+                limits,
+                order,
+                gone,
+                fallen,
+                *output,
+                at,
+                count,
             )
             if status == DONE:
                 break

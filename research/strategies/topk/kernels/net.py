@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from research.strategies.topk.kernels.plane_kdtree.layout import LEFT_LO, LISTED, RIGHT_HI, TreePointers, tree_pointers
 from research.strategies.topk.kernels.range_topk.layout import (
     BAD_ENTRY,
     BAD_SET,
@@ -77,6 +78,7 @@ from research.strategies.topk.kernels.range_topk.staircase import (
     send,
     send_stairs,
 )
+from research.strategies.topk.kernels.sparse import follow
 from tidings.kernels.intrinsics import pointer
 from tidings.kernels.jit import kernel
 
@@ -380,6 +382,8 @@ def sweep(
     is_gone: bool,
     lefts: Int,
     rights: Int,
+    c: TreePointers,
+    is_sparse: bool,
     x_min: Int,
     x_max: Int,
 ) -> tuple[Int, Int]:
@@ -388,11 +392,13 @@ def sweep(
 
     Returns how many are noted, and how many low entries are left of x in the end.
     """
-    if root_of(s, of)[1] == 0:
+    if root_of(s, of)[1] == 0 or (is_sparse and not follow(s, c, of, x, lefts, rights, True, False)):
         return count, lefts
     find_lowest(s, LEFT, lefts)
     find_lowest(s, RIGHT, rights)
     while True:
+        if is_sparse:
+            x_min, x_max = max(x_min, c.head[LEFT_LO]), min(x_max, c.head[RIGHT_HI])
         side, p, place, x_met, entry = next_on_stairs(s, of, x, y, tie, is_gone, lefts, rights, x_min, x_max)
         if p < 0:
             return count, lefts
@@ -402,6 +408,8 @@ def sweep(
             b.met[count] = entry
             count += 1
         lefts, rights = enter_low(s, of, side, p, lefts, rights, x_met, place)
+        if is_sparse and not follow(s, c, of, x, lefts, rights, False, False):
+            return count, lefts
 
 
 @kernel
@@ -415,6 +423,8 @@ def send_touched(
     scratch: Int,
     width: Int,
     is_gone: bool,
+    c: TreePointers,
+    is_sparse: bool,
     x_min: Int,
     x_max: Int,
 ) -> Int:
@@ -432,12 +442,14 @@ def send_touched(
     lefts, rights = lows_around(s, of, seek(s, of, x, tie), 0, x, y, tie)
     write_profile(s, b.profiles, now, x, lefts, x)
     if x_min <= x_max:
-        count, lefts = sweep(s, b, count, old, of, x, y_new, tie_new, is_gone, lefts, rights, x_min, x_max)
+        count, lefts = sweep(
+            s, b, count, old, of, x, y_new, tie_new, is_gone, lefts, rights, c, is_sparse, x_min, x_max
+        )
     boxes = s.head[BOXES]
     lo_max = hi_min = x
     if not is_gone:
         # After a sweep of all, the low entries are those of the new key, or so many that nobody holds the entry any more.
-        if x_min > INT64_MIN or x_max < INT64_MAX:
+        if is_sparse:
             lefts = edges_around(s, of, x, y_new, tie_new)
         write_profile(s, b.profiles, new, x, lefts, x)
     else:
@@ -459,6 +471,12 @@ def send_batch(
     entries: I64,
     m: I64,
     work: I64,
+    tree_head: I64,
+    tree_sets: I64,
+    tree_nodes: I64,
+    tree_m: I64,
+    tree_work: I64,
+    is_sparse: bool,
     touched: I64,
     slots: I64,
     met: I64,
@@ -478,11 +496,14 @@ def send_batch(
     """Sends the rows of `touched` in the given order, from place `at` on: so many gone, so many fallen, then others.
 
     The sets are in the new state; `kept` has the old profiles of those gone or fallen, and SCRATCH rows, and `limits` the least
-    lo and the greatest hi of those below each. `met` has `count` entries. Returns DONE or, if row head[PROGRESS] is yet to be
-    sent, NEEDS_OUTPUT; and the new count.
+    lo and the greatest hi of those below each; is_sparse: whether only those in the tree count. `met` has `count` entries.
+    Returns DONE or, if row head[PROGRESS] is yet to be sent, NEEDS_OUTPUT; and the new count.
     """
     s = pointers(head, sets, entries, m, work)
     out = OutputPointers(pointer(sent), pointer(is_gone), pointer(box_starts), pointer(box_lo), pointer(box_hi))
+    c = tree_pointers(tree_head, tree_sets, tree_nodes, tree_m, tree_work)
+    # Sweeps do not keep the ranks of points, which a list has.
+    c.head[LISTED] = -1
     b = Batch(pointer(touched), pointer(slots), pointer(met), pointer(kept))
     width = kept.shape[1]
     scratch = (gone + fallen) * width
@@ -493,7 +514,9 @@ def send_batch(
             return NEEDS_OUTPUT, count
         if q < gone + fallen:
             x_min, x_max = limits[q]
-            count = send_touched(s, out, b, count, order[q], q * width, scratch, width, q < gone, x_min, x_max)
+            count = send_touched(
+                s, out, b, count, order[q], q * width, scratch, width, q < gone, c, is_sparse, x_min, x_max
+            )
         else:
             then = order[q] * TOUCHED_FIELDS + NEW
             x, y, tie = b.touched[then + ENTRY_X], b.touched[then + ENTRY_Y], b.touched[then + ENTRY_TIE]

@@ -22,6 +22,7 @@ from research.strategies.topk.kernels.range_topk.layout import (
     PROGRESS,
     SENDS,
     SET_COUNT,
+    SIDES,
     SIZE,
     empty_arrays,
 )
@@ -75,6 +76,11 @@ class RangeTopkIndex:
     def lookups(self) -> int:
         """How often the next entry to take the place of another has been looked for, in vain or not."""
         return int(self._head[LOOKUPS])
+
+    @property
+    def sides(self) -> int:
+        """How often the nearest better entries on one side of another have been looked for."""
+        return int(self._head[SIDES])
 
     def new_set(self) -> int:
         """Number of a new set, without entries: 0, 1, 2 .."""

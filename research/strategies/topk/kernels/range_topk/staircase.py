@@ -48,6 +48,7 @@ from research.strategies.topk.kernels.range_topk.layout import (
     NOWHERE,
     RIGHT,
     SENDS,
+    SIDES,
     Int,
     K,
     OutputPointers,
@@ -76,6 +77,7 @@ def find_lows(s: Pointers, of: Int, side: Int, ni: Int, bi: Int, i: Int, x: Int,
     at, stride = side_of(s, side)
     step = 2 * side - 1
     s.work[at + LOW_X * stride] = x
+    s.head[SIDES] += 1
     root, nodes, kr = root_of(s, of)
     n = 0
     if nodes:
