@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from research.bench.topk.data import TopkData
 from research.bench.topk.replay import PAPER_BOX, PAPER_UNICAST, RangeSubscribers, unicast_bytes
 from research.experiments.paper import Config, Rows, Say
-from research.experiments.topk.outcome import CHUNK, counters, play, uniform, wire
+from research.experiments.topk.outcome import counters, play, uniform, wire
 from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
 from research.workloads.topk.cases import Case
 from research.workloads.topk.scene import scene_of
@@ -67,18 +65,17 @@ def _region(
     name: str, data: TopkData, among: PlaneKdTree | None, eps: float | None, every: int
 ) -> tuple[dict[str, float], Int64Array]:
     """Figures of a way, and the boxes of those changes that all ways look at."""
-    # Without a look at people it takes little time.
-    own = 1 if among is None else every
-    found = play(data.scene, eps=eps, among=among, counts={"wire": wire(data)}, every=own)
+    found = play(data.scene, eps=eps, among=among, counts={"wire": wire(data)}, every=every)
+    some = found.boxes
+    if among is None:
+        # Without a look at people it takes little time to make all changes.
+        found = replace(play(data.scene, eps=eps), counts=found.counts)
     figures = {
         f"{name}_bytes": PAPER_BOX * float(found.boxes.mean()),
         f"{name}_max": PAPER_BOX * int(found.boxes.max()),
         f"{name}_wire": float(found.counts["wire"].mean()),
     }
-    if among is not None:
-        return figures, found.boxes
-    shared = np.arange(found.changes) // CHUNK % every == 0
-    return figures, found.boxes[shared]
+    return figures, some
 
 
 def redundancy(config: Config, seed: int, say: Say) -> Rows:

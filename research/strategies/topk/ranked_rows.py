@@ -43,15 +43,7 @@ class TopkIndex(Protocol):
         ties: Int64Array,
         is_present: BoolArray,
     ) -> Sends: ...
-    def load(
-        self,
-        sets: Int64Array,
-        entries: Int64Array,
-        xs: Int64Array,
-        ys: Int64Array,
-        ties: Int64Array,
-        is_present: BoolArray,
-    ) -> Sends: ...
+    def load(self, *columns: Int64Array | BoolArray) -> Sends: ...
     def best(self, sets: Int64Array, los: Int64Array, his: Int64Array) -> tuple[Int64Array, Int64Array]: ...
     def retie(self, sets: Int64Array, entries: Int64Array, ties: Int64Array) -> None: ...
 
@@ -156,8 +148,8 @@ class RankedRows:
         place, sets, is_present = _moves(self._before(entry, new_set), new_set)
         ties = self._ties_of(keys)
         ys = ~ys if self.space.descending else ys
-        make = self.index.change if is_told else self.index.load
-        sends = make(sets, entry[place], xs[place], ys[place], ties[place], is_present)
+        columns = (sets, entry[place], xs[place], ys[place], ties[place], is_present)
+        sends = self.index.change(*columns) if is_told else self.index.load(*columns)
         of = np.repeat(np.arange(len(sets)), np.diff(sends.send_starts))
         change = place[of]
         row = self._rows_at(entry, first, sends.entry, change)

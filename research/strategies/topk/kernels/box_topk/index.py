@@ -80,37 +80,14 @@ class BoxTopkIndex:
         ys: ArrayLike,
         ties: ArrayLike,
         is_present: ArrayLike,
+        *,
+        is_told: bool = True,
     ) -> Sends:
         """Gives entries new numbers, xs [n, dims], or makes them absent, one after the other; returns who must be sent what.
 
         An entry whose numbers stay the same is sent to those who hold it. If something is wrong with a change, an error
         is raised, with the changes before that made.
         """
-        return self._change(sets, entries, xs, ys, ties, is_present, is_told=True)
-
-    def load(
-        self,
-        sets: ArrayLike,
-        entries: ArrayLike,
-        xs: ArrayLike,
-        ys: ArrayLike,
-        ties: ArrayLike,
-        is_present: ArrayLike,
-    ) -> Sends:
-        """As `change`, but there are no sends."""
-        return self._change(sets, entries, xs, ys, ties, is_present, is_told=False)
-
-    def _change(
-        self,
-        sets: ArrayLike,
-        entries: ArrayLike,
-        xs: ArrayLike,
-        ys: ArrayLike,
-        ties: ArrayLike,
-        is_present: ArrayLike,
-        *,
-        is_told: bool,
-    ) -> Sends:
         of, changed, numbers = self._sets_of(sets), as_ints(entries), (as_ints(ys), as_ints(ties))
         wide, present = self._rows(xs, self.dims), as_argument(is_present, np.bool_).reshape(-1)
         check_lengths(of, changed, wide, *numbers, present)
@@ -144,6 +121,10 @@ class BoxTopkIndex:
             out.box_lo[:boxes],
             out.box_hi[:boxes],
         )
+
+    def load(self, *columns: ArrayLike) -> Sends:
+        """As `change`, but there are no sends."""
+        return self.change(*columns, is_told=False)
 
     def best(self, sets: ArrayLike, los: ArrayLike, his: ArrayLike) -> tuple[I64, I64]:
         """The best entries of boxes [n, dims]: those of box i are entries[starts[i]:starts[i + 1]], lowest key first."""

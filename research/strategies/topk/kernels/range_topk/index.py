@@ -106,17 +106,9 @@ class RangeTopkIndex:
         """
         return self._change(change.change, (), sets, entries, xs, ys, ties, is_present)
 
-    def load(
-        self,
-        sets: ArrayLike,
-        entries: ArrayLike,
-        xs: ArrayLike,
-        ys: ArrayLike,
-        ties: ArrayLike,
-        is_present: ArrayLike,
-    ) -> Sends:
+    def load(self, *columns: ArrayLike) -> Sends:
         """As `change`, before there is anybody to send anything to."""
-        return self.change(sets, entries, xs, ys, ties, is_present)
+        return self.change(*columns)
 
     def _change(
         self,
