@@ -63,7 +63,7 @@ def _by(rows: Rows, key: str) -> dict[Any, Rows]:
 def _calls(rows: Rows) -> Values:
     columns = [[row[name] for row in rows] for name in ("sparse_lookups", "unicast_lookups_mean")]
     sparse = _beside(rows, "calls", "sparse_lookups")
-    orders = [row["unicast_lookups"] / (row["sparse_lookups"] + row["sparse_sides"]) for row in rows]
+    orders = [row["unicast_lookups_mean"] / (row["sparse_lookups"] + row["sparse_sides"]) for row in rows]
     return {
         "table1.affected": _deviation(_beside(rows, "calls", "affected_mean", "affected")),
         "table3.first": max(row["sparse_sides"] for row in rows),
