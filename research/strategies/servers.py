@@ -10,6 +10,8 @@ JOINS = (
 )
 EPSILONS = (0.5, 0.25, 0.125)
 """Of `dense:EPS` and `sparse:EPS`."""
+SKETCHES = (16, 256)
+"""Of `sketch:RECTANGLES`."""
 SERVERS = {
     "select": {
         "region": server("research.strategies.select.region_server", "region"),
@@ -22,6 +24,7 @@ SERVERS = {
     },
     "topk": {
         "dense": server("research.strategies.topk.region_servers", "dense"),
+        **{f"sketch:{count}": server("research.strategies.topk.servers", "sketch", count) for count in SKETCHES},
         **{name: server("research.strategies.topk.servers", "server", name) for name in ("sparse", "unicast", "relax")},
         **{
             f"{kind}:{eps}": server("research.strategies.topk.servers", "server", kind, eps)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plane_kdtree_reference import bounds
 from range_topk_reference import (
     Client,
     Numbers,
@@ -22,6 +23,7 @@ from range_topk_reference import (
     sends_of,
 )
 
+from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
 from research.strategies.topk.kernels.range_topk.layout import INT64_MAX, INT64_MIN
 from research.strategies.topk.net_index import NetRangeTopkIndex
 
@@ -39,10 +41,15 @@ Change = tuple[int, int, int, int, bool]
 class World:
     """An index of two sets, what they should have, and clients at all points."""
 
-    def __init__(self, k: int, points: list[Point]) -> None:
+    def __init__(self, k: int, points: list[Point], *, is_sparse: bool = False) -> None:
         self.k = k
         self.index = NetRangeTopkIndex(k)
         self.sets = [self.index.new_set() for _ in range(2)]
+        self.tree: PlaneKdTree | None = None
+        if is_sparse:
+            self.tree = PlaneKdTree()
+            for number in self.sets:
+                self.tree.add([number] * len(points), *zip(*points, strict=True))
         self.entries: list[dict[int, Numbers]] = [{}, {}]
         self.clients = [[Client(k, point) for point in points] for _ in range(2)]
         # Scattered, so that the order of ties is not that of entries.
@@ -60,7 +67,7 @@ class World:
             self.entries[which].pop(e, None)
             if present:
                 self.entries[which][e] = (x, y, self.ties[e])
-        of, sends = self.index.net(*zip(*columns, strict=True))
+        of, sends = self.index.net(*zip(*columns, strict=True), self.tree)
         assert sends.send_starts.tolist() == [0, len(of)]
         told: list[dict[Point, list[int]]] = [{client.point: [] for client in clients} for clients in self.clients]
         for number, (sent, is_gone, boxes) in zip(of.tolist(), sends_of(sends, 0), strict=True):
@@ -72,6 +79,8 @@ class World:
                     assert client.point[0] <= x <= client.point[1]
                     client.get(sent, None if is_gone else self.entries[which][sent])
                     told[which][client.point].append(sent)
+            for box in boxes if self.tree is not None else []:
+                assert box == bounds([client.point for client in self.clients[which] if is_in(client.point, box)])
         touched = {change[1] for change in changes}
         for which, clients in enumerate(self.clients):
             for client in clients:
@@ -116,14 +125,16 @@ def complete(world: World, heights: int, drawn: list[Any]) -> list[Change]:
 @given(
     st.integers(1, 4),
     st.sampled_from([2, 5, 30]),
+    # Those who are there, if not all are told.
+    st.one_of(st.none(), st.lists(st.sampled_from(POINTS), min_size=1, max_size=12, unique=True)),
     # Where the first entries are, if they are; seldom is there nothing yet.
     st.lists(st.sampled_from([None, *product(range(5), range(30))]), min_size=10, max_size=10),
     st.lists(st.tuples(st.sampled_from([False] * 4 + [True]), BATCHES), min_size=1, max_size=8),
 )
 def test_all_hold_what_they_should_after_every_batch(
-    k: int, heights: int, first: list[Any], batches: list[tuple[bool, list[Any]]]
+    k: int, heights: int, points: list[Point] | None, first: list[Any], batches: list[tuple[bool, list[Any]]]
 ) -> None:
-    world = World(k, POINTS)
+    world = World(k, points or POINTS, is_sparse=points is not None)
     there = [(0, entry, place[0], place[1] % heights, True) for entry, place in enumerate(first) if place]
     if there:
         world.net(there)
@@ -148,9 +159,13 @@ EDGE_CHANGES = st.tuples(
 
 
 @settings(max_examples=40)
-@given(st.integers(1, 3), st.lists(st.lists(EDGE_CHANGES, min_size=1, max_size=8), min_size=1, max_size=4))
-def test_extreme_numbers(k: int, batches: list[list[Change]]) -> None:
-    world = World(k, EDGE_POINTS)
+@given(
+    st.integers(1, 3),
+    st.booleans(),
+    st.lists(st.lists(EDGE_CHANGES, min_size=1, max_size=8), min_size=1, max_size=4),
+)
+def test_extreme_numbers(k: int, is_sparse: bool, batches: list[list[Change]]) -> None:
+    world = World(k, EDGE_POINTS, is_sparse=is_sparse)
     for entry, tie in enumerate([INT64_MAX, INT64_MIN, 0, INT64_MAX - 1, 5, INT64_MIN + 1]):
         world.ties[entry] = tie
     for batch in batches:
@@ -221,6 +236,28 @@ def test_a_batch_tells_less_than_its_changes_one_by_one() -> None:
     online = both[1].change(*columns)
     assert entries_of(both[0], 0) == entries_of(both[1], 0)
     assert 3 * len(net.box_lo) < len(online.box_lo) and 2 * both[0].lookups < both[1].lookups
+
+
+def test_a_batch_among_points_has_fewer_boxes_and_reaches_the_same() -> None:
+    size, changes, k = 500, 2000, 5
+    rng = np.random.default_rng(1)
+    numbers = [np.arange(size), rng.integers(0, 1 << 30, size), rng.integers(0, 1 << 30, size), np.arange(size)]
+    changed, ys = rng.integers(0, size, changes), rng.integers(0, 1 << 29, changes) + (1 << 29)
+    points = np.sort(rng.integers(0, 1 << 30, (300, 2)), axis=1)
+    tree = PlaneKdTree()
+    tree.add(np.zeros(300), points[:, 0], points[:, 1])
+    both = [NetRangeTopkIndex(k), NetRangeTopkIndex(k)]
+    columns = [np.zeros(changes), changed, numbers[1][changed], ys, changed, np.ones(changes)]
+    received, boxes = [], []
+    for index, among in zip(both, (None, tree), strict=True):
+        fill(index, index.new_set(), *numbers)
+        _, sends = index.net(*columns, among)
+        inside = ((points[:, None] >= sends.box_lo) & (points[:, None] <= sends.box_hi)).all(axis=2)
+        told = np.logical_or.reduceat(inside, sends.box_starts[:-1], axis=1)
+        received.append({(int(sends.entry[j]), int(i)) for i, j in zip(*np.nonzero(told), strict=True)})
+        boxes.append(len(sends.box_lo))
+    assert received[0] == received[1] and 3 * boxes[1] < boxes[0]
+    assert 4 * both[1].lookups < 3 * both[0].lookups
 
 
 def test_what_comes_to_nothing_is_told_to_those_who_hold_it() -> None:

@@ -28,6 +28,7 @@ from range_topk_reference import (
 from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
 from research.strategies.topk.kernels.plane_kdtree.layout import INT64_MAX, INT64_MIN, LIST_LIMIT
 from research.strategies.topk.kernels.range_topk import RangeTopkIndex, Sends
+from research.strategies.topk.kernels.rectangle_cover import RectangleCover
 from research.strategies.topk.sparse_index import SparseRangeTopkIndex
 
 pytestmark = pytest.mark.extended
@@ -42,9 +43,13 @@ def reached(points: list[Point], boxes: list[Box]) -> list[Point]:
 
 
 class World:
-    """One set of entries, sent to all, to points of a tree, and to the same points never listed, or only late."""
+    """One set of entries, sent to all, to points of a tree, to the same points never listed, or only late, and in a cover."""
 
-    def __init__(self, k: int, groups: int | None, points: list[Point], limit: int) -> None:
+    def __init__(self, k: int, groups: int | None, points: list[Point], limit: int, rectangles: int = 3) -> None:
+        self.cover, self.covered = RectangleCover(rectangles), SparseRangeTopkIndex(k, groups)
+        self.covered.new_set()
+        if points:
+            self.cover.add(np.zeros(len(points)), *zip(*points, strict=True))
         self.k, self.groups = k, groups
         self.tree, self.far = PlaneKdTree(), PlaneKdTree()
         self.far.arrays.head[LIST_LIMIT] = limit
@@ -54,22 +59,22 @@ class World:
         self.entries: dict[int, Numbers] = {}
         self.points: list[Point] = []
         self.clients: dict[Point, list[Client]] = {}
-        """At each point one that is told as a point of the tree, and one that is told as all are."""
+        """At each point one told as a point of the tree, one told as all are, and one told as in a cover."""
         for point in points:
-            self.come(point)
+            self.come(point, is_covered=True)
 
-    def come(self, point: Point) -> None:
-        for tree in (self.tree, self.far):
+    def come(self, point: Point, *, is_covered: bool = False) -> None:
+        for tree in (self.tree, self.far) if is_covered else (self.tree, self.far, self.cover):
             tree.add([self.set], [point[0]], [point[1]])
         self.points.append(point)
         if point not in self.clients:
-            self.clients[point] = [Client(self.k, point) for _ in range(2)]
+            self.clients[point] = [Client(self.k, point) for _ in range(3)]
             for entry in k_best(self.entries, self.k, *point):
                 for client in self.clients[point]:
                     client.get(entry, self.entries[entry])
 
     def go(self, point: Point) -> None:
-        for tree in (self.tree, self.far):
+        for tree in (self.tree, self.far, self.cover):
             tree.remove([self.set], [point[0]], [point[1]])
         self.points.remove(point)
         if point not in self.points:
@@ -81,11 +86,15 @@ class World:
         assert told == sends_of(self.asked.change_among(self.far, *columns), 0)
         assert (self.sparse.lookups, self.sparse.snaps) == (self.asked.lookups, self.asked.snaps)
         all_told = sends_of(self.dense.change(*columns), 0)
+        cover_told = sends_of(self.covered.change_among(self.cover, *columns), 0)
         x_before = self.entries.pop(entry, (x,))[0]
         if is_present:
             self.entries[entry] = (x, y, tie)
         self.check_told(told, all_told, x_before)
-        for which, sends in enumerate((told, all_told)):
+        if self.groups is None:
+            assert self.deliveries(cover_told) == self.deliveries(told)
+        assert sum(len(boxes) for *_, boxes in cover_told) <= sum(len(boxes) for *_, boxes in all_told)
+        for which, sends in enumerate((told, all_told, cover_told)):
             for sent, is_gone, boxes in sends:
                 for point in reached(list(self.clients), boxes):
                     self.clients[point][which].get(sent, None if is_gone else self.entries[sent])
@@ -93,6 +102,11 @@ class World:
             for client in clients:
                 assert client.ranked() == k_best(self.entries, self.k, *point)
                 assert client.held == {held: self.entries[held] for held in client.held}
+
+    def deliveries(self, told: list[Send]) -> list[tuple[int, bool, list[Point]]]:
+        """Who gets what, without what nobody gets."""
+        heard = [(sent, is_gone, reached(self.points, boxes)) for sent, is_gone, boxes in told]
+        return [each for each in heard if each[2]]
 
     def check_told(self, told: list[Send], all_told: list[Send], x_before: int) -> None:
         dense = iter(all_told)
@@ -124,13 +138,14 @@ CHANGES = st.tuples(st.integers(0, 8), st.integers(0, 5), st.integers(0, 5), st.
     st.sampled_from([None, None, 1, 2, 3]),
     st.sampled_from([0, 5, 40]).flatmap(lambda size: st.lists(RANGES, min_size=size // 2, max_size=size)),
     st.sampled_from([-1, 0, 2, 6]),
+    st.sampled_from([1, 3, 8]),
     st.lists(CHANGES, min_size=15, max_size=40),
     st.randoms(),
 )
 def test_all_hold_what_they_should_after_every_change(
-    k: int, groups: int | None, points: list[Point], limit: int, changes: list, choice: random.Random
+    k: int, groups: int | None, points: list[Point], limit: int, rectangles: int, changes: list, choice: random.Random
 ) -> None:
-    world = World(k, groups, points, limit)
+    world = World(k, groups, points, limit, rectangles)
     for entry, x, y, is_present in changes:
         if entry in world.entries and choice.random() < 0.6:
             x = world.entries[entry][0]
@@ -248,3 +263,49 @@ def test_lookups_and_snaps_are_counted() -> None:
     index.new_set()
     index.change_among(tree, [0] * 3, [0, 1, 0], [5, 6, 5], [0, 1, 2], [0, 1, 0], [True] * 3)
     assert (index.lookups, index.snaps) == (1, 4)
+
+
+def test_the_more_rectangles_a_cover_has_the_fewer_boxes_are_sent() -> None:
+    """From those of dense to those of sparse; and all reach the same."""
+    size, changes, k = 400, 600, 5
+    rng = np.random.default_rng(2)
+    numbers = [np.arange(size), rng.integers(0, 1 << 30, size), rng.integers(0, 1 << 30, size), np.arange(size)]
+    changed, ys = rng.integers(0, size, changes), rng.integers(0, 1 << 30, changes)
+    # Most are in clusters.
+    centres = rng.integers(0, 1 << 30, 8)[rng.integers(0, 8, 2_000)]
+    points = np.sort(np.stack([centres, centres]).T + rng.integers(0, 1 << 24, (2_000, 2)), axis=1)
+    tree = PlaneKdTree()
+    covers = [RectangleCover(count) for count in (1, 16, 256)]
+    boxes, received = [], []
+    for crowd in (*covers, tree):
+        crowd.add(np.zeros(len(points)), points[:, 0], points[:, 1])
+        index = SparseRangeTopkIndex(k)
+        fill(index, index.new_set(), *numbers)
+        sends = index.change_among(
+            crowd, np.zeros(changes), changed, numbers[1][changed], ys, changed, np.ones(changes)
+        )
+        inside = ((points[:, None] >= sends.box_lo) & (points[:, None] <= sends.box_hi)).all(axis=2)
+        boxes.append(len(sends.box_lo))
+        received.append(int(inside.sum()))
+    assert len(set(received)) == 1
+    assert boxes == sorted(boxes, reverse=True) and boxes[0] > 2 * boxes[2] > 2 * boxes[3]
+    assert 50 * covers[1].nbytes < tree.nbytes
+
+
+def test_a_cover_forgets_those_who_are_gone() -> None:
+    cover = RectangleCover(2)
+    cover.add([3] * 4, [0, 1, 8, 9], [1, 2, 9, 9])
+    dumped = cover.dump()
+    assert dumped["rectangle"][:, :4].tolist() == [[0, 1, 1, 2], [8, 9, 9, 9]]
+    cover.add([3, 0], [2, 5], [3, 5])
+    assert cover.dump()["rectangle"][1].tolist() == [0, 2, 1, 3, 3] and len(cover) == 6
+    cover.remove([3, 3], [8, 9], [9, 9])
+    assert cover.dump()["set"].tolist() == [0, 3]
+    loaded = RectangleCover(2)
+    loaded.load(cover.dump())
+    loaded.remove([3, 3, 3, 0], [0, 1, 2, 5], [1, 2, 3, 5])
+    assert len(loaded) == 0 and len(loaded.dump()["set"]) == 0
+    with pytest.raises(ValueError, match="negative"):
+        cover.add([-1], [0], [0])
+    with pytest.raises(ValueError, match="0 rectangles"):
+        RectangleCover(0)

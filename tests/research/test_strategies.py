@@ -49,7 +49,7 @@ def test_contract(family, check):
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract_of_top_k_with_several_ranges(check):
     workloads = topk_workloads(changes_max=30, ranges=(2, 2, 3))
-    check_family("topk", workloads, checks=[check], examples=4, strategies=["dense"])
+    check_family("topk", workloads, checks=[check], examples=4, strategies=tuple(SERVERS["topk"]))
 
 
 @pytest.mark.extended

@@ -12,6 +12,7 @@ from research.bench.topk.data import TopkData
 from research.servers.message import MessageBatch
 from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
 from research.strategies.topk.kernels.range_topk import Sends
+from research.strategies.topk.kernels.rectangle_cover import RectangleCover
 from research.strategies.topk.reformulate import PLACED
 from research.strategies.topk.sparse_index import SparseRangeTopkIndex
 from research.wire import wire_sizes
@@ -50,7 +51,9 @@ class Changed:
 class TopkReplay:
     """Rankings with a scene's rows as they are after the changes made so far."""
 
-    def __init__(self, scene: Scene, groups: int | None = None, among: PlaneKdTree | None = None) -> None:
+    def __init__(
+        self, scene: Scene, groups: int | None = None, among: PlaneKdTree | RectangleCover | None = None
+    ) -> None:
         """groups: highest number of boxes of a region; None: no limit. among: points that boxes are drawn around, or None."""
         self.scene = scene
         self.rankings = SparseRangeTopkIndex(scene.k, groups=groups)
@@ -70,7 +73,7 @@ class TopkReplay:
         """Makes `count` changes, or all that are left."""
         return self._play(count, self._among)
 
-    def _play(self, count: int, among: PlaneKdTree | None) -> Changed:
+    def _play(self, count: int, among: PlaneKdTree | RectangleCover | None) -> Changed:
         first, stop = self.at, min(self.at + count, self.scene.changes)
         self.at = stop
         row = self.scene.changed[first:stop]

@@ -13,21 +13,23 @@ from typing import Any
 
 from research.bench.topk.replay import RangeSubscribers, TopkReplay
 from research.experiments.paper import Config, Rows, Say
-from research.experiments.topk.outcome import Outcome, counters, expected_share, play, uniform
+from research.experiments.topk.outcome import Outcome, counters, expected_around, expected_share, play, uniform
 from research.workloads.topk.cases import ANTICORRELATED, CORRELATED, UNIFORM, Case
 from research.workloads.topk.scene import Scene, scene_of
 from research.workloads.topk.spread import ClusteredRanges, clustered_places
+from tidings.model.codes import codes_of_doubles
 
 
-def _both(scene: Scene, people: RangeSubscribers, *names: str) -> tuple[dict[str, Any], Outcome]:
+def _both(scene: Scene, people: RangeSubscribers, every: int, *names: str) -> tuple[dict[str, Any], Outcome]:
     """Figures of dense and sparse, and dense with what is to be counted."""
-    dense = play(scene, counts=counters(people, *names))
-    sparse = play(scene, among=people.crowds)
+    dense = play(scene, counts=counters(people, *names), every=every)
+    sparse = play(scene, among=people.crowds, every=every)
     figures = {
         "dense_lookups": dense.lookups,
         "dense_boxes": float(dense.boxes.mean()),
         "sparse_lookups": sparse.lookups,
         "sparse_snaps": sparse.snaps,
+        "sparse_sides": sparse.sides,
         "sparse_boxes": float(sparse.boxes.mean()),
         "ratio": float(sparse.boxes.sum() / dense.boxes.sum()),
         "has_more_boxes": int((sparse.boxes > dense.boxes).sum()),
@@ -47,7 +49,7 @@ def calls(config: Config, seed: int, say: Say) -> Rows:
     rows: Rows = []
     for k, repeated in zip(config["ks"], _repeated(config, seed, say), strict=True):
         say(f"k = {k}")
-        figures, dense = _both(scene.with_k(k), people, "affected", "bounded")
+        figures, dense = _both(scene.with_k(k), people, config["every"], "affected", "bounded")
         affected = dense.counts["affected"]
         rows.append(
             {"k": k}
@@ -63,20 +65,24 @@ def _repeated(config: Config, seed: int, say: Say) -> Rows:
     """Means over runs, and how far one run is from them."""
     lookups: dict[int, list[float]] = {k: [] for k in config["ks"]}
     affected: dict[int, list[float]] = {k: [] for k in config["ks"]}
+    bounded: dict[int, list[float]] = {k: [] for k in config["ks"]}
     for run in range(config["repeats"]):
         say(f"run {run + 1} of {config['repeats']}")
-        scene = uniform(config, seed + run, 0)
+        scene = uniform(config, 1_000 * seed + run, 0)
+        x = codes_of_doubles(scene.place)[scene.changed]
         for k in config["ks"]:
             replay = TopkReplay(scene.with_k(k))
             sends = replay.play(scene.changes).sends
             lookups[k].append(replay.rankings.lookups / scene.changes)
             affected[k].append(expected_share(sends) * config["subscriptions"])
+            bounded[k].append(expected_around(sends, x) * config["subscriptions"])
     return [
         {
             "dense_lookups_mean": fmean(lookups[k]),
             "dense_lookups_sd": stdev(lookups[k]),
             "affected_mean": fmean(affected[k]),
             "affected_sd": stdev(affected[k]),
+            "unicast_lookups_mean": fmean(bounded[k]),
         }
         for k in config["ks"]
     ]
@@ -89,7 +95,7 @@ def growth(config: Config, seed: int, say: Say) -> Rows:
     for size in config["sizes"]:
         say(f"{size:,} subscriptions")
         scene = replace(every, ranges=every.ranges[:size])
-        figures, dense = _both(scene, RangeSubscribers(scene), "bounded")
+        figures, dense = _both(scene, RangeSubscribers(scene), config["every"], "bounded")
         lookups = {"unicast_lookups": float(dense.counts["bounded"].mean())}
         rows.append({"subscriptions": size} | _without(figures, "ratio", "has_more_boxes") | lookups)
     return rows
@@ -118,6 +124,6 @@ def spread(config: Config, seed: int, say: Say) -> Rows:
         for size in config["sizes"] + (config["uniform_sizes"] if case is UNIFORM else []):
             say(f"{name}: {size:,} subscriptions")
             scene = scene_of(case, seed=seed, rows=config["rows"], subscriptions=size, changes=config["changes"])
-            figures, _ = _both(scene.with_k(config["k"]), RangeSubscribers(scene))
-            rows.append({"case": name, "subscriptions": size} | _without(figures, "sparse_snaps"))
+            figures, _ = _both(scene.with_k(config["k"]), RangeSubscribers(scene), 1)
+            rows.append({"case": name, "subscriptions": size} | _without(figures, "sparse_snaps", "sparse_sides"))
     return rows

@@ -12,6 +12,7 @@ from research.bench.topk.replay import RangeSubscribers, TopkReplay, boxes_per_c
 from research.experiments.paper import Config
 from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
 from research.strategies.topk.kernels.range_topk import Sends
+from research.strategies.topk.kernels.rectangle_cover import RectangleCover
 from research.workloads.topk.cases import UNIFORM
 from research.workloads.topk.scene import Scene, scene_of
 from tidings.model.codes import Int64Array, codes_of_doubles, doubles_of_codes
@@ -30,6 +31,8 @@ class Outcome:
     changes: int
     lookups: float
     snaps: float
+    sides: float
+    """Searches of a side of a row for better ones."""
     boxes: Int64Array
     counts: dict[str, Int64Array]
 
@@ -43,20 +46,20 @@ def play(
     scene: Scene,
     *,
     eps: float | None = None,
-    among: PlaneKdTree | None = None,
+    among: PlaneKdTree | RectangleCover | None = None,
     counts: Mapping[str, Count] | None = None,
     every: int = 1,
 ) -> Outcome:
     """The changes of a scene, by one way to find boxes; of so many parts of the run, only one is looked at."""
     replay = TopkReplay(scene, None if eps is None else groups_of(scene.k, eps), among)
     rankings, place = replay.rankings, codes_of_doubles(scene.place)
-    lookups = snaps = 0
+    lookups = snaps = sides = 0
     boxes: list[Int64Array] = []
     counted: dict[str, list[Int64Array]] = {name: [] for name in counts or {}}
     while replay.at < scene.changes:
-        lookups, snaps = lookups - rankings.lookups, snaps - rankings.snaps
+        lookups, snaps, sides = lookups - rankings.lookups, snaps - rankings.snaps, sides - rankings.sides
         made = replay.play(CHUNK)
-        lookups, snaps = lookups + rankings.lookups, snaps + rankings.snaps
+        lookups, snaps, sides = lookups + rankings.lookups, snaps + rankings.snaps, sides + rankings.sides
         boxes.append(boxes_per_change(made.sends))
         x = place[scene.changed[made.first : replay.at]]
         for name, count in (counts or {}).items():
@@ -67,6 +70,7 @@ def play(
         changes,
         lookups / changes,
         snaps / changes,
+        sides / changes,
         np.concatenate(boxes),
         {name: np.concatenate(parts) for name, parts in counted.items()},
     )
@@ -89,6 +93,18 @@ def counters(people: RangeSubscribers, *names: str) -> dict[str, Count]:
 def uniform(config: Config, seed: int, subscriptions: int) -> Scene:
     """Rows and ranges anywhere, as many rows and changes as configured."""
     return scene_of(UNIFORM, seed=seed, rows=config["rows"], subscriptions=subscriptions, changes=config["changes"])
+
+
+def expected_around(sends: Sends, x: Int64Array) -> float:
+    """As `expected_share`, of the smallest rectangles around regions that have their corners at (x, x)."""
+    boxes, starts = first_boxes(sends)
+    lo, hi = x.copy(), x.copy()
+    told = np.flatnonzero(np.diff(starts))
+    lo[told] = np.minimum.reduceat(sends.lo_min[boxes], starts[told])
+    hi[told] = np.maximum.reduceat(sends.hi_max[boxes], starts[told])
+    first, last = codes_of_doubles(np.array([0.0, 1.0]))
+    left, at, right = (doubles_of_codes(np.clip(ends, first, last)) for ends in (lo, x, hi))
+    return float(2 * ((at - left) * (right - at)).mean())
 
 
 def expected_share(sends: Sends) -> float:

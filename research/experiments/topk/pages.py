@@ -85,6 +85,16 @@ def _draw_steps(axis: Axes, rows: Rows) -> None:
     axis.set_ylabel("bytes from the server per change")
 
 
+def _draw_sketch(axis: Axes, rows: Rows) -> None:
+    for case in dict.fromkeys(row["case"] for row in rows):
+        shown = [row for row in rows if row["case"] == case and row["rectangles"]]
+        axis.plot([row["bytes"] for row in shown], [row["boxes"] for row in shown], "o-", label=case, markersize=5)
+    axis.set_xscale("log")
+    axis.set_ylim(bottom=0)
+    axis.set_xlabel("bytes of what is known of subscriptions")
+    axis.set_ylabel("boxes per change")
+
+
 _BYTES = "bytes from the server per change"
 PICTURES = {
     "calls": Picture("Look-ups", [_lookups("k")]),
@@ -109,6 +119,10 @@ PICTURES = {
     ),
     "spread": Picture("Other distributions", [_ratios]),
     "steps": Picture("Scores that move a little at a time", [_draw_steps]),
+    "sketch": Picture("Rectangles in place of subscriptions", [_draw_sketch]),
+    "several": Picture(
+        "Ranges of two columns", [_by("k", "boxes", "boxes per change", "dense", "sparse", "dense_1", "sparse_1")]
+    ),
     "stocks": Picture(
         "Price-earnings ratios", [_by("k", "bytes", _BYTES, "unicast", "dense", "sparse", "sparse_1"), _lookups("k")]
     ),
@@ -117,7 +131,8 @@ PICTURES = {
 
 def page(results: Results, published: Config, stamped: Config, pictures: list[str]) -> str:
     head = Path(__file__).parent / "head.md"
-    return assembled(opening("Top-k", "topk", stamped), head, _SECTIONS, results, published, pictures)
+    said = {**{name: {} for name in _SECTIONS}, **published}
+    return assembled(opening("Top-k", "topk", stamped), head, _SECTIONS, results, said, pictures)
 
 
 def _by_k(rows: Rows) -> list[str]:
@@ -137,7 +152,7 @@ def _calls(rows: Rows, said: Config) -> str:
         Line("± of one run", "dense_lookups_sd"),
         Line("sparse", "sparse_lookups", "sparse_lookups"),
         Line("boxes snapped", "sparse_snaps", "sparse_snaps"),
-        Line("unicast", "unicast_lookups", "unicast_lookups"),
+        Line("unicast", "unicast_lookups_mean", "unicast_lookups", "mean of runs"),
         Line("boxes, dense", "dense_boxes"),
         Line("boxes, sparse", "sparse_boxes"),
     ]
@@ -170,18 +185,20 @@ def _redundancy(rows: Rows, said: Config) -> str:
     lines = [
         *(Line(f"eps = {name[4:]}", name, name) for name in names),
         Line("relax", "relax", "relax"),
+        Line("relax, all messages", "relax_received"),
         *(Line(f"eps = {name[4:]}, all messages", f"{name}_received") for name in names),
         *(Line(f"eps = {name[4:]}, bytes", f"{name}_bytes") for name in names),
     ]
     about = (
         "Sparse. Messages received beyond those needed, as a share of the latter. The paper's numbers are those of messages"
-        " with the changed row; there is more of it in all messages, also those with rows that take its place. Bytes"
-        f" (figure 5b), published: {said['bytes']}."
+        " with the changed row; there is more of it in all messages, also those with rows that take its place."
+        " Bytes are those of figure 5b."
     )
     return section("Table II: redundancy", about, _by_k(rows), compared(rows, said, "k", lines))
 
 
 def _traffic(rows: Rows, said: Config) -> str:
+    del said
     ways = ("unicast", "dense", "sparse", "dense_1", "sparse_1")
     head = ["subscriptions, k", *(f"{way.replace('_1', ', eps = 1')}" for way in ways), "unicast over dense, sparse"]
     tables = []
@@ -198,33 +215,39 @@ def _traffic(rows: Rows, said: Config) -> str:
             ]
             for row in rows
         ]
-        tables.append(section(title, _ABOUT_TRAFFIC[suffix].format_map(said), head, lines))
+        tables.append(section(title, _ABOUT_TRAFFIC[suffix], head, lines))
     return "".join(tables)
 
 
 _ABOUT_TRAFFIC = {
-    "bytes": "Published for 5,000,000 subscriptions and k = 20: unicast {unicast_bytes:,}, dense {dense_bytes:,};"
-    " {orders}; {never}.",
-    "max": "Published for 5,000,000 subscriptions: unicast {unicast_max:,}, sparse (k = 20) {sparse_max:,}.",
+    "bytes": "Means over changes.",
+    "max": "Unicast and dense over all changes, sparse over some.",
     "wire": "The paper has no such bytes.",
 }
 
 
 def _batch(rows: Rows, said: Config) -> str:
+    del said
+    ways = ("online", "coalesced", "batch")
     lines = [
-        [f"{label}, {name}", *(f"{row[f'{name}_{what}']:,}" for row in rows)]
+        [
+            f"{label}, {name.replace('sparse_', 'sparse, ')}",
+            *(f"{row[f'{name}_{what}']:,}" if f"{name}_{what}" in row else "" for row in rows),
+        ]
         for what, label in (
             ("boxes", "messages sent (boxes)"),
             ("received", "messages received"),
             ("lookups", "look-ups"),
         )
-        for name in ("online", "coalesced", "batch")
+        for name in (*ways, *(f"sparse_{way}" for way in ways))
+        if f"{name}_{what}" in rows[0]
     ]
-    about = f"Totals of the batch. Published: {said['order']}."
+    about = "Totals of the batch. With boxes around subscriptions (sparse) there are fewer of these."
     return section("Figure 9: a batch of which only the outcome matters", about, _by_k(rows), lines)
 
 
 def _spread(rows: Rows, said: Config) -> str:
+    del said
     head = [
         "",
         "subscriptions",
@@ -237,11 +260,12 @@ def _spread(rows: Rows, said: Config) -> str:
     names = ("ratio", "dense_boxes", "sparse_boxes", "dense_lookups", "sparse_lookups")
     lines = [[row["case"], f"{row['subscriptions']:,}", *(number(row[name]) for name in names)] for row in rows]
     more = sum(row["has_more_boxes"] for row in rows)
-    about = f"Published: {said['ratio']}. Changes for which sparse has more boxes than dense: {more}."
+    about = f"Changes for which sparse has more boxes than dense: {more}."
     return section("Figure 8a: other distributions", about, head, lines)
 
 
 def _steps(rows: Rows, said: Config) -> str:
+    del said
     names = {"dense_bytes": "bytes, dense", "unicast_bytes": "bytes, unicast", "dense_lookups": "look-ups, dense"}
     head = ["c, k", *names.values()]
     lines = [
@@ -251,13 +275,15 @@ def _steps(rows: Rows, said: Config) -> str:
         ]
         for row in rows
     ]
-    return section("Figure 8b: scores that move a little at a time", f"Published: {said['bytes']}.", head, lines)
+    return section("Figure 8b: scores that move a little at a time", "c is how far.", head, lines)
 
 
 def _stocks(rows: Rows, said: Config) -> str:
     lines = [
         Line("redundancy, sparse, eps = 1", "eps_1", "eps_1"),
         Line("redundancy, relax", "relax", "relax"),
+        Line("the same of all messages, sparse, eps = 1", "eps_1_received"),
+        Line("the same of all messages, relax", "relax_received"),
         Line("look-ups, sparse", "sparse_lookups", "sparse_lookups"),
         Line("boxes snapped, sparse", "sparse_snaps", "sparse_snaps"),
         Line("look-ups, unicast", "unicast_lookups", "unicast_lookups"),
@@ -272,6 +298,37 @@ def _stocks(rows: Rows, said: Config) -> str:
     return section("Tables V and VI: price-earnings ratios", about, _by_k(rows), compared(rows, said, "k", lines))
 
 
+def _sketch(rows: Rows, said: Config) -> str:
+    del said
+    names = {0: "none (dense)", rows[-1]["rectangles"]: "all subscriptions (sparse)"}
+    lines = [
+        [
+            row["case"],
+            names.get(row["rectangles"], f"{row['rectangles']:,}"),
+            *map(number, (row["bytes"], row["boxes"])),
+        ]
+        for row in rows
+    ]
+    about = "Rectangles that cover all subscriptions, in their place. Whatever is known, a change reaches the same."
+    return section(
+        "Section III-B: a sketch of subscriptions", about, ["subscriptions", "rectangles", "bytes", "boxes"], lines
+    )
+
+
+def _several(rows: Rows, said: Config) -> str:
+    del said
+    names = {
+        "one_dense": "dense, one column",
+        "one_sparse": "sparse, one column",
+        "dense": "dense",
+        "sparse": "sparse",
+        "dense_1": "dense, eps = 1",
+        "sparse_1": "sparse, eps = 1",
+    }
+    lines = [[label, *(number(row[f"{name}_boxes"]) for row in rows)] for name, label in names.items()]
+    return section("Section IV-C: boxes for ranges of two columns", "Exact ones reach the same.", _by_k(rows), lines)
+
+
 _SECTIONS: dict[str, Callable[[Rows, Config], str]] = {
     "calls": _calls,
     "growth": _growth,
@@ -281,4 +338,6 @@ _SECTIONS: dict[str, Callable[[Rows, Config], str]] = {
     "spread": _spread,
     "steps": _steps,
     "stocks": _stocks,
+    "sketch": _sketch,
+    "several": _several,
 }

@@ -18,6 +18,7 @@ from research.workloads.topk.cases import Case
 from research.workloads.topk.scene import scene_of
 from research.workloads.topk.spread import SmallSteps
 from research.workloads.topk.stocks import StockCase
+from tidings.model.codes import Int64Array
 
 WAYS: dict[str, tuple[bool, float | None]] = {
     "dense": (False, None),
@@ -39,10 +40,13 @@ def traffic(config: Config, seed: int, say: Say) -> Rows:
             say(f"{size:,} subscriptions, k = {k}")
             data = TopkData(of_size.with_k(k), seed)
             row = {"subscriptions": size, "k": k} | _unicast(data, people, config["every"])
+            boxes: dict[str, Int64Array] = {}
             for name, (is_sparse, eps) in WAYS.items():
                 among = people.crowds if is_sparse else None
-                row |= _region(name, data, among, eps, config["every"])
-            rows.append(row)
+                figures, boxes[name] = _region(name, data, among, eps, config["every"])
+                row |= figures
+            more = sum(int((boxes[f"sparse{eps}"] > boxes[f"dense{eps}"]).sum()) for eps in ("", "_1"))
+            rows.append(row | {"has_more_boxes": more})
     return rows
 
 
@@ -57,15 +61,21 @@ def _unicast(data: TopkData, people: RangeSubscribers, every: int) -> dict[str, 
     }
 
 
-def _region(name: str, data: TopkData, among: PlaneKdTree | None, eps: float | None, every: int) -> dict[str, float]:
-    # Without a look at people it takes little time.
-    every = 1 if among is None else every
+def _region(
+    name: str, data: TopkData, among: PlaneKdTree | None, eps: float | None, every: int
+) -> tuple[dict[str, float], Int64Array]:
+    """Figures of a way, and the boxes of those changes that all ways look at."""
     found = play(data.scene, eps=eps, among=among, counts={"wire": wire(data)}, every=every)
-    return {
+    some = found.boxes
+    if among is None:
+        # Without a look at people it takes little time to make all changes.
+        found = replace(play(data.scene, eps=eps), counts=found.counts)
+    figures = {
         f"{name}_bytes": PAPER_BOX * float(found.boxes.mean()),
         f"{name}_max": PAPER_BOX * int(found.boxes.max()),
         f"{name}_wire": float(found.counts["wire"].mean()),
     }
+    return figures, some
 
 
 def redundancy(config: Config, seed: int, say: Say) -> Rows:
@@ -79,7 +89,8 @@ def redundancy(config: Config, seed: int, say: Say) -> Rows:
         whole = play(of_k, counts=counters(people, "affected", "around")).counts
         row = {"k": k, "relax": float(whole["around"].sum() / whole["affected"].sum() - 1)}
         counts = counters(people, "affected", "received")
-        exact = play(of_k, counts=counts, every=every).counts
+        exact = play(of_k, counts=counters(people, "affected", "received", "around"), every=every).counts
+        row["relax_received"] = float(exact["around"].sum() / exact["received"].sum() - 1)
         for eps in config["eps"]:
             rounded = play(of_k, eps=eps, among=people.crowds, counts=counts, every=every)
             for name, key in (("affected", f"eps_{eps:g}"), ("received", f"eps_{eps:g}_received")):
@@ -122,16 +133,21 @@ def stocks(config: Config, seed: int, say: Say) -> Rows:
         of_k = scene.with_k(k)
         needed = counters(people, "affected", "bounded", "around")
         dense = play(of_k, counts=needed)
-        every, own = config["every"], counters(people, "affected")
-        sparse = play(of_k, among=people.crowds, counts=own, every=every)
+        every, own = config["every"], counters(people, "affected", "received")
+        sparse = play(of_k, among=people.crowds, counts=counters(people, "affected", "received", "around"), every=every)
         rounded = play(of_k, eps=1.0, among=people.crowds, counts=own, every=every)
         redundancy = rounded.counts["affected"].sum() / sparse.counts["affected"].sum() - 1
         relaxed = dense.counts["around"].sum() / dense.counts["affected"].sum() - 1
+        received = sparse.counts["received"].sum()
         rows.append(
             {
                 "k": k,
                 "eps_1": float(redundancy),
                 "relax": float(relaxed),
+                "eps_1_received": float(rounded.counts["received"].sum() / received - 1),
+                "relax_received": float(sparse.counts["around"].sum() / received - 1),
+                "idle": float((dense.counts["affected"] == 0).mean()),
+                "sparse_sides": sparse.sides,
                 "sparse_lookups": sparse.lookups,
                 "sparse_snaps": sparse.snaps,
                 "dense_lookups": dense.lookups,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from research.strategies.topk.kernels import net
+from research.strategies.topk.kernels import net, sparse_net
 from research.strategies.topk.kernels.net import NEW, NUMBER, OLD, SCRATCH, SEND_BOXES, TOUCHED_FIELDS
+from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
 from research.strategies.topk.kernels.range_topk import RangeTopkIndex, Sends
 from research.strategies.topk.kernels.range_topk.index import error_of
 from research.strategies.topk.kernels.range_topk.layout import (
@@ -16,12 +17,15 @@ from research.strategies.topk.kernels.range_topk.layout import (
     ENTRY_X,
     ENTRY_Y,
     I64,
+    INT64_MAX,
+    INT64_MIN,
     NEEDS_ROOM,
     OWNER,
     PROGRESS,
     SENDS,
 )
 from research.strategies.topk.kernels.range_topk.output import Output
+from research.strategies.topk.kernels.rectangle_cover import RectangleCover
 from tidings.kernels.arguments import as_argument, as_ints, check_lengths
 
 
@@ -53,12 +57,16 @@ class NetRangeTopkIndex(RangeTopkIndex):
         ys: ArrayLike,
         ties: ArrayLike,
         is_present: ArrayLike,
+        among: PlaneKdTree | RectangleCover | None = None,
     ) -> tuple[I64, Sends]:
         """Makes changes as `change` does; returns the set of each send, and what they come to: sends as of one change.
 
         An entry named whose numbers are the same in the end is sent to those who hold it. One that is still there but
         has another x, or is in another set, is sent as gone to those who hold it no more. A send may have several times
         k boxes. If something is wrong with a change, an error is raised, and none is made.
+
+        among: the only points that count, if given. Boxes are then drawn around these, joined where no other point is in
+        between, and left out where there is none.
         """
         of, changed = as_ints(sets), as_ints(entries)
         numbers = (as_ints(xs), as_ints(ys), as_ints(ties))
@@ -77,24 +85,42 @@ class NetRangeTopkIndex(RangeTopkIndex):
             if status != DONE:
                 at = int(self._head[PROGRESS])
                 raise error_of(status, int(of[at]), int(changed[at]), int(numbers[0][at]))
-            sends = self._send(touched)
+            sends = self._send(touched, among)
             # An entry that is gone is in no set, or in another.
             before, now = touched[self._slots[sends.entry] - 1, OLD + OWNER], self._arrays.entries[sends.entry, OWNER]
-            return np.where(sends.is_gone, before, now) - 1, sends
+            owner = np.where(sends.is_gone, before, now) - 1
+            return (owner, sends) if among is None else _drawn_in(owner, sends, among)
         finally:
             self._slots[touched[:, NUMBER]] = 0
 
-    def _send(self, touched: I64) -> Sends:
+    def _send(self, touched: I64, among: PlaneKdTree | RectangleCover | None) -> Sends:
         order, gone, fallen = _order(touched)
         kept = np.empty((gone + fallen + SCRATCH, net.profile_words(self.k)), np.int64)
         net.keep(*self._arrays, touched[order[: gone + fallen], NUMBER], kept)
+        crowd = PlaneKdTree() if among is None else among
+        limits = np.tile([INT64_MIN, INT64_MAX], (gone + fallen, 1))
+        if among is not None:
+            sparse_net.limit(*among.arrays, touched[order[: gone + fallen]], kept, self.k, limits)
         self._settle(touched, NEW)
         self._head[SENDS] = self._head[BOXES] = 0
         output = self._outputs.get(len(touched), 2 * SEND_BOXES * (self.k + 1))
         at, count = 0, 0
         while True:
             status, count = net.send_batch(
-                *self._arrays, touched, self._slots, self._met, kept, order, gone, fallen, *output, at, count
+                *self._arrays,
+                *crowd.arrays,
+                among is not None,
+                touched,
+                self._slots,
+                self._met,
+                kept,
+                limits,
+                order,
+                gone,
+                fallen,
+                *output,
+                at,
+                count,
             )
             if status == DONE:
                 break
@@ -127,6 +153,17 @@ class NetRangeTopkIndex(RangeTopkIndex):
             refused = touched[self._head[PROGRESS]]
             self._settle(touched, OLD)
             raise error_of(status, int(refused[NEW + OWNER]) - 1, int(refused[NUMBER]), int(refused[NEW + ENTRY_X]))
+
+
+def _drawn_in(owner: I64, sends: Sends, among: PlaneKdTree | RectangleCover) -> tuple[I64, Sends]:
+    """The sends, of these sets, to the points there are; without those that nobody gets."""
+    lo, hi, starts = sends.box_lo.copy(), sends.box_hi.copy(), sends.box_starts.copy()
+    sparse_net.draw_in(*among.arrays, owner, starts, lo, hi)
+    told = np.flatnonzero(np.diff(starts))
+    rest, boxes = np.append(starts[told], starts[-1]), starts[-1]
+    return owner[told], Sends(
+        np.array([0, len(told)]), sends.entry[told], sends.is_gone[told], rest, lo[:boxes], hi[:boxes]
+    )
 
 
 def _order(touched: I64) -> tuple[I64, int, int]:

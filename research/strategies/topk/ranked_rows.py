@@ -43,6 +43,7 @@ class TopkIndex(Protocol):
         ties: Int64Array,
         is_present: BoolArray,
     ) -> Sends: ...
+    def load(self, *columns: Int64Array | BoolArray) -> Sends: ...
     def best(self, sets: Int64Array, los: Int64Array, his: Int64Array) -> tuple[Int64Array, Int64Array]: ...
     def retie(self, sets: Int64Array, entries: Int64Array, ties: Int64Array) -> None: ...
 
@@ -85,13 +86,13 @@ class RankedRows:
         self.is_filled = True
         current = rows.rows()
         if current.num_rows:
-            self._enter(current, np.ones(current.num_rows, np.bool_))
+            self._enter(current, np.ones(current.num_rows, np.bool_), is_told=False)
 
     def change(self, changes: TableChanges) -> RowSends:
         """Applies changes. Returns what to send."""
         # Before the changes, not after: the caller still reads the rows to send from the log.
         self._sweep()
-        return self._enter(known_rows(changes), changes.has)
+        return self._enter(known_rows(changes), changes.has, is_told=True)
 
     def best(self, channels: Sequence[ChannelKey], los: Int64Array, his: Int64Array) -> tuple[Int64Array, Int64Array]:
         """(index of the point, position of the row) of the first k rows of every point. los, his: [points, ranges]."""
@@ -131,9 +132,9 @@ class RankedRows:
     def load(self, state: dict[str, Any]) -> None:
         self.is_filled = state["is_filled"]
         if state["rows"].num_rows:
-            self._enter(state["rows"], np.ones(state["rows"].num_rows, np.bool_))
+            self._enter(state["rows"], np.ones(state["rows"].num_rows, np.bool_), is_told=False)
 
-    def _enter(self, rows: pa.RecordBatch, is_there: BoolArray) -> RowSends:
+    def _enter(self, rows: pa.RecordBatch, is_there: BoolArray, *, is_told: bool) -> RowSends:
         """Enters rows, as they are after changes, into log and index; rows not `is_there` (deleted) leave the index."""
         first = len(self.log)
         self.log.append(rows.select(self.log.names))
@@ -147,7 +148,9 @@ class RankedRows:
         place, sets, is_present = _moves(self._before(entry, new_set), new_set)
         ties = self._ties_of(keys)
         ys = ~ys if self.space.descending else ys
-        sends, of, of_set = self._send(sets, entry[place], xs[place], ys[place], ties[place], is_present)
+        columns = (sets, entry[place], xs[place], ys[place], ties[place], is_present)
+        sends = self.index.change(*columns) if is_told else self.index.load(*columns)
+        of = np.repeat(np.arange(len(sets)), np.diff(sends.send_starts))
         change = place[of]
         row = self._rows_at(entry, first, sends.entry, change)
         self._set_of[entry], self._row_of[entry] = new_set, first + np.arange(len(entry))
@@ -155,21 +158,7 @@ class RankedRows:
         for key, is_last_there in dict(zip(keys, is_there.tolist(), strict=True)).items():
             if not is_last_there:
                 self._free.append(self._entries.pop(key))
-        return RowSends(sends, change, of_set, row)
-
-    def _send(
-        self,
-        sets: Int64Array,
-        entries: Int64Array,
-        xs: Int64Array,
-        ys: Int64Array,
-        ties: Int64Array,
-        is_present: BoolArray,
-    ) -> tuple[Sends, Int64Array, Int64Array]:
-        """Changes entries of the index. Returns the sends and, both [sends], the change and the set of each."""
-        sends = self.index.change(sets, entries, xs, ys, ties, is_present)
-        of = np.repeat(np.arange(len(sets)), np.diff(sends.send_starts))
-        return sends, of, sets[of]
+        return RowSends(sends, change, sets[of], row)
 
     def _before(self, entry: Int64Array, new_set: Int64Array) -> Int64Array:
         """The set of each row before its change, [changes]; the batch may have several changes of one row."""

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from research.strategies.topk.kernels import sparse_change
 from research.strategies.topk.kernels.plane_kdtree import PlaneKdTree
 from research.strategies.topk.kernels.range_topk import RangeTopkIndex, Sends
+from research.strategies.topk.kernels.rectangle_cover import RectangleCover
 from research.strategies.topk.kernels.sparse_layout import SNAPS, widened
 
 
@@ -25,7 +26,7 @@ class SparseRangeTopkIndex(RangeTopkIndex):
 
     def change_among(
         self,
-        points: PlaneKdTree,
+        points: PlaneKdTree | RectangleCover,
         sets: ArrayLike,
         entries: ArrayLike,
         xs: ArrayLike,
@@ -33,5 +34,5 @@ class SparseRangeTopkIndex(RangeTopkIndex):
         ties: ArrayLike,
         is_present: ArrayLike,
     ) -> Sends:
-        """As `change`, among the points of a kd-tree, whose sets have the same numbers: nobody else counts."""
+        """As `change`, among the points of a kd-tree, or of a cover, whose sets have the same numbers: nobody else counts."""
         return self._change(sparse_change.change, points.arrays, sets, entries, xs, ys, ties, is_present)

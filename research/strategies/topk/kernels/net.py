@@ -16,7 +16,7 @@ those of 1. and 2. would keep the entry for good.
 
 The entries of 4. are met by sweeps through all points that would still hold an entry, gone or fallen, as it was. Several of
 a point's entries may be gone at once, so one met may be not just the last that the point holds but any: who really gets it
-is found out at the end, once for all sweeps.
+is found out at the end, once for all sweeps. Where it is known who is there, a sweep looks for those that these may cover.
 
 A staircase is kept as its *profile*, so that those of two states can be compared: for each lo up to x, hi goes from x up to
 a top, which does not grow as lo falls. From right to left each step has its least lo and its top:
@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from research.strategies.topk.kernels.plane_kdtree.layout import LEFT_LO, LISTED, RIGHT_HI, TreePointers, tree_pointers
 from research.strategies.topk.kernels.range_topk.layout import (
     BAD_ENTRY,
     BAD_SET,
@@ -77,6 +78,7 @@ from research.strategies.topk.kernels.range_topk.staircase import (
     send,
     send_stairs,
 )
+from research.strategies.topk.kernels.sparse import follow
 from tidings.kernels.intrinsics import pointer
 from tidings.kernels.jit import kernel
 
@@ -380,17 +382,24 @@ def sweep(
     is_gone: bool,
     lefts: Int,
     rights: Int,
+    c: TreePointers,
+    is_sparse: bool,
+    x_min: Int,
+    x_max: Int,
 ) -> tuple[Int, Int]:
-    """Notes each entry met while a key grows to (y, tie), or beyond all; `old` is the profile that the entry at x had.
+    """Notes each entry from x_min to x_max met while a key grows to (y, tie), or beyond all; `old` is the profile that the
+    entry at x had.
 
     Returns how many are noted, and how many low entries are left of x in the end.
     """
-    if root_of(s, of)[1] == 0:
+    if root_of(s, of)[1] == 0 or (is_sparse and not follow(s, c, of, x, lefts, rights, True, False)):
         return count, lefts
     find_lowest(s, LEFT, lefts)
     find_lowest(s, RIGHT, rights)
     while True:
-        side, p, place, x_met, entry = next_on_stairs(s, of, x, y, tie, is_gone, lefts, rights)
+        if is_sparse:
+            x_min, x_max = max(x_min, c.head[LEFT_LO]), min(x_max, c.head[RIGHT_HI])
+        side, p, place, x_met, entry = next_on_stairs(s, of, x, y, tie, is_gone, lefts, rights, x_min, x_max)
         if p < 0:
             return count, lefts
         lo, hi = min(x, x_met), max(x, x_met)
@@ -399,6 +408,8 @@ def sweep(
             b.met[count] = entry
             count += 1
         lefts, rights = enter_low(s, of, side, p, lefts, rights, x_met, place)
+        if is_sparse and not follow(s, c, of, x, lefts, rights, False, False):
+            return count, lefts
 
 
 @kernel
@@ -412,10 +423,14 @@ def send_touched(
     scratch: Int,
     width: Int,
     is_gone: bool,
+    c: TreePointers,
+    is_sparse: bool,
+    x_min: Int,
+    x_max: Int,
 ) -> Int:
     """Sends row r of `touched` with the profile `old`: an entry that is gone from its x, or one that fell there.
 
-    Returns how many entries are noted.
+    Those below the old profile cover nothing beyond x_min .. x_max. Returns how many entries are noted.
     """
     now, new, none = scratch, scratch + width, scratch + 2 * width
     was, then = r * TOUCHED_FIELDS + OLD, r * TOUCHED_FIELDS + NEW
@@ -426,11 +441,16 @@ def send_touched(
     of = b.touched[was + OWNER] - 1
     lefts, rights = lows_around(s, of, seek(s, of, x, tie), 0, x, y, tie)
     write_profile(s, b.profiles, now, x, lefts, x)
-    count, lefts = sweep(s, b, count, old, of, x, y_new, tie_new, is_gone, lefts, rights)
+    if x_min <= x_max:
+        count, lefts = sweep(
+            s, b, count, old, of, x, y_new, tie_new, is_gone, lefts, rights, c, is_sparse, x_min, x_max
+        )
     boxes = s.head[BOXES]
     lo_max = hi_min = x
     if not is_gone:
-        # The low entries are now those of the new key, or so many that nobody holds the entry any more.
+        # After a sweep of all, the low entries are those of the new key, or so many that nobody holds the entry any more.
+        if is_sparse:
+            lefts = edges_around(s, of, x, y_new, tie_new)
         write_profile(s, b.profiles, new, x, lefts, x)
     else:
         b.profiles[new] = 0
@@ -451,10 +471,17 @@ def send_batch(
     entries: I64,
     m: I64,
     work: I64,
+    tree_head: I64,
+    tree_sets: I64,
+    tree_nodes: I64,
+    tree_m: I64,
+    tree_work: I64,
+    is_sparse: bool,
     touched: I64,
     slots: I64,
     met: I64,
     kept: I64,
+    limits: I64,
     order: I64,
     gone: Int,
     fallen: Int,
@@ -468,11 +495,15 @@ def send_batch(
 ) -> tuple[Int, Int]:
     """Sends the rows of `touched` in the given order, from place `at` on: so many gone, so many fallen, then others.
 
-    The sets are in the new state; `kept` has the old profiles of those gone or fallen, and SCRATCH rows. `met` has `count`
-    entries. Returns DONE or, if row head[PROGRESS] is yet to be sent, NEEDS_OUTPUT; and the new count.
+    The sets are in the new state; `kept` has the old profiles of those gone or fallen, and SCRATCH rows, and `limits` the least
+    lo and the greatest hi of those below each; is_sparse: whether only those in the tree count. `met` has `count` entries.
+    Returns DONE or, if row head[PROGRESS] is yet to be sent, NEEDS_OUTPUT; and the new count.
     """
     s = pointers(head, sets, entries, m, work)
     out = OutputPointers(pointer(sent), pointer(is_gone), pointer(box_starts), pointer(box_lo), pointer(box_hi))
+    c = tree_pointers(tree_head, tree_sets, tree_nodes, tree_m, tree_work)
+    # Sweeps do not keep the ranks of points, which a list has.
+    c.head[LISTED] = -1
     b = Batch(pointer(touched), pointer(slots), pointer(met), pointer(kept))
     width = kept.shape[1]
     scratch = (gone + fallen) * width
@@ -482,7 +513,10 @@ def send_batch(
             head[PROGRESS] = q
             return NEEDS_OUTPUT, count
         if q < gone + fallen:
-            count = send_touched(s, out, b, count, order[q], q * width, scratch, width, q < gone)
+            x_min, x_max = limits[q]
+            count = send_touched(
+                s, out, b, count, order[q], q * width, scratch, width, q < gone, c, is_sparse, x_min, x_max
+            )
         else:
             then = order[q] * TOUCHED_FIELDS + NEW
             x, y, tie = b.touched[then + ENTRY_X], b.touched[then + ENTRY_Y], b.touched[then + ENTRY_TIE]

@@ -15,6 +15,7 @@ is not live any more, but stays in the list: boxes must not be widened over it.
 
 from __future__ import annotations
 
+from research.strategies.topk.kernels.crowd import gather, has_any, leftmost, rightmost, tighten
 from research.strategies.topk.kernels.plane_kdtree.layout import (
     FOUND_HI,
     FOUND_LO,
@@ -31,7 +32,6 @@ from research.strategies.topk.kernels.plane_kdtree.layout import (
     RIGHT_LO,
     TreePointers,
 )
-from research.strategies.topk.kernels.plane_kdtree.query import gather, has_any, leftmost, rightmost, tighten
 from research.strategies.topk.kernels.range_topk.layout import (
     BOXES,
     EDGE,
@@ -398,11 +398,13 @@ def find_right(s: Pointers, c: TreePointers, of: Int, x: Int, rights: Int) -> No
 
 
 @kernel
-def follow(s: Pointers, c: TreePointers, of: Int, x: Int, lefts: Int, rights: Int, is_first: bool) -> bool:
+def follow(
+    s: Pointers, c: TreePointers, of: Int, x: Int, lefts: Int, rights: Int, is_first: bool, lists: bool = True
+) -> bool:
     """Finds the least lo and the greatest hi of all live points; False if there are none.
 
     If they are not listed, one point of each kind is known but the first time, and another one is looked for only when that
-    is not live any more.
+    is not live any more. lists: whether points are listed once they are few.
     """
     if c.head[LISTED] >= 0:
         return measure_near(c)
@@ -414,7 +416,7 @@ def follow(s: Pointers, c: TreePointers, of: Int, x: Int, lefts: Int, rights: In
         return False
     if is_first or not is_live(s, lefts, rights, c.head[RIGHT_LO], c.head[RIGHT_HI]):
         find_right(s, c, of, x, rights)
-    if not is_first:
+    if lists and not is_first:
         # They may be few enough by now.
         list_near(s, c, of, x, lefts, rights, c.head[LEFT_LO], c.head[RIGHT_HI])
     return True

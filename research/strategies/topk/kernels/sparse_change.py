@@ -25,6 +25,7 @@ from research.strategies.topk.kernels.range_topk.layout import (
     PROGRESS,
     SENDS,
     SET_COUNT,
+    SIDES,
     U8,
     Int,
     K,
@@ -167,12 +168,12 @@ def change(
             return BAD_X
         if not has_room(s, of[i]):
             return NEEDS_ROOM
-        sends, boxes, lookups, snaps = head[SENDS], head[BOXES], head[LOOKUPS], head[SNAPS]
+        sends, boxes, lookups, snaps, sides = head[SENDS], head[BOXES], head[LOOKUPS], head[SNAPS], head[SIDES]
         if boxes + 3 * head[K] > room:
             return NEEDS_OUTPUT
         status = change_one(s, c, out, of[i], changed[i], xs[i], ys[i], ties[i], is_present[i] != 0, room)
         if status != DONE:
-            head[SENDS], head[BOXES], head[LOOKUPS], head[SNAPS] = sends, boxes, lookups, snaps
+            head[SENDS], head[BOXES], head[LOOKUPS], head[SNAPS], head[SIDES] = sends, boxes, lookups, snaps, sides
             return status
         send_starts[i + 1] = head[SENDS]
     return DONE

@@ -33,25 +33,29 @@ class BoxTopkIndex:
     entry that is sent overwrites it if it is held, and removes it if it is gone; one that is not held is added, unless it
     is gone, and then the last of more than k is dropped. So all points hold what they should after each change.
 
-    Unlike a `RangeTopkIndex` this knows the points, and a change takes time in proportion to those it concerns. Its sends
-    have at most PARTS_MAX boxes (see `change`), which are disjoint, with the columns of points. An entry is sent only to
-    points whose boxes it is in; if it is gone, was in.
+    Sends are exact: they reach those who hold the entry or held it, and no others, in disjoint boxes with the columns of
+    points. They depend on the entries alone, as of a `RangeTopkIndex`; or if `is_sparse`, boxes are drawn around the points
+    there are, joined where no other point is in between, and left out where there is none.
+
+    With eps, boxes are fewer and larger: whoever gets an entry has fewer than (1 + eps) k in front of it. It is in the box
+    of all of them, so that does no harm.
 
     Entries are small non-negative integers chosen by the caller, which memory grows with; one is in one set at a time.
     Not safe for use by several threads at a time.
     """
 
-    def __init__(self, k: int, dims: int) -> None:
+    def __init__(self, k: int, dims: int, eps: float = 0.0, *, is_sparse: bool = False) -> None:
         if not 0 < k <= K_MAX:
             raise ValueError(f"k is {k}, must be from 1 to {K_MAX}")
         if not 0 < dims <= DIMS_MAX:
             raise ValueError(f"{dims} dimensions, must be from 1 to {DIMS_MAX}")
         self.k = k
         self.dims = dims
+        self.is_sparse = is_sparse
         self._entries = entry_tree(dims)
         self._points = point_tree(dims)
         self._known = np.zeros((0, dims + 3), np.int64)
-        self._scratch = np.zeros(0, np.int64)
+        self._slack = int(eps * k)
         self._sets = 0
 
     def __len__(self) -> int:
@@ -61,7 +65,7 @@ class BoxTopkIndex:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays held."""
-        return sum(array.nbytes for array in (*self._entries, *self._points, self._known, self._scratch))
+        return sum(array.nbytes for array in (*self._entries, *self._points, self._known))
 
     def new_set(self) -> int:
         """Number of a new set, without entries and points."""
@@ -76,6 +80,8 @@ class BoxTopkIndex:
         ys: ArrayLike,
         ties: ArrayLike,
         is_present: ArrayLike,
+        *,
+        is_told: bool = True,
     ) -> Sends:
         """Gives entries new numbers, xs [n, dims], or makes them absent, one after the other; returns who must be sent what.
 
@@ -89,10 +95,12 @@ class BoxTopkIndex:
         send_starts = np.zeros(len(of) + 1, np.int64)
         status, at, self._entries, out = change.change(
             self.k,
+            self._slack,
+            self.is_sparse,
+            is_told,
             self._entries,
             self._points,
             self._known,
-            self._scratch,
             of,
             changed,
             wide,
@@ -114,19 +122,23 @@ class BoxTopkIndex:
             out.box_hi[:boxes],
         )
 
+    def load(self, *columns: ArrayLike) -> Sends:
+        """As `change`, but there are no sends."""
+        return self.change(*columns, is_told=False)
+
     def best(self, sets: ArrayLike, los: ArrayLike, his: ArrayLike) -> tuple[I64, I64]:
         """The best entries of boxes [n, dims]: those of box i are entries[starts[i]:starts[i + 1]], lowest key first."""
         of, first, last = self._sets_of(sets), self._rows(los, self.dims), self._rows(his, self.dims)
         check_lengths(of, first, last)
         boxes = np.stack([first, last], axis=2).reshape(len(of), 2 * self.dims)
         starts = np.zeros(len(of) + 1, np.int64)
-        return starts, query.best(self.k, self._entries, self._known, of, boxes, starts)
+        return starts, query.best(self.k, self._entries, of, boxes, starts)
 
     def add(self, sets: ArrayLike, points: ArrayLike) -> None:
         """Adds points [n, 2 * dims]; one that is there already counts once more."""
         of, boxes = self._sets_of(sets), self._rows(points, 2 * self.dims)
         check_lengths(of, boxes)
-        self._points = change.add(self.k, self._entries, self._points, self._known, of, boxes)
+        self._points = change.add(self._points, of, boxes)
 
     def remove(self, sets: ArrayLike, points: ArrayLike) -> None:
         """Removes points, once each; if one is not there, an error is raised, with those before removed."""
@@ -149,9 +161,7 @@ class BoxTopkIndex:
         wrong = np.flatnonzero(self._known[changed, SET] != of + 1)
         if len(wrong):
             raise KeyError(f"set {of[wrong[0]]} has no entry {changed[wrong[0]]}")
-        self._entries, self._points = change.retie(
-            self.k, self._entries, self._points, self._known, changed, new, as_argument(self.points()[1])
-        )
+        self._entries = change.retie(self._entries, self._known, changed, new)
 
     def _sets_of(self, sets: ArrayLike) -> I64:
         of = as_ints(sets)
@@ -169,7 +179,6 @@ class BoxTopkIndex:
             if entries.min() < 0:
                 raise ValueError(f"entry {entries.min()} must not be negative")
             grow(self._known, int(entries.max()) + 1)
-            grow(self._scratch, len(self._known))
 
 
 def _count(tree: Tree) -> int:

@@ -1,9 +1,9 @@
 """The trees of a box top-k index: what is in their arrays, how nodes and blocks are given out, and the bounds of nodes.
 
 There is a tree of entries and one of points. Both have *items*, which are rows of numbers: the set, the coordinates, a key
-(y, tie), and what is carried along. A point's key is the greatest that it holds, or the greatest of all if it has room.
+(y, tie), which is 0 for points, and what is carried along.
 
-    entry   [set, x_1 .. x_d, y, tie | entry]         point   [set, lo_1, hi_1 .. lo_d, hi_d, y, tie | held, copies]
+    entry   [set, x_1 .. x_d, y, tie | entry]         point   [set, lo_1, hi_1 .. lo_d, hi_d, 0, 0 | copies]
 
 The trees are kd-trees with the items in the leaves, each leaf with a block of its own:
 
@@ -74,9 +74,9 @@ def entry_tree(dims: int) -> Tree:
 
 
 def point_tree(dims: int) -> Tree:
-    """A tree for points; their keys change too often to be cut by."""
+    """A tree for points; all keys are the same."""
     y = 1 + 2 * dims
-    return _empty_tree(y, y + 4, y, list(range(1, y)))
+    return _empty_tree(y, y + 3, y, list(range(1, y)))
 
 
 def _empty_tree(y: int, width: int, identity: int, axes: list[int]) -> Tree:
@@ -239,27 +239,3 @@ def bound_node(t: TreePointers, node: Int) -> None:
         t.bounds[low + t.half + c] = max(t.bounds[low + t.half + c], t.bounds[other + t.half + c])
     least, most = other + t.y, other + t.half + t.y
     include_keys(t, node, t.bounds[least], t.bounds[least + 1], t.bounds[most], t.bounds[most + 1])
-
-
-@kernel
-def bound_greatest(t: TreePointers, leaf: Int) -> None:
-    """Finds the greatest key of a leaf some of whose keys have changed, and of the nodes above."""
-    keys = t.links[leaf * LINK_FIELDS + BLOCK] * t.block_width + t.y * BLOCK_MAX
-    high_y, high_tie = INT64_MIN, INT64_MIN
-    for i in range(t.links[leaf * LINK_FIELDS + COUNT]):
-        if is_less(high_y, high_tie, t.pool[keys + i], t.pool[keys + BLOCK_MAX + i]):
-            high_y, high_tie = t.pool[keys + i], t.pool[keys + BLOCK_MAX + i]
-    greatest = t.half + t.y
-    node = leaf
-    while node != NOBODY:
-        at = 2 * node * t.half + greatest
-        if t.bounds[at] == high_y and t.bounds[at + 1] == high_tie:
-            break
-        t.bounds[at], t.bounds[at + 1] = high_y, high_tie
-        node = t.links[node * LINK_FIELDS + PARENT]
-        if node != NOBODY:
-            one = 2 * t.links[node * LINK_FIELDS + LEFT] * t.half + greatest
-            other = 2 * t.links[node * LINK_FIELDS + RIGHT] * t.half + greatest
-            if is_less(t.bounds[one], t.bounds[one + 1], t.bounds[other], t.bounds[other + 1]):
-                one = other
-            high_y, high_tie = t.bounds[one], t.bounds[one + 1]

@@ -1,8 +1,7 @@
-"""Searching a tree of entries by key: the next entry of a box above a key, or below one; and the k best entries of a box.
+"""Searching a tree of entries for the k best entries of a box.
 
-A walk goes down to the lower keys first, and leaves out every node that is beside the box, or has no key in the span from
-where the search starts to the best found so far. Searching downwards is searching upwards with all bits of all keys flipped.
-The k lowest keys seen so far are kept in a binary heap, the greatest of them on top.
+A walk goes down to the lower keys first, and leaves out every node that is beside the box, or has no key up to the greatest
+of the best found so far. The k lowest keys seen so far are kept in a binary heap, the greatest of them on top.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from research.strategies.topk.kernels.box_topk.layout import (
     COUNT,
     I64,
     INT64_MAX,
-    INT64_MIN,
     IS_LEAF,
     LEFT,
     LINK_FIELDS,
@@ -33,8 +31,6 @@ from research.strategies.topk.kernels.box_topk.layout import (
 from tidings.kernels.intrinsics import pointer
 from tidings.kernels.jit import kernel
 
-UPWARDS, DOWNWARDS = 0, -1
-"""What keys are combined with, by exclusive or."""
 # Fields of a row of a heap.
 HEAP_Y, HEAP_TIE, HEAP_ENTRY, HEAP_FIELDS = range(4)
 
@@ -43,22 +39,17 @@ class Search(NamedTuple):
     """A tree of entries, and boxes to search it for, as pointers."""
 
     tree: TreePointers
-    known: Any
-    """Entries by number, with the same columns as in the tree."""
     boxes: Any
     """Ends of boxes [lo_1, hi_1 .. lo_d, hi_d], end to end; a box is known by its place."""
 
 
 @kernel
-def may_have(s: Search, node: Int, of: Int, box: Int, flip: Int, y: Int, tie: Int, last_y: Int, last_tie: Int) -> bool:
-    """Whether below a node there may be entries of a set in a box with keys from the first to the last, all flipped."""
+def may_have(s: Search, node: Int, of: Int, box: Int, last_y: Int, last_tie: Int) -> bool:
+    """Whether below a node there may be entries of a set in a box with keys up to the last."""
     w = s.tree
     low = 2 * node * w.half
     high = low + w.half
-    near, far = (low + w.y, high + w.y) if flip == UPWARDS else (high + w.y, low + w.y)
-    if is_less(last_y, last_tie, w.bounds[near] ^ flip, w.bounds[near + 1] ^ flip):
-        return False
-    if is_less(w.bounds[far] ^ flip, w.bounds[far + 1] ^ flip, y, tie):
+    if is_less(last_y, last_tie, w.bounds[low + w.y], w.bounds[low + w.y + 1]):
         return False
     if w.bounds[low] > of or w.bounds[high] < of:
         return False
@@ -69,12 +60,11 @@ def may_have(s: Search, node: Int, of: Int, box: Int, flip: Int, y: Int, tie: In
 
 
 @kernel
-def push_children(w: TreePointers, node: Int, depth: Int, flip: Int) -> Int:
+def push_children(w: TreePointers, node: Int, depth: Int) -> Int:
     """Puts the children of an inner node on the stack, the one with the lower key on top; returns the new depth."""
     first, second = w.links[node * LINK_FIELDS + LEFT], w.links[node * LINK_FIELDS + RIGHT]
-    near = w.y if flip == UPWARDS else w.half + w.y
-    a, b = 2 * first * w.half + near, 2 * second * w.half + near
-    if is_less(w.bounds[b] ^ flip, w.bounds[b + 1] ^ flip, w.bounds[a] ^ flip, w.bounds[a + 1] ^ flip):
+    a, b = 2 * first * w.half + w.y, 2 * second * w.half + w.y
+    if is_less(w.bounds[b], w.bounds[b + 1], w.bounds[a], w.bounds[a + 1]):
         first, second = second, first
     w.stack[depth], w.stack[depth + 1] = second, first
     return depth + 2
@@ -91,72 +81,6 @@ def is_inside(s: Search, at: Int, i: Int, of: Int, box: Int) -> bool:
         if x < s.boxes[box + 2 * c - 2] or x > s.boxes[box + 2 * c - 1]:
             return False
     return True
-
-
-@kernel
-def is_between(s: Search, entry: Int, box: Int, flip: Int, y: Int, tie: Int, last_y: Int, last_tie: Int) -> bool:
-    """Whether an entry, of the right set, is in a box and has a key from the first to the last."""
-    width = s.tree.y + 2
-    at = entry * width
-    entry_y, entry_tie = s.known[at + width - 2] ^ flip, s.known[at + width - 1] ^ flip
-    if is_less(entry_y, entry_tie, y, tie) or is_less(last_y, last_tie, entry_y, entry_tie):
-        return False
-    for c in range(1, width - 2):
-        if s.known[at + c] < s.boxes[box + 2 * c - 2] or s.known[at + c] > s.boxes[box + 2 * c - 1]:
-            return False
-    return True
-
-
-@kernel
-def next_key(
-    s: Search, of: Int, box: Int, flip: Int, y: Int, tie: Int, last_y: Int, last_tie: Int, last: Int, guess: Int
-) -> tuple[Int, Int, Int]:
-    """The first key from (y, tie) up to the last, all flipped, of an entry of a set in a box; and the entry.
-
-    If there is none, that is the last key, with whoever the caller says has it. `guess` may be any entry of the set, or
-    NOBODY: one with a key not far from the one looked for makes the search shorter.
-    """
-    w = s.tree
-    if guess != NOBODY and is_between(s, guess, box, flip, y, tie, last_y, last_tie):
-        at = guess * (w.y + 2) + w.y
-        last_y, last_tie, last = s.known[at] ^ flip, s.known[at + 1] ^ flip, guess
-    w.stack[0] = w.head[ROOT]
-    depth = 0 if w.stack[0] == NOBODY else 1
-    while depth:
-        depth -= 1
-        node = w.stack[depth]
-        if not may_have(s, node, of, box, flip, y, tie, last_y, last_tie):
-            continue
-        if w.links[node * LINK_FIELDS + LEFT] != IS_LEAF:
-            depth = push_children(w, node, depth, flip)
-            continue
-        at = w.links[node * LINK_FIELDS + BLOCK] * w.block_width
-        keys = at + w.y * BLOCK_MAX
-        for i in range(w.links[node * LINK_FIELDS + COUNT]):
-            entry_y = w.pool[keys + i] ^ flip
-            if entry_y < y or entry_y > last_y:
-                continue
-            entry_tie = w.pool[keys + BLOCK_MAX + i] ^ flip
-            if is_less(entry_y, entry_tie, y, tie) or is_less(last_y, last_tie, entry_y, entry_tie):
-                continue
-            if is_inside(s, at, i, of, box):
-                last_y, last_tie, last = entry_y, entry_tie, w.pool[keys + 2 * BLOCK_MAX + i]
-    return last_y, last_tie, last
-
-
-@kernel
-def next_above(
-    s: Search, of: Int, box: Int, y: Int, tie: Int, last_y: Int, last_tie: Int, last: Int, guess: Int
-) -> tuple[Int, Int, Int]:
-    """The first key above (y, tie), up to the last, which are not flipped; see `next_key`."""
-    if tie < INT64_MAX:
-        tie += 1
-    elif y < INT64_MAX:
-        y, tie = y + 1, INT64_MIN
-    else:
-        return last_y, last_tie, last
-    last_y, last_tie, last = next_key(s, of, box, UPWARDS, y, tie, last_y, last_tie, last, guess)
-    return last_y, last_tie, last
 
 
 @kernel
@@ -215,10 +139,10 @@ def best_of(s: Search, of: Int, box: Int, heap: I64) -> Int:
     while depth:
         depth -= 1
         node = w.stack[depth]
-        if not may_have(s, node, of, box, UPWARDS, INT64_MIN, INT64_MIN, last_y, last_tie):
+        if not may_have(s, node, of, box, last_y, last_tie):
             continue
         if w.links[node * LINK_FIELDS + LEFT] != IS_LEAF:
-            depth = push_children(w, node, depth, UPWARDS)
+            depth = push_children(w, node, depth)
             continue
         at = w.links[node * LINK_FIELDS + BLOCK] * w.block_width
         keys = at + w.y * BLOCK_MAX
@@ -232,10 +156,10 @@ def best_of(s: Search, of: Int, box: Int, heap: I64) -> Int:
 
 
 @kernel
-def best(k: Int, entries: Tree, known: I64, of: I64, boxes: I64, starts: I64) -> I64:
+def best(k: Int, entries: Tree, of: I64, boxes: I64, starts: I64) -> I64:
     """The best entries of each box, lowest key first, at starts[i]:starts[i + 1]."""
     heap = np.empty((k, HEAP_FIELDS), np.int64)
-    s = Search(tree_pointers(entries), pointer(known), pointer(boxes))
+    s = Search(tree_pointers(entries), pointer(boxes))
     found = np.empty(k + 8 * len(of), np.int64)
     for i in range(len(of)):
         n = best_of(s, of[i], i * boxes.shape[1], heap)

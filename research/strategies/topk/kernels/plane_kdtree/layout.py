@@ -58,7 +58,9 @@ PROGRESS, SET_TOP, POINTS, TOP, CAPACITY, NODE_TOP, NODE_CAPACITY, WANTED, NODES
 LIST_LIMIT, LISTED, LIVE, LEFT_LO, LEFT_HI, RIGHT_LO, RIGHT_HI, FREE_BLOCKS = range(9, 17)
 FREE_NODES = FREE_BLOCKS + CLASSES
 FREE_ROOTS = FREE_NODES + 1
-HEAD_FIELDS = FREE_ROOTS + 1
+# How many rectangles stand for the points of a set, in arrays that have no points (see kernels.rectangle_cover); else 0.
+RECTANGLES = FREE_ROOTS + 1
+HEAD_FIELDS = RECTANGLES + 1
 
 # What a kernel reports. Where it stopped is in head[PROGRESS].
 DONE, NEEDS_ROOM, BAD_POINT = range(3)
@@ -95,7 +97,7 @@ def empty_arrays() -> Arrays:
     """The arrays of trees without points."""
     head = np.zeros(HEAD_FIELDS, np.int64)
     head[LIST_LIMIT] = LIST_MAX
-    head[FREE_BLOCKS:] = -1
+    head[FREE_BLOCKS:RECTANGLES] = -1
     sets, nodes, m = (np.zeros(0, np.int64) for _ in range(3))
     return Arrays(head, sets, nodes, m, np.zeros(WORK_WORDS, np.int64))
 

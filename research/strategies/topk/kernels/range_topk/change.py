@@ -32,6 +32,7 @@ from research.strategies.topk.kernels.range_topk.layout import (
     PROGRESS,
     SENDS,
     SET_COUNT,
+    SIDES,
     TIE,
     U8,
     Int,
@@ -173,12 +174,12 @@ def change(
             return BAD_X
         if not has_room(s, of[i]):
             return NEEDS_ROOM
-        sends, boxes, lookups = head[SENDS], head[BOXES], head[LOOKUPS]
+        sends, boxes, lookups, sides = head[SENDS], head[BOXES], head[LOOKUPS], head[SIDES]
         if boxes + 3 * head[K] > room:
             return NEEDS_OUTPUT
         status = change_one(s, out, of[i], changed[i], xs[i], ys[i], ties[i], is_present[i] != 0, room)
         if status != DONE:
-            head[SENDS], head[BOXES], head[LOOKUPS] = sends, boxes, lookups
+            head[SENDS], head[BOXES], head[LOOKUPS], head[SIDES] = sends, boxes, lookups, sides
             return status
         send_starts[i + 1] = head[SENDS]
     return DONE

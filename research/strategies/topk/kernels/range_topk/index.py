@@ -22,6 +22,7 @@ from research.strategies.topk.kernels.range_topk.layout import (
     PROGRESS,
     SENDS,
     SET_COUNT,
+    SIDES,
     SIZE,
     empty_arrays,
 )
@@ -76,6 +77,11 @@ class RangeTopkIndex:
         """How often the next entry to take the place of another has been looked for, in vain or not."""
         return int(self._head[LOOKUPS])
 
+    @property
+    def sides(self) -> int:
+        """How often the nearest better entries on one side of another have been looked for."""
+        return int(self._head[SIDES])
+
     def new_set(self) -> int:
         """Number of a new set, without entries: 0, 1, 2 .."""
         number = int(self._head[SET_COUNT])
@@ -99,6 +105,10 @@ class RangeTopkIndex:
         is raised, with the changes before that made.
         """
         return self._change(change.change, (), sets, entries, xs, ys, ties, is_present)
+
+    def load(self, *columns: ArrayLike) -> Sends:
+        """As `change`, before there is anybody to send anything to."""
+        return self.change(*columns)
 
     def _change(
         self,

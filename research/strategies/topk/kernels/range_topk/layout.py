@@ -52,9 +52,11 @@ ROOT, ROOT_SHAPE, SIZE, SET_FIELDS = range(4)
 OWNER, ENTRY_X, ENTRY_Y, ENTRY_TIE, ENTRY_FIELDS = range(5)
 
 # Fields of `head` behind those of extents: k; most boxes of a send (see `group_of`); where a kernel stopped; sets; entries
-# present; how often the next best entry was looked for; sends and boxes written so far.
+# present; how often the next best entry was looked for, and the low entries on a side; sends and boxes written so far.
 # Then the free lists of extents of blocks, and of lists.
-K, GROUPS, PROGRESS, SET_COUNT, PRESENT, LOOKUPS, SENDS, BOXES, FREE_BLOCKS = range(EXTENT_FIELDS, EXTENT_FIELDS + 9)
+K, GROUPS, PROGRESS, SET_COUNT, PRESENT, LOOKUPS, SIDES, SENDS, BOXES, FREE_BLOCKS = range(
+    EXTENT_FIELDS, EXTENT_FIELDS + 10
+)
 FREE_LISTS = FREE_BLOCKS + CLASSES
 HEAD_FIELDS = FREE_LISTS + CLASSES
 

@@ -48,6 +48,7 @@ from research.strategies.topk.kernels.range_topk.layout import (
     NOWHERE,
     RIGHT,
     SENDS,
+    SIDES,
     Int,
     K,
     OutputPointers,
@@ -76,6 +77,7 @@ def find_lows(s: Pointers, of: Int, side: Int, ni: Int, bi: Int, i: Int, x: Int,
     at, stride = side_of(s, side)
     step = 2 * side - 1
     s.work[at + LOW_X * stride] = x
+    s.head[SIDES] += 1
     root, nodes, kr = root_of(s, of)
     n = 0
     if nodes:
@@ -318,7 +320,7 @@ def has_stairs(s: Pointers, x: Int, lefts: Int) -> bool:
 
 @kernel
 def next_on_stairs(
-    s: Pointers, of: Int, x: Int, y: Int, tie: Int, is_gone: bool, lefts: Int, rights: Int
+    s: Pointers, of: Int, x: Int, y: Int, tie: Int, is_gone: bool, lefts: Int, rights: Int, x_min: Int, x_max: Int
 ) -> tuple[Int, Int, Int, Int, Int]:
     """As `next_met`; no entry if the staircase of the swept entry at x has no point left."""
     if not has_stairs(s, x, lefts):
@@ -326,7 +328,7 @@ def next_on_stairs(
     left, stride = side_of(s, LEFT)
     right, _ = side_of(s, RIGHT)
     k = s.head[K]
-    x_min, x_max = s.work[left + EDGE * stride + k], s.work[right + EDGE * stride + k]
+    x_min, x_max = max(x_min, s.work[left + EDGE * stride + k]), min(x_max, s.work[right + EDGE * stride + k])
     return next_met(s, of, y, tie, is_gone, lefts, rights, x_min, x_max)
 
 
@@ -350,7 +352,7 @@ def sweep(
         # Each sends at most k boxes; as many must be left for an appearance that may follow.
         if s.head[BOXES] + 2 * s.head[K] > room:
             return False
-        side, p, place, x_met, entry = next_on_stairs(s, of, x, y, tie, is_gone, lefts, rights)
+        side, p, place, x_met, entry = next_on_stairs(s, of, x, y, tie, is_gone, lefts, rights, INT64_MIN, INT64_MAX)
         if p < 0:
             return True
         send_chain(s, out, side, p, x_met, lefts, rights, entry)
