@@ -13,6 +13,7 @@ EPSILONS = (0.5, 0.25, 0.125)
 SERVERS = {
     "select": {
         "region": server("research.strategies.select.region_server", "region"),
+        "entering": server("research.strategies.select.entering", "entering"),
         **{name: server("research.strategies.select.servers", name) for name in ("unicast", "scan")},
     },
     "drift": {

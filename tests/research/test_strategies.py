@@ -91,7 +91,7 @@ def test_they_are_there_by_name_and_can_be_taken_away():
 @pytest.mark.parametrize(
     ("named", "shown"),
     [
-        ("research.strategies:register", "shared region unicast scan"),
+        ("research.strategies:register", "shared region entering unicast scan"),
         ("research.strategies:nonesuch", "TIDINGS_STRATEGIES names 'research.strategies:nonesuch'"),
     ],
 )
