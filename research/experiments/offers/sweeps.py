@@ -41,7 +41,8 @@ def by_subscriptions(config: Config, seed: int, say: Say) -> Rows:
                 loaded, searched = Loaded.of(data), Searched(data, _ONE_BY_ONE)
                 row |= {f"{key}_subscriptions": data.size, **_searched(loaded, searched, data, f"{key}_")}
                 if postgres is not None:
-                    with postgres.loaded(data, lambda text, data=data: say(f"{_place(data)}: {text}")) as database:
+                    say(_place(data))
+                    with postgres.loaded(data, _ignore) as database:
                         row |= _matched(database, loaded, searched, data, config["budget_s"], f"{key}_")
                         row |= {f"{key}_{name}": value for name, value in _other_ways(database, data).items()}
             rows.append(row)
@@ -70,7 +71,7 @@ def _measure(data: OffersData, postgres: Postgres | None, config: Config, prefix
     searched = Searched(data, _ONE_BY_ONE if data.per_match == 1 else _BATCHES * data.per_match)
     row = _searched(loaded, searched, data, prefix)
     if postgres is not None and met_expected(data) <= config["met_max"]:
-        with postgres.loaded(data, lambda text: say(f"{_place(data)}: {text}")) as database:
+        with postgres.loaded(data, _ignore) as database:
             row |= _matched(database, loaded, searched, data, config["budget_s"], prefix)
     return row
 
@@ -139,6 +140,10 @@ def _pairs(loaded: Loaded, searched: Searched, count: int) -> I64:
 
 def _place(data: OffersData) -> str:
     return f"{data.case.label}, {data.size:,} subscriptions, {data.per_match:,} at a time"
+
+
+def _ignore(_: str) -> None:
+    pass
 
 
 def warm_up() -> None:

@@ -98,7 +98,7 @@ class EnteringServer(RegionServer):
             return short
         at, regions = self._lacking(changes, constrained, apart)
         rows = changes.after.take(pa.array(at))
-        columns, names = list[pa.Array](), [*short.payload.schema.names, *(LONG + name for name in long)]
+        columns = list[pa.Array]()
         for name, column in zip(short.payload.schema.names, short.payload.columns, strict=True):
             side, _, of = name.partition(".")
             is_key = side == "new" and of in self.space.table.key
@@ -111,7 +111,7 @@ class EnteringServer(RegionServer):
             short,
             seq=np.concatenate([short.seq, changes.seq[at]]),
             regions=Regions.concat([short.regions, regions]),
-            payload=pa.RecordBatch.from_arrays(columns, names),
+            payload=pa.RecordBatch.from_arrays(columns, [*short.payload.schema.names, *(LONG + name for name in long)]),
         )
         return both.take(np.argsort(both.seq, kind="stable").astype(np.int64))
 
