@@ -45,7 +45,8 @@ class _Ranged(OffersData):
     @property
     def domain(self) -> int:
         """Values of an attribute: two ranges meet with a probability of (1 + both widths) / values."""
-        return round((1 + self.wanted + self.offered) * float(self.size / MATCHES) ** (1 / self.attributes))
+        each: float = (self.size / MATCHES) ** (1 / self.attributes)
+        return round((1 + self.wanted + self.offered) * each)
 
     @cached_property
     def subscriptions(self) -> Intervals:
