@@ -12,18 +12,16 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
 from typing import Any
 
 import numpy as np
 
 from research.bench.offers.cases import Case, Intervals, OffersData
-from research.bench.offers.compared import Compared, ordered
-from research.bench.offers.index import Loaded, Searched, time_batches
-from research.bench.offers.peers import find_postgres, time_matches
+from research.bench.offers.index import Loaded, Searched
+from research.bench.offers.peers import find_postgres
+from research.experiments.offers.sweeps import match_figures, search_figures
 from research.experiments.paper import Config, Rows, Say
 from research.workloads.offers.paper import MATCHES, Equalities
-from tidings.kernels.arrays import I64
 
 _WIDTH = 9
 """Of ranges: so much greater is the upper end."""
@@ -70,15 +68,10 @@ def run(config: Config, seed: int, say: Say) -> Rows:
                 data = _data(name, config["subscriptions"], seed, attributes, wanted, offered)
                 say(f"{name}, {kind}")
                 loaded, searched = Loaded.of(data), Searched(data, _SEARCHES)
-                seconds, matches = time_batches(loaded, searched, 1)
-                row |= {f"{kind}_index_ms": 1e3 * median(seconds), f"{kind}_matches": matches / len(seconds)}
+                row |= search_figures(loaded, searched, data, f"{kind}_")
                 if postgres is not None:
                     with postgres.loaded(data, lambda _: None) as database:
-                        found = time_matches(database, data, config["budget_s"])
-                    compared = Compared(f"{name}, {kind}")
-                    compared.add("PostgreSQL", found.pairs)
-                    compared.add("index", (found.pairs[0], _pairs(loaded, searched, found.pairs[0])))
-                    row[f"{kind}_postgres_ms"] = found.ms_one
+                        row |= match_figures(database, loaded, searched, data, config["budget_s"], f"{kind}_")
             rows.append(row)
         return rows
 
@@ -87,9 +80,3 @@ def _data(name: str, size: int, seed: int, attributes: int, wanted: int, offered
     columns = tuple(f"x{i + 1}" for i in range(attributes))
     case = Case(name, name, lambda size, per_match: Equalities(size, per_match, columns, 0, 0), size)
     return _Ranged(case, size, 1, seed, attributes, wanted, offered)
-
-
-def _pairs(loaded: Loaded, searched: Searched, count: int) -> I64:
-    """Of the first publications."""
-    hits = np.concatenate([searched.search(loaded.index, queries) for queries in searched.batches(count)[:1]])
-    return ordered(hits[:, 0].copy(), hits[:, 1].copy())

@@ -39,11 +39,11 @@ def by_subscriptions(config: Config, seed: int, say: Say) -> Rows:
             for key, case in CASES.items():
                 data = OffersData(case, config["sizes"][key][step], 1, seed)
                 loaded, searched = Loaded.of(data), Searched(data, _ONE_BY_ONE)
-                row |= {f"{key}_subscriptions": data.size, **_searched(loaded, searched, data, f"{key}_")}
+                row |= {f"{key}_subscriptions": data.size, **search_figures(loaded, searched, data, f"{key}_")}
                 if postgres is not None:
                     say(_place(data))
                     with postgres.loaded(data, _ignore) as database:
-                        row |= _matched(database, loaded, searched, data, config["budget_s"], f"{key}_")
+                        row |= match_figures(database, loaded, searched, data, config["budget_s"], f"{key}_")
                         row |= {f"{key}_{name}": value for name, value in _other_ways(database, data).items()}
             rows.append(row)
         return rows
@@ -69,21 +69,23 @@ def _measure(data: OffersData, postgres: Postgres | None, config: Config, prefix
     say(_place(data))
     loaded = Loaded.of(data)
     searched = Searched(data, _ONE_BY_ONE if data.per_match == 1 else _BATCHES * data.per_match)
-    row = _searched(loaded, searched, data, prefix)
+    row = search_figures(loaded, searched, data, prefix)
     if postgres is not None and met_expected(data) <= config["met_max"]:
         with postgres.loaded(data, _ignore) as database:
-            row |= _matched(database, loaded, searched, data, config["budget_s"], prefix)
+            row |= match_figures(database, loaded, searched, data, config["budget_s"], prefix)
     return row
 
 
-def _searched(loaded: Loaded, searched: Searched, data: OffersData, prefix: str) -> dict[str, float]:
+def search_figures(loaded: Loaded, searched: Searched, data: OffersData, prefix: str) -> dict[str, float]:
+    """What the index takes, and how many pairs it finds at a time."""
     seconds, matches = time_batches(loaded, searched, data.per_match)
     return {f"{prefix}index_ms": 1e3 * median(seconds), f"{prefix}matches": matches / len(seconds)}
 
 
-def _matched(
+def match_figures(
     database: RelationalPostgres, loaded: Loaded, searched: Searched, data: OffersData, budget_s: float, prefix: str
 ) -> dict[str, float]:
+    """What PostgreSQL takes. AssertionError if it does not find the pairs of the index."""
     found = time_matches(database, data, budget_s)
     compared = Compared(_place(data))
     compared.add("PostgreSQL", found.pairs)
