@@ -15,6 +15,8 @@ ALLOWED = {
     "model": {"model"},
     "kernels": {"kernels"},
     "sql": {"sql", "model"},
+    "network": {"network", "kernels"},
+    "simulator": {"simulator", "network", "kernels", "model.errors", "files"},
     "families": {"families", "model", "kernels", "sql.shape", "sql.constants", "sql.compiler", "sql.conditions"},
     "pipeline": {"pipeline", "model", "families", "sql", "kernels"},
     "exchange": {"exchange", "database", "model", "sql", "spark.session"}
@@ -53,6 +55,7 @@ ALLOWED = {
         "terminal",
         "standing",
         "painting",
+        "simulator",
         "placed",
         "plain",
         "relay.commands",
@@ -229,7 +232,7 @@ def test_hypothesis_stays_in_the_testing_package():
     assert using == {"testing"}
 
 
-@pytest.mark.parametrize("package", ["model", "kernels", "families", "pipeline"])
+@pytest.mark.parametrize("package", ["model", "kernels", "families", "network", "pipeline"])
 def test_the_core_does_no_input_or_output_and_knows_no_clock(package):
     forbidden = {
         "socket",

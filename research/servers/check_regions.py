@@ -30,8 +30,8 @@ from tidings.testing.workload import Record, chunks
 Bound = Callable[[Statement, Catalog, str, Record | None, Record | None], bool]
 """(query, catalog, table, old row, new row) -> whether the change may reach points of the query without altering its answer."""
 Reached = tuple[int, str, ChannelKey]
-Coords = dict[tuple[str, ChannelKey], list[tuple[int, list[int]]]]
-"""(id, channel) -> (created after, coordinates) of each life."""
+Coords = dict[tuple[str, ChannelKey], dict[int, list[int]]]
+"""(id, channel) -> after which seq it was created or moved -> coordinates since then."""
 
 
 @dataclass
@@ -188,7 +188,7 @@ def _coords(batches: list[PointBatch]) -> Coords:
         for at, (id, channel) in enumerate(
             zip(born.id.to_pylist(), channel_keys(born.channel, len(born)), strict=True)
         ):
-            placed.setdefault((id, channel), []).append((int(born.after[at]), born.coords[at].tolist()))
+            placed.setdefault((id, channel), {})[int(born.after[at])] = born.coords[at].tolist()
     return placed
 
 
@@ -205,7 +205,8 @@ def _reached(
                 is_meant = point.form == batch.form and point.channel == channel and target in (None, point.id)
                 if not is_meant:
                     continue
-                _, coords = max(life for life in placed[point.id, channel] if life[0] < seq)
+                lives = placed[point.id, channel]
+                coords = lives[max(after for after in lives if after < seq)]
                 reached[seq, point.id, channel] += bool(batch.regions.contains(at, coords))
     return +reached
 

@@ -9,8 +9,17 @@ from typing import Any
 from research.servers.changes import runs_of
 from research.servers.forms import spec_of
 from research.servers.message import MessageBatch, SnapshotBatch
-from research.servers.protocols import ColumnarRows, FamilyServer, Interleaving, Memory, Remembering, Replanning, Server
-from research.strategies.servers import SERVERS
+from research.servers.protocols import (
+    ColumnarRows,
+    FamilyServer,
+    Interleaving,
+    Memory,
+    Moving,
+    Remembering,
+    Replanning,
+    Server,
+)
+from research.strategies.servers import LOOSE, SERVERS
 from tidings.families.registry import family_of
 from tidings.model.catalog import Catalog
 from tidings.model.change import TableChanges
@@ -92,6 +101,11 @@ class Host:
                 sent.snapshots.extend(created.snapshots)
         return PointBatch.concat(placed)
 
+    def moved(self, form_key: str) -> PointBatch | None:
+        """What the last creations on a form have moved (`Moving.moved`)."""
+        server = self._server(form_key)
+        return server.moved() if isinstance(server, Moving) else None
+
     def change_many(self, changes: Sequence[TableChanges], *, is_wanted: bool) -> Iterator[MessageBatch]:
         """Passes changes of all tables to all servers; yields their messages. Lazy: the caller must consume all of them.
 
@@ -147,7 +161,7 @@ class Host:
         family, form = family_of(form_key)
         key = family.name if family.name in self._servers else form_key
         if key not in self._servers:
-            known = SERVERS[family.name]
+            known = SERVERS[family.name] | LOOSE.get(family.name, {})
             strategy = self._strategies.get(family.name, next(iter(known)))
             server = known[strategy](form, self._catalog)
             key = family.name if isinstance(server, FamilyServer) else form_key

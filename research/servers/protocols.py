@@ -107,6 +107,14 @@ class Remembering(ABC):
     def load(self, state: Any) -> None: ...
 
 
+class Moving(ABC):
+    """A server that moves points of earlier subscriptions when others are created. For senders; stages cannot follow."""
+
+    @abstractmethod
+    def moved(self) -> PointBatch | None:
+        """Subscriptions that lie elsewhere since the last call, as dropped and created again; None if there are none."""
+
+
 class Interleaving(ABC):
     """A server of several tables that takes changes of all of them in one call."""
 

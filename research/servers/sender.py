@@ -159,8 +159,10 @@ class MessageSender(Sender):
         tables: Any = {name: rows_at(self.replica.store, self._catalog.table(name), event) for name in names}
         sent = Sent()
         placed = self._host.release(points, tables, sent)
-        self.on_points(placed)
-        self._router.move(placed)
+        moved = self._host.moved(points.form)
+        for each in [placed] if moved is None else [placed, moved]:
+            self.on_points(each)
+            self._router.move(each)
         for batch in sent.snapshots:
             yield from self._first_rows(batch, event, past)
 

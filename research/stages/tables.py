@@ -290,6 +290,7 @@ class TableShard:
                 own = released.take(self._is_own(spec.sharding, released))
                 if len(own):
                     placed = self._host.release(own, tables, sent)
+                    assert self._host.moved(own.form) is None, "gateways of stages cannot follow points that are moved"
                     if result is not None:
                         result.placed.append(placed)
                 continue

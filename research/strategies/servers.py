@@ -18,6 +18,7 @@ SERVERS = {
     },
     "drift": {
         "region": server("research.strategies.drift.region_server", "region"),
+        "region:renewed": server("research.strategies.drift.renewed", "renewed"),
         **{name: server("research.strategies.drift.servers", name) for name in ("scan", "unicast", "relax")},
     },
     "topk": {
@@ -33,3 +34,5 @@ SERVERS = {
     "offers": {"region": server("research.strategies.offers.region_server", "region")},
 }
 """Family -> name -> how its server is made."""
+LOOSE = {"drift": {name: server("research.strategies.drift.relaxed", name) for name in ("relaxed", "choice")}}
+"""The same of those that only `research.stages` can run: what they tell is not what the reference says, but defined by them."""

@@ -91,13 +91,18 @@ def test_ratio_up_and_down(seqs):
     assert seqs([follow("s", "moved_ratio(price) >= 2")], changes) == {"s": [1, 4, 6]}
 
 
-def test_a_range_of_radii_is_never_told_below_its_low_end_and_always_at_its_high_one(seqs):
-    changes = [quote(1, 100.0), *(quote(1 + i, 100.0 + 0.1 * i) for i in range(1, 100))]
-    (_, *moves) = seqs([follow("s", "moved(price) BETWEEN 0.7 AND 1.1")], changes)["s"]
-    prices = [100.0, *(100.0 + 0.1 * (seq - 1) for seq in moves)]
-    steps = [b - a for a, b in pairwise(prices)]
-    assert steps
-    assert all(0.7 <= step <= 1.1 + 1e-9 for step in steps)
+@pytest.mark.parametrize(
+    ("movement", "low", "high"),
+    [("moved", 0.7, 1.1), ("moved_percent", 0.6, 1.1), ("moved_ratio", 1.005, 1.012)],
+)
+def test_a_range_of_radii_is_never_told_below_its_low_end_and_always_at_its_high_one(seqs, movement, low, high):
+    prices = {seq: 100.0 + 0.1 * (seq - 1) for seq in range(1, 101)}
+    told = seqs([follow("s", f"{movement}(price) BETWEEN {low} AND {high}")], [quote(*each) for each in prices.items()])
+    steps = list(pairwise(told["s"]))
+    assert len(steps) > 5
+    for last, now in steps:
+        assert has_moved(movement, prices[last], prices[now], low)
+        assert not any(has_moved(movement, prices[last], prices[seq], high) for seq in range(last, now))
 
 
 @settings(max_examples=100)

@@ -92,6 +92,11 @@ CREATE TABLE quotes (market TEXT, symbol INT, price DOUBLE, volume BIGINT, at TI
 CREATE TABLE rates (day DATE, rate DOUBLE, tick BIGINT, PRIMARY KEY (day));
 """
 MARKETS = ("north", 'so"uth', "ö")
+RANGES = {
+    "moved": ("1 AND 2", "0.3 AND 0.7", "2 AND 2"),
+    "moved_percent": ("9 AND 11",),
+    "moved_ratio": ("1.2 AND 2.5",),
+}
 RADII = {"moved": ("1", "2", "0.5", "0.1", "3"), "moved_percent": ("10", "50", "5"), "moved_ratio": ("1.5", "2", "1.1")}
 PRICES = (10.0, 11.0, 9.0, 12.0, 10.5, 9.5, 0.0, -0.0, -10.0, -5.0, 5.0, 10.1, 10.2, 1e300, 5e-324)
 
@@ -105,7 +110,7 @@ def random_query(rng):
         return f"SELECT {rng.choice(['*', 'day, rate'])} FROM rates WHERE {pin}{rng.choice([moved, silent])}"
     moved = f"{kind}({rng.choice(['price', 'price', 'volume'])}) >= {rng.choice(RADII[kind])}"
     if rng.random() < 0.2:
-        moved = f"moved(price) BETWEEN {rng.choice(['1 AND 2', '0.3 AND 0.7', '2 AND 2'])}"
+        moved = f"{kind}(price) BETWEEN {rng.choice(RANGES[kind])}"
     if rng.random() < 0.3:
         moved = f"({moved} OR silent_for(at) >= INTERVAL '{rng.choice(['1 minute', '1 hour'])}')"
     market = "'" + rng.choice(MARKETS).replace("'", "''") + "'"

@@ -9,7 +9,15 @@ import pyarrow as pa
 
 from research.bench.drift.data import DriftData, Timeline
 from research.strategies.drift.kernels.baselines import BaselineIndex
-from research.strategies.drift.kernels.threshold_index import ABSOLUTE, CHOOSE, NO_TIME, Runs, ThresholdIndex, Touched
+from research.strategies.drift.kernels.threshold_index import (
+    ABSOLUTE,
+    CHOOSE,
+    NO_TIME,
+    Renewal,
+    Runs,
+    ThresholdIndex,
+    Touched,
+)
 from research.strategies.drift.reformulate import TOLD, messages_of, regions_of, tags_of
 from research.wire import wire_sizes
 from tidings.model.codes import Int64Array
@@ -90,6 +98,8 @@ class DriftReplay:
         """Members created so far."""
         self.label = np.zeros(timeline.size, np.int64)
         self._members: tuple[int, Members] | None = None
+        self.renewals: list[Renewal] = []
+        """What an index that renews labels has made of those of earlier members; `told` is for others only."""
 
     @property
     def anchors(self) -> ThresholdIndex:
@@ -151,7 +161,20 @@ class DriftReplay:
             is_plain = isinstance(self.index, BaselineIndex)
             wanted = np.arange(self.joined, stop) if is_plain else np.full(stop - self.joined, CHOOSE)
             self.label[new] = self.index.add(audience, self.timeline.member_reach[new], wanted)
+            if not is_plain:
+                self._renew()
             self.joined = stop
+
+    def _renew(self) -> None:
+        """Changes the labels of earlier members as an index has that renews them."""
+        for renewal in self.anchors.take_renewals():
+            self.renewals.append(renewal)
+            come = slice(self.joined)
+            item = self.timeline.member_item[come]
+            mine = np.flatnonzero((item == renewal.audience) & (self.timeline.member_reach[come] == renewal.reach))
+            at = np.minimum(np.searchsorted(renewal.old, self.label[mine]), len(renewal.old) - 1)
+            has_changed = renewal.old[at] == self.label[mine] if len(renewal.old) else np.zeros(len(mine), np.bool_)
+            self.label[mine[has_changed]] = renewal.new[at[has_changed]]
 
     def _move(self, stop: int) -> Touched:
         part = slice(self.at, stop)

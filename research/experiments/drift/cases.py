@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from research.bench.drift.data import Timeline
-from research.experiments.drift.outcome import STRATEGIES, play, server_us
+from research.experiments.drift.outcome import play
+from research.experiments.drift.server_time import OF_CASE, timed
 from research.experiments.paper import Config, Rows, Say
 from research.workloads.drift.all import drift_all
 from research.workloads.drift.radii import drift_radii
@@ -59,7 +63,7 @@ CASES: dict[str, Callable[[Config, int, int], Started]] = {
 
 
 def by_size(name: str) -> Callable[[Config, int, Say], Rows]:
-    """A case at growing numbers of subscriptions; server time where the configuration says for how many moves."""
+    """A case at growing numbers of subscriptions."""
 
     def run(config: Config, seed: int, say: Say) -> Rows:
         rows = []
@@ -68,13 +72,33 @@ def by_size(name: str) -> Callable[[Config, int, Say], Rows]:
             timeline, begin = CASES[name](config, size, seed)
             outcome = play(timeline, begin)
             row = {"subscriptions": size} | outcome.messages() | outcome.traffic()
-            for strategy in STRATEGIES if "baseline_events" in config else ():
-                events = config["events" if strategy == "region" else "baseline_events"]
-                row[f"{strategy}_us"] = server_us(timeline, begin, events, strategy)
+            for structure in OF_CASE.get(name, ()):
+                found = timed(timeline, begin, config["timed_events"], structure)
+                row[f"{structure}_us"] = found.us
+                if found.spread:
+                    row["spread"] = found.spread / float(timeline.member_reach[0])
+            if name == "all":
+                row["relaxed_ranges"] = _relaxed(timeline, begin)
             rows.append(row)
         return rows
 
     return run
+
+
+def _relaxed(timeline: Timeline, begin: int) -> float:
+    """Ranges per event if newcomers start from what others with their radius were last told: one member stands for all."""
+    _, first = np.unique(np.stack([timeline.member_item, timeline.member_reach]), axis=1, return_index=True)
+    first = np.sort(first)
+    found = play(
+        replace(
+            timeline,
+            member_item=timeline.member_item[first],
+            member_reach=timeline.member_reach[first],
+            member_after=timeline.member_after[first],
+        ),
+        begin,
+    )
+    return float(found.ranges.mean())
 
 
 def arrivals(config: Config, seed: int, say: Say) -> Rows:

@@ -91,7 +91,7 @@ class Followers:
         """Applies changes. Returns (places of the changes of followed rows, their new values, key ranges that each touches)."""
         item = self._items_of(changes)
         at = np.flatnonzero(item != _NOBODY)
-        values, times = values_of(self.space, changes.after)
+        values, times = self._observe(changes.after)
         touched = self.index.move(item[at], values[at], times[at])
         if not self.space.follows_one_row:
             gone = at[np.isnan(values[at])]
@@ -125,6 +125,10 @@ class Followers:
         names = zip(state["label_ids"].to_pylist(), state["label_audiences"].tolist(), strict=True)
         self._labels.update(zip(names, state["labels"].tolist(), strict=True))
 
+    def _observe(self, rows: pa.RecordBatch) -> tuple[Float64Array, Int64Array]:
+        """Value and time of rows that become those of items, both [rows]."""
+        return values_of(self.space, rows)
+
     def _audiences_of(self, points: PointBatch, rows: ColumnarRows) -> Int64Array:
         """The audience of each point, [points], made if there is none; _NOBODY if the query is contradictory."""
         group, keys = group_channels(points.channel, len(points))
@@ -138,14 +142,14 @@ class Followers:
     def _follow(self, channels: list[ChannelKey], rows: ColumnarRows) -> None:
         """Makes items for the rows of new audiences. A pinned row has an item even while the row does not exist."""
         if self.space.follows_one_row:
-            values, times = values_of(self.space, rows.take(rows.find(in_key_order(self.space, channels))))
-            self._new_items(channels, channels, values, times)
+            followed = rows.take(rows.find(in_key_order(self.space, channels)))
+            self._new_items(channels, channels, *self._observe(followed))
             return
         _, positions = rows_on(self.space, rows, channels)
         followed = rows.take(positions)
         keys = row_keys(self.space, followed)
         width = len(self.space.pinned)
-        self._new_items(keys, [key[:width] for key in keys], *values_of(self.space, followed))
+        self._new_items(keys, [key[:width] for key in keys], *self._observe(followed))
 
     def _new_items(
         self, keys: list[ChannelKey], channels: list[ChannelKey], values: Float64Array, times: Int64Array

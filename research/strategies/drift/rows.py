@@ -62,7 +62,11 @@ def in_key_order(space: Space, keys: Iterable[ChannelKey]) -> Iterator[ChannelKe
 def snapshots(space: Space, points: PointBatch, rows: ColumnarRows) -> Iterator[SnapshotBatch]:
     """The snapshot rows of new points: none or one batch."""
     owner, position = _first_rows(space, points, rows)
-    taken = rows.take(position)
+    yield from snapshots_of(space, points, owner, rows.take(position))
+
+
+def snapshots_of(space: Space, points: PointBatch, owner: Int64Array, taken: pa.RecordBatch) -> Iterator[SnapshotBatch]:
+    """Rows as those of snapshots; owner: index of the point of each. Rows without a value are left out."""
     values, times = values_of(space, taken)
     has_value = ~np.isnan(values)
     if not has_value.any():

@@ -21,6 +21,7 @@ from tidings.cli import (
     replay,
     run,
     serve,
+    simulate,
     watch,
     workload,
 )
@@ -46,6 +47,7 @@ for command in (
     paint,
     plan,
     relay,
+    simulate,
     workload,
     bench,
     key,

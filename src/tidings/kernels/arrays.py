@@ -51,3 +51,11 @@ def covering(values: Any, places: Any, blank: int = 0) -> Any:
     longer = np.full((max(top, 3 * len(values) // 2), *values.shape[1:]), blank, values.dtype)
     longer[: len(values)] = values
     return longer
+
+
+def runs_of(values: NDArray[Any]) -> tuple[I64, I64]:
+    """Where each run of equal values begins, and where it ends."""
+    ends = (
+        np.append(np.flatnonzero(values[1:] != values[:-1]) + 1, len(values)) if len(values) else np.zeros(0, np.int64)
+    )
+    return np.append(0, ends)[:-1].astype(np.int64), ends.astype(np.int64)

@@ -31,7 +31,11 @@ _NUMBERS = {
     "moved_percent": ["10", "50", "20", "5", "100", "0.001", "250"],
     "moved_ratio": ["1.5", "2", "1.1", "1.25", "1.0000000001", "1e10"],
 }
-_RANGES = ["1 AND 2", "0.5 AND 3", "2 AND 2", "1.4 AND 1.6", "0.1 AND 0.3"]
+_RANGES = {
+    "moved": ["1 AND 2", "0.5 AND 3", "2 AND 2", "1.4 AND 1.6", "0.1 AND 0.3"],
+    "moved_percent": ["5 AND 20", "9 AND 11", "50 AND 50", "0.001 AND 250"],
+    "moved_ratio": ["1.1 AND 1.3", "1.5 AND 2.5", "2 AND 2", "1.0000000001 AND 1.01"],
+}
 _INTERVALS = ["INTERVAL '1 microsecond'", "INTERVAL '1 second'", "INTERVAL '1 day'", "INTERVAL '30 days'"]
 
 
@@ -41,8 +45,8 @@ def movements(draw: DrawFn, table: Table) -> str:
     numbers = [column for column in table.columns if column.type in POOLS and column.name not in table.key]
     column = draw(st.sampled_from([numbers[0], *numbers]))
     kind = draw(st.sampled_from(["moved", "moved", *_NUMBERS]))
-    if kind == "moved" and draw(st.integers(0, 3)) == 0:
-        moved = f"moved({column.name}) BETWEEN {draw(st.sampled_from(_RANGES))}"
+    if draw(st.integers(0, 3)) == 0:
+        moved = f"{kind}({column.name}) BETWEEN {draw(st.sampled_from(_RANGES[kind]))}"
     else:
         moved = f"{kind}({column.name}) >= {draw(st.sampled_from(_NUMBERS[kind]))}"
     clocks = [other for other in table.columns if _is_clock(other) and other is not column]

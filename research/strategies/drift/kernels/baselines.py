@@ -36,7 +36,7 @@ class BaselineIndex:
         self._patience = patience or 0
         self._with_heaps = with_heaps
         self._members: list[_Members] = []
-        self._items: dict[int, _Item] = {}
+        self._items: dict[int, Item] = {}
         self._next = 0
 
     def new_audience(self) -> int:
@@ -50,7 +50,7 @@ class BaselineIndex:
             numbers.tolist(), audiences.tolist(), values.tolist(), times.tolist(), strict=True
         ):
             members = self._members[audience]
-            self._items[number] = item = _Item(members, value, time)
+            self._items[number] = item = Item(members, value, time)
             item.reset(value, time)
             members.items.append(item)
         return numbers
@@ -67,7 +67,8 @@ class BaselineIndex:
 
     def remove(self, audiences: I64, reaches: F64, labels: I64) -> None:
         for audience in np.unique(audiences).tolist():
-            self._members[audience].remove(labels[audiences == audience])
+            mine = audiences == audience
+            self._members[audience].remove(reaches[mine], labels[mine])
 
     def move(self, items: I64, values: F64, times: I64) -> Touched:
         boxes = [
@@ -102,23 +103,28 @@ class BaselineIndex:
             members.reach, members.label = reach, label
             self._members.append(members)
         for number, audience, value, time, anchor, anchor_time in state["items"]:
-            item = _Item(self._members[audience], value, time)
+            item = Item(self._members[audience], value, time)
             item.anchor, item.anchor_time = anchor, anchor_time
             item.members.items.append(item)
             self._items[number] = item
 
-    def _move(self, item: _Item, value: float, time: int) -> Boxes:
+    def _move(self, item: Item, value: float, time: int) -> Boxes:
         was_void, item.value, item.time = np.isnan(item.value), value, time
         if np.isnan(value) or was_void:
             item.reset(value, time)
             touched = np.arange(0 if np.isnan(value) and was_void else len(item.members.reach))
-        elif self._with_heaps:
-            touched = item.heaps(self._kind, self._patience).move(value, time)
         else:
-            hit = np.zeros(len(item.anchor), np.bool_)
-            scan(self._kind, self._patience, item.members.reach, value, time, hit, item.anchor, item.anchor_time)
-            touched = np.flatnonzero(hit)
+            touched = self._touch(item, value, time)
         return item.members.boxes(touched, one_each=self._with_heaps)
+
+    def _touch(self, item: Item, value: float, time: int) -> I64:
+        """Moves the anchors of the members that the value leaves behind, and returns these members."""
+        if self._with_heaps:
+            item.finder = item.finder or _Heaps(self._kind, self._patience, item)
+            return item.finder.move(value, time)
+        hit = np.zeros(len(item.anchor), np.bool_)
+        scan(self._kind, self._patience, item.members.reach, value, time, hit, item.anchor, item.anchor_time)
+        return np.flatnonzero(hit)
 
 
 class _Members:
@@ -127,7 +133,7 @@ class _Members:
     def __init__(self) -> None:
         self.reach = np.empty(0)
         self.label = np.empty(0, np.int64)
-        self.items: list[_Item] = []
+        self.items: list[Item] = []
 
     def add(self, reach: F64, label: I64) -> None:
         joined = np.concatenate([self.reach, reach]), np.concatenate([self.label, label])
@@ -136,8 +142,8 @@ class _Members:
         for item in self.items:
             item.rearrange(len(reach), order)
 
-    def remove(self, labels: I64) -> None:
-        kept = np.flatnonzero(~np.isin(self.label, labels))
+    def remove(self, reach: F64, label: I64) -> None:
+        kept = np.flatnonzero(~np.isin(_keys(self.reach, self.label), _keys(reach, label)))
         self.reach, self.label = self.reach[kept], self.label[kept]
         for item in self.items:
             item.rearrange(0, kept)
@@ -172,7 +178,13 @@ def _boxes_of_run(reach: F64, label: I64, a: int, b: int) -> Iterator[tuple[floa
         yield first, last, LABEL_MIN, LABEL_MAX
 
 
-class _Item:
+def _keys(reach: F64, label: I64) -> NDArray[Any]:
+    keys = np.empty(len(reach), [("reach", np.float64), ("label", np.int64)])
+    keys["reach"], keys["label"] = reach, label
+    return keys
+
+
+class Item:
     """A value, and the anchor of every member for it, in the members' order."""
 
     def __init__(self, members: _Members, value: float, time: int) -> None:
@@ -181,29 +193,25 @@ class _Item:
         self.time = time
         self.anchor = np.empty(0)
         self.anchor_time = np.empty(0, np.int64)
-        self._heaps: _Heaps | None = None
+        self.finder: Any = None
+        """What finds touched members, made from the anchors when it is needed."""
 
     def reset(self, value: float, time: int) -> None:
         self.anchor = np.full(len(self.members.reach), value)
         self.anchor_time = np.full(len(self.members.reach), time)
-        self._heaps = None
+        self.finder = None
 
     def rearrange(self, added: int, order: I64) -> None:
         """Follows the members, some of which have been added behind and then all been put into this order."""
         self.anchor = np.concatenate([self.anchor, np.full(added, self.value)])[order]
         self.anchor_time = np.concatenate([self.anchor_time, np.full(added, self.time)])[order]
-        self._heaps = None
-
-    def heaps(self, kind: int, patience: int) -> _Heaps:
-        if self._heaps is None:
-            self._heaps = _Heaps(kind, patience, self)
-        return self._heaps
+        self.finder = None
 
 
 class _Heaps:
     """The ends of all members of an item: a heap of upper ends, one of negated lower ends, one of due times."""
 
-    def __init__(self, kind: int, patience: int, item: _Item) -> None:
+    def __init__(self, kind: int, patience: int, item: Item) -> None:
         count = len(item.anchor)
         self._kind, self._patience, self._item = kind, patience, item
         self._ends = np.empty((2, count))

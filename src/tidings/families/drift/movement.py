@@ -34,8 +34,8 @@ def has_been_silent(told: int | None, now: int | None, ticks: int) -> bool:
 def roundest_between(low: float, high: float) -> float:
     """The number in the closed interval with the fewest binary digits, which is unique.
 
-    `moved(x) BETWEEN a AND b` lets the server choose a radius from a to b. Choosing round numbers gives many subscriptions the
-    same radius, so that they are notified together and share messages.
+    `moved(x) BETWEEN a AND b`, and the same of percent and ratio, lets the server choose a radius from a to b. Choosing round
+    numbers gives many subscriptions the same radius, so that they are notified together and share messages.
     """
     if low == high:
         return low

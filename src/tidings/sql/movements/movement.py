@@ -40,7 +40,7 @@ def read_movement(node: exp.Expr, scope: Scope) -> MovementPredicate:
     """Reads a condition for which `is_movement` holds; SqlError if it is not valid."""
     call = node.this
     kind = _MOVEMENTS[call.name.lower()]
-    usage = f"write {kind}(column) >= number" + (" or moved(column) BETWEEN low AND high" if kind == "moved" else "")
+    usage = f"write {kind}(column) >= number or {kind}(column) BETWEEN low AND high"
     arguments = call.expressions
     if len(arguments) != 1 or not isinstance(arguments[0], exp.Column):
         raise scope.source.error(f"{kind} takes one column", call, usage)
@@ -51,7 +51,7 @@ def read_movement(node: exp.Expr, scope: Scope) -> MovementPredicate:
     form: MovementForm
     if isinstance(node, exp.GTE):
         form, bounds = "at_least", [node.expression]
-    elif isinstance(node, exp.Between) and kind == "moved" and not node.args.get("symmetric"):
+    elif isinstance(node, exp.Between) and not node.args.get("symmetric"):
         form, bounds = "between", [node.args["low"], node.args["high"]]
     else:
         raise scope.source.error("this movement predicate is not supported", node, usage)

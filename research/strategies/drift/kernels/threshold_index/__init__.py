@@ -14,6 +14,7 @@ from research.strategies.drift.kernels.threshold_index.layout import (
     PERCENT,
     RATIO,
 )
+from research.strategies.drift.kernels.threshold_index.renewal import Renewal
 
 __all__ = [
     "ABSOLUTE",
@@ -23,6 +24,7 @@ __all__ = [
     "NO_TIME",
     "PERCENT",
     "RATIO",
+    "Renewal",
     "Runs",
     "ThresholdIndex",
     "Touched",

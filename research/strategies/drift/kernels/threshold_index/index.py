@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from research.strategies.drift.kernels.threshold_index import change, dump, move
+from research.strategies.drift.kernels.threshold_index.labels import LABEL_STEP
 from research.strategies.drift.kernels.threshold_index.layout import (
     ABSOLUTE,
     AUDIENCE_TOP,
@@ -20,6 +21,7 @@ from research.strategies.drift.kernels.threshold_index.layout import (
     BOXES_WANTED,
     DONE,
     FIRST_ITEM,
+    GAP,
     ITEM_AUDIENCE,
     ITEM_FREE,
     ITEM_TOP,
@@ -38,6 +40,7 @@ from research.strategies.drift.kernels.threshold_index.layout import (
     TOTAL,
     empty_arrays,
 )
+from research.strategies.drift.kernels.threshold_index.renewal import LabelBook, Renewal, relabel
 from tidings.kernels.arguments import as_argument, as_floats, as_ints
 from tidings.kernels.arrays import F64, I64, grow
 from tidings.kernels.extents import WANTED, make_room
@@ -93,14 +96,21 @@ class ThresholdIndex:
     safe for use by several threads at a time.
     """
 
-    def __init__(self, kind: int, patience: int | None = None) -> None:
+    def __init__(
+        self, kind: int, patience: int | None = None, *, renews: bool = False, label_step: int = LABEL_STEP
+    ) -> None:
+        """renews: labels that were chosen may change when others are, so that a move never touches more than two ranges of
+        labels of one reach, if the kind is not PERCENT. label_step: from the highest label to the next that is chosen.
+        """
         if kind not in (ABSOLUTE, PERCENT, RATIO):
             raise ValueError(f"kind is {kind}, must be ABSOLUTE, PERCENT or RATIO")
         if patience is not None and not 0 < patience < 1 << 63:
             raise ValueError(f"patience is {patience}, must be None or positive")
         self.kind = kind
         self.patience = patience
-        self._arrays = empty_arrays(kind, patience or 0)
+        self._arrays = empty_arrays(kind, patience or 0, label_step, renews=renews)
+        self._book = LabelBook() if renews else None
+        self._renewals: list[Renewal] = []
         self._head = self._arrays.head
         self._boxes_f = np.empty((64, 2))
         self._boxes_i = np.empty((64, 2), np.int64)
@@ -145,17 +155,38 @@ class ThresholdIndex:
         to, new_reaches = as_ints(audiences), as_floats(reaches)
         used = np.array(labels, np.int64, ndmin=1)
         _check_lengths(to, new_reaches, used)
-        at = 0
+        at = entered = 0
         while (status := change.add(*self._arrays, to, new_reaches, used, at)) != DONE:
             at = int(self._head[PROGRESS])
             if status == BAD_AUDIENCE:
                 raise KeyError(f"there is no audience {to[at]}")
             if status == BAD_REACH:
                 raise ValueError(f"reach {new_reaches[at]} is not finite and above {int(self.kind == RATIO)}")
-            if status != NEEDS_ROOM:
+            if self._book is not None:
+                self._book.enter(to[entered:at], new_reaches[entered:at], used[entered:at])
+                entered = at
+            if status == NO_LABEL and self._book is not None:
+                self._renew(self._book, int(to[at]), float(new_reaches[at]), to[:at], new_reaches[:at], used[:at])
+            elif status != NEEDS_ROOM:
                 raise ValueError(f"label {used[at]} of reach {new_reaches[at]} {MESSAGES[status]}")
-            self._make_room()
+            else:
+                self._make_room()
+        if self._book is not None:
+            self._book.enter(to[entered:], new_reaches[entered:], used[entered:])
         return used
+
+    def _renew(self, book: LabelBook, audience: int, reach: float, to: I64, reaches: F64, used: I64) -> None:
+        """Makes room where a label of a reach was wanted. to, reaches, used: members added before in the same call."""
+        renewal, old, new = book.renew(audience, reach, int(self._head[GAP]))
+        relabel(*self._arrays, audience, reach, old, new)
+        mine = np.flatnonzero((to == audience) & (reaches == reach))
+        used[mine] = [renewal.of(label) for label in used[mine].tolist()]
+        self._renewals.append(renewal)
+
+    def take_renewals(self) -> list[Renewal]:
+        """What has become of labels since the last call, in order."""
+        renewals, self._renewals = self._renewals, []
+        return renewals
 
     def remove(self, audiences: ArrayLike, reaches: ArrayLike, labels: ArrayLike) -> None:
         """Remove one member of each key given; KeyError if there is none, with the members before that removed."""
@@ -164,11 +195,16 @@ class ThresholdIndex:
         at = 0
         while (status := change.remove(*self._arrays, of, old_reaches, old_labels, at)) != DONE:
             at = int(self._head[PROGRESS])
+            if status == NEEDS_ROOM:
+                self._make_room()
+                continue
+            if self._book is not None:
+                self._book.withdraw(of[:at], old_reaches[:at], old_labels[:at])
             if status == BAD_AUDIENCE:
                 raise KeyError(f"there is no audience {of[at]}")
-            if status != NEEDS_ROOM:
-                raise KeyError(f"audience {of[at]} has no member ({old_reaches[at]}, {old_labels[at]})")
-            self._make_room()
+            raise KeyError(f"audience {of[at]} has no member ({old_reaches[at]}, {old_labels[at]})")
+        if self._book is not None:
+            self._book.withdraw(of, old_reaches, old_labels)
 
     def move(self, items: ArrayLike, values: ArrayLike, times: ArrayLike) -> Touched:
         """Move items, one after the other, and tell whom each move touches.
@@ -242,6 +278,7 @@ class ThresholdIndex:
             "run_starts": run_starts,
             "run_floats": run_floats,
             "run_ints": run_ints,
+            **({} if self._book is None else self._book.dump()),
         }
 
     def load(self, state: dict[str, NDArray[Any]]) -> None:
@@ -266,6 +303,8 @@ class ThresholdIndex:
         self._make_room()
         names = ("member_starts", "member_reach", "member_fields", "run_starts", "run_floats", "run_ints")
         dump.load(*self._arrays, *(as_argument(state[name]) for name in names))
+        if self._book is not None:
+            self._book.load(state)
 
     def _item(self, item: int) -> int:
         if not 0 <= item < self._head[ITEM_TOP] or self._arrays.items[item, ITEM_AUDIENCE] < 0:

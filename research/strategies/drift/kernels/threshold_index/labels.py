@@ -1,4 +1,8 @@
-"""The label of a new member: next to those whose anchors are next to its own, so that a move reaches ranges of labels."""
+"""The label of a new member: next to those whose anchors are next to its own, so that a move reaches ranges of labels.
+
+If there is none left between two neighbours, one that is near does, and what a move reaches may fall into more ranges; or, if
+the index renews labels, some are given anew (`renewal`), and the order of a reach's labels is always that of its anchors.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from research.strategies.drift.kernels.threshold_index.layout import (
     ABSOLUTE,
     CHOOSE,
     DN,
+    GAP,
     ITEM_FIELDS,
     KIND,
     L1,
@@ -16,6 +21,8 @@ from research.strategies.drift.kernels.threshold_index.layout import (
     LABEL_MIN,
     LO,
     PERCENT,
+    RENEWS,
+    STEP,
     T0,
     TIME,
     UP,
@@ -96,12 +103,12 @@ def predecessor(s: Pointers, item: Int, reach: Float, d: Float, t: Int) -> tuple
 
 
 @kernel
-def beyond(label: Int, share: Float) -> Int:
+def beyond(s: Pointers, label: Int, share: Float) -> Int:
     """A label above a given one, by this share of the usual distance; CHOOSE if there is none."""
     if label == LABEL_MAX:
         return CHOOSE
     # Two thousand million steps; towards the end shorter ones.
-    room = min(LABEL_STEP, (LABEL_MAX - max(label, 0)) >> 4)
+    room = min(s.head[STEP], (LABEL_MAX - max(label, 0)) >> 4)
     return label + max(1, int(room * share))
 
 
@@ -133,7 +140,7 @@ def choose(s: Pointers, item: Int, reach: Float, highest: Int) -> tuple[Int, Int
     ni, bi, i = find(s, item, reach, LABEL_MAX)
     offset, _, k = block_of(s, item, ni, bi)
     if s.m[offset + (N << k) + i] == 0:
-        label = highest if is_at(s, offset, k, i, d, t) else beyond(highest, 1.0)
+        label = highest if is_at(s, offset, k, i, d, t) else beyond(s, highest, 1.0)
         return label, NOWHERE if label == CHOOSE else AS_GIVEN, 0, 0, 0
     ni, bi, i, same = predecessor(s, item, reach, d, t)
     if ni < 0:
@@ -160,9 +167,12 @@ def choose(s: Pointers, item: Int, reach: Float, highest: Int) -> tuple[Int, Int
             gap = np.float64(following) - np.float64(label)
             inside = label + max(1, int(gap * (share if tried == 0 else 0.5)))
             return min(inside, following - 1), BEHIND, ni, bi, i
+        if s.head[RENEWS]:
+            s.head[GAP] = label
+            return CHOOSE, NOWHERE, 0, 0, 0
         ni, bi, i, label = n2, b2, i2, s.m[offset + (L2 << k) + i2]
         share = 1.0
     else:
         label, share = highest, 1.0
-    label = beyond(label, share)
+    label = beyond(s, label, share)
     return label, NOWHERE if label == CHOOSE else AS_GIVEN, 0, 0, 0

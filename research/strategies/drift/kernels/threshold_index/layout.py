@@ -58,9 +58,12 @@ KIND, PATIENCE, PROGRESS, ITEM_TOP, ITEM_FREE, AUDIENCE_TOP, BOXES, BOXES_WANTED
 RESUME, COUNT_BEFORE, LABEL_LO_BEFORE, LABEL_HI_BEFORE = range(EXTENT_FIELDS + 8, EXTENT_FIELDS + 12)
 # Of the walk of a move: what is open (in which extent, and where), how many records are in the scratch extent, the wide
 # record before an open part of the same range, and the last count looked up.
-OPEN, AT, CLASS, PLACE, M, WIDE_BEFORE, WIDE_AT, WIDE_CLASS, WIDE_PLACE, LAST_COUNT, HEAD_FIELDS = range(
-    EXTENT_FIELDS + 12, EXTENT_FIELDS + 23
+OPEN, AT, CLASS, PLACE, M, WIDE_BEFORE, WIDE_AT, WIDE_CLASS, WIDE_PLACE, LAST_COUNT = range(
+    EXTENT_FIELDS + 12, EXTENT_FIELDS + 22
 )
+# Of the choice of labels: the usual distance between two, whether they are given anew when there is none left, and behind
+# which one there was none.
+STEP, RENEWS, GAP, HEAD_FIELDS = range(EXTENT_FIELDS + 22, EXTENT_FIELDS + 26)
 
 # What a kernel reports. Where it stopped is in head[PROGRESS].
 DONE, NEEDS_ROOM, BAD_KEY, BAD_LABEL, NOT_ALONE, NO_LABEL, BAD_AUDIENCE, BAD_REACH, BAD_ITEM = range(9)
@@ -89,11 +92,12 @@ class Arrays(NamedTuple):
     """The same, as floats."""
 
 
-def empty_arrays(kind: int, patience: int) -> Arrays:
+def empty_arrays(kind: int, patience: int, step: int, *, renews: bool) -> Arrays:
     """The arrays of an index without audiences and items."""
     memory = np.zeros(MEMORY_START, np.int64)
     head = extents.new_head(HEAD_FIELDS, MEMORY_START, memory)
     head[KIND], head[PATIENCE], head[ITEM_FREE], head[RESUME] = kind, patience, -1, -1
+    head[STEP], head[RENEWS] = step, renews
     items, audiences = np.zeros((0, ITEM_FIELDS), np.int64), np.zeros((0, AUDIENCE_FIELDS), np.int64)
     return Arrays(head, items, np.zeros(0), audiences, memory, memory.view(np.float64))
 
