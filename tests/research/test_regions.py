@@ -18,6 +18,7 @@ from tidings.testing import (
     select_workloads,
     topk_workloads,
 )
+from tidings.testing.offers_inputs import UNKEPT
 
 CATALOG = "CREATE TABLE t (id INT PRIMARY KEY, kind TEXT, n INT);"
 
@@ -65,6 +66,7 @@ CASES = {
     "several": (topk_workloads(changes_max=30, ranges=(2, 2, 3)), RegionCheck(lambda *_: False, may_hear_twice=True)),
     "join": (join_workloads(), RegionCheck(lambda *_: False, may_hear_twice=True, may_reach=selects_either)),
     "offers": (offers_workloads(), RegionCheck(_says_all, may_hear_twice=True)),
+    "unkept": (offers_workloads(catalogs=UNKEPT), RegionCheck(_says_all, may_hear_twice=True)),
 }
 
 
@@ -72,7 +74,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_regions_reach_those_concerned(case):
     workloads, check = CASES[case]
-    name = {"several": "topk", "entering": "select"}.get(case, case)
+    name = {"several": "topk", "entering": "select", "unkept": "offers"}.get(case, case)
     strategies = [each for each in SERVERS[name] if (each == "entering") is (case == "entering")]
     check_family(name, workloads, checks=[check], examples=10, strategies=strategies)
 

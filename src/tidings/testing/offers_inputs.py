@@ -24,10 +24,13 @@ OFFERS_CATALOGS = (
     "CREATE TABLE market (kind TEXT, name TEXT, day DATE, is_open BOOLEAN) WITH (rows = 'constraints');",
     "CREATE TABLE market (n INT, area BOX, spot POINT) WITH (rows = 'constraints');",
     "CREATE TABLE market (n INT, kind TEXT, moment TIMESTAMP) WITH (rows = 'constraints', matching = 'classic');",
+)
+UNKEPT = (
     "CREATE TABLE market (n INT, kind TEXT) WITH (rows = 'constraints', keep = 'no');\n"
     "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, price DOUBLE);",
+    "CREATE TABLE market (n INT, area BOX, spot POINT) WITH (rows = 'constraints', matching = 'classic', keep = 'no');",
 )
-UNKEPT = OFFERS_CATALOGS[-1:]
+"""Of publications that nobody keeps: what a subscription is told does not add up to an answer."""
 
 _NUMBERS = [0, 1, 2, 3, 4, -1]
 _POOLS: dict[ColumnType, list[Any]] = {

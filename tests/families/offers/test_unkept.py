@@ -133,6 +133,15 @@ def test_in_a_transaction_the_last_of_an_id_counts():
     ]
 
 
+def test_with_option_net_all_publications_of_a_micro_batch_are_told_at_once():
+    people = [{"id": "s", "sql": "SELECT id FROM market WHERE x >= 0", "option": "net"}]
+    batches = [publication(1), publication(2, id="q")], [publication(3), publication(4)]
+    assert told(lines(Engine(parse_catalog(CATALOG)), people, *batches))[1:] == [
+        ("s", 2, False, [("insert", "p"), ("insert", "q")]),
+        ("s", 4, False, [("insert", "p"), ("insert", "p")]),
+    ]
+
+
 def test_what_makes_no_sense_is_refused():
     engine = Engine(parse_catalog(CATALOG))
     records = [publication(1), publication(2, op="update"), publication(3, op="delete"), publication(4, expires=9)]
