@@ -55,7 +55,7 @@ class Paper:
         parser.add_argument("--config", type=Path, default=self.folder / "config.toml", help="what to run")
         parser.add_argument("--out", type=Path, default=self.folder / "results", help="folder for results and pictures")
         known = ", ".join(self.experiments)
-        parser.add_argument("names", nargs="*", help=f"which of {known} (default: all in the config)")
+        parser.add_argument("names", nargs="*", help=f"which of {known}; others stay as they are (default: all)")
         parser.add_argument("--seeds", type=_seeds, help="such as 0:5 (default: those of the config)")
         given = parser.parse_args(arguments)
         unknown = set(given.names) - set(self.experiments)
@@ -80,8 +80,14 @@ class Paper:
         out.mkdir(parents=True, exist_ok=True)
         found = [self.values(of_seed) for of_seed in by_seed]
         claims = {claim: [values[claim] for values in found] for claim in found[0]}
+        file = out / "results.json"
+        before = (
+            json.loads(file.read_text(encoding="utf-8")) if file.exists() and len(names) < len(self.experiments) else {}
+        )
+        told = {claim: values for claim, values in claims.items() if values.count(None) < len(values)}
+        claims, results = claims | before.get("claims", {}) | told, before.get("measured", {}) | results
         everything = {"stamp": stamped, "config": config, "claims": claims, "measured": results}
-        (out / "results.json").write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
+        file.write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
         from research.experiments.plots import draw
 
         pictures = draw(self.pictures, results, out)

@@ -139,11 +139,11 @@ class RegionCheck:
     """Which changes may reach a point with inexact regions whose answer they do not alter."""
 
     def __call__(self, case: Case) -> None:
-        case = _with_servers(case)
+        case = with_servers(case)
         altered = _Altered(case, self)
         walk(case.workload, altered)
         for strategy in case.some_strategies():
-            counts = _reached(case, *_sent(case, case.strategy(strategy)), altered.points_at)
+            counts = _reached(case, *messages_of(case, case.strategy(strategy)), altered.points_at)
             reached = set(counts)
             twice = [place for place, count in counts.items() if count > 1]
             assert self.may_hear_twice or not twice, f"{strategy}: reached twice: {sorted(twice)}"
@@ -152,7 +152,7 @@ class RegionCheck:
             assert not idle, f"{strategy}: reached for nothing: {sorted(idle)}"
 
 
-def _with_servers(case: Case) -> Case:
+def with_servers(case: Case) -> Case:
     """The same case without subscriptions that have no region server."""
     door = Door(case.workload.catalog)
     records = case.workload.subscriptions
@@ -165,7 +165,7 @@ def _with_servers(case: Case) -> Case:
     return replace(case, workload=own)
 
 
-def _sent(case: Case, strategies: dict[str, str]) -> tuple[list[MessageBatch], list[PointBatch]]:
+def messages_of(case: Case, strategies: dict[str, str]) -> tuple[list[MessageBatch], list[PointBatch]]:
     """(all messages, all points with their final coordinates), one change after the other as their own commits."""
     sender = MessageSender(case.workload.catalog, 1, lambda _: 0, strategies, by_commit=False)
     messages, points = list[MessageBatch](), list[PointBatch]()

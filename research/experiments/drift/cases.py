@@ -101,13 +101,19 @@ def _relaxed(timeline: Timeline, begin: int) -> float:
     return float(found.ranges.mean())
 
 
+def of_one_radius(config: Config, seed: int, rate: float) -> Started:
+    """So many subscriptions as configured at first, and new ones at a rate per event."""
+    early = config["subscriptions"]
+    size = early + int(rate * config["events"])
+    return _same(config, size, seed, rate, early / size)
+
+
 def arrivals(config: Config, seed: int, say: Say) -> Rows:
     """The same radius as people come faster (figure 10)."""
     rows = []
     for rate in config["rates"]:
         say(f"{rate:g} new subscriptions per event")
-        early = config["subscriptions"]
-        size = early + int(rate * config["events"])
-        outcome = play(*_same(config, size, seed, rate, early / size))
-        rows.append({"rate": rate, "subscriptions": size} | outcome.messages() | outcome.traffic())
+        timeline, begin = of_one_radius(config, seed, rate)
+        outcome = play(timeline, begin)
+        rows.append({"rate": rate, "subscriptions": timeline.size} | outcome.messages() | outcome.traffic())
     return rows

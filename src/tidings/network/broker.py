@@ -226,6 +226,8 @@ class Broker(Node):
             is_asked = flight.asked == link or (is_here and flight.asked is not None)
             if is_asked and flight.message.event.payload_id == reply.payload_id:
                 flight.has_payload = is_here
+                # The question and the answer are hops, too.
+                flight.message.hops += 2
                 out += self._go(key, flight)
         return out
 

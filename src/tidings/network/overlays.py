@@ -43,15 +43,16 @@ class Can:
         self._map, self._brokers, self._distance = zone_map, brokers, distance
         touching = np.zeros((brokers, brokers), np.bool_)
         mark_touching(zone_map.lo, zone_map.hi, zone_map.owner, touching)
-        self._starts = np.concatenate([[0], np.cumsum(touching.sum(axis=1))]).astype(np.int64)
-        self._beside = np.nonzero(touching)[1].astype(np.int64)
+        starts = np.concatenate([[0], np.cumsum(touching.sum(axis=1))]).astype(np.int64)
+        self.beside = starts, np.nonzero(touching)[1].astype(np.int64)
+        """Neighbours of all brokers: those of broker b from starts[b] to starts[b + 1]."""
 
     def routes(self, events: Sequence[Event]) -> list[Route]:
         met = meetings(self._map, self._brokers, events)
         order, parent = np.empty(self._brokers, np.int64), np.empty(self._brokers, np.int64)
         found = []
         for of_message in met:
-            size = spread(of_message, self._starts, self._beside, self._distance, order, parent)
+            size = spread(of_message, *self.beside, self._distance, order, parent)
             found.append(route_of(order[:size], parent[:size]))
         return found
 
@@ -65,7 +66,7 @@ class Tree:
     def __init__(self, zone_map: ZoneMap, brokers: int, bounds: Mapping[int, Boxes] | None = None) -> None:
         """`bounds` has a box around the points of each cell that has points; without, covers are made of cells."""
         self._order = _in_order(zone_map, brokers)
-        self._child_starts, self._child, ends = _runs(brokers)
+        self._child_starts, self._child, ends = runs_of_tree(brokers)
         boxes = _boxes(zone_map, self._order, bounds)
         parts = [_merged(boxes[node:end]) for node, end in enumerate(ends)]
         self._starts = np.concatenate([[0], np.cumsum([len(lo) for lo, _ in parts])]).astype(np.int64)
@@ -141,7 +142,7 @@ def _in_order(zone_map: ZoneMap, brokers: int) -> I64:
     return np.concatenate([owners, np.setdiff1d(np.arange(brokers), owners)])
 
 
-def _runs(count: int) -> tuple[I64, I64, list[int]]:
+def runs_of_tree(count: int) -> tuple[I64, I64, list[int]]:
     """Of the nodes 0 .. count - 1 of a tree, each of which heads a run: its children as CSR, and the end of its run."""
     children: list[list[int]] = [[] for _ in range(count)]
     ends = [0] * count

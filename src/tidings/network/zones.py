@@ -82,15 +82,14 @@ class Directory:
         )
 
 
-def partition(points: I64, zones: int, lengths: I64 | None = None) -> tuple[ZoneMap, I64]:
+def partition(points: I64, zones: int) -> tuple[ZoneMap, I64]:
     """A map of so many cells, cell i of broker i, with about equally many of the points [n, D]; and the cell of each point.
 
-    A cell is cut where its points lie widest apart, for how far all points do. `lengths` are typical lengths of regions
-    along each dimension: it is then cut where its points lie widest apart for that, as fewer regions meet both halves.
+    A cell is cut where its points lie widest apart, for how far all points do.
     """
     count, dims = points.shape
-    scale = lengths.astype(np.float64) if lengths is not None else _width(points)
-    scale = np.where(scale > 0, scale, 1.0)
+    scale = _width(points)
+    scale[scale <= 0] = 1.0
     lo = np.full((zones, dims), INT64_MIN)
     hi = np.full((zones, dims), INT64_MAX)
     cell_of = np.zeros(count, np.int64)

@@ -28,6 +28,8 @@ class Traffic(NamedTuple):
     payload: Sequence[int]
     """Messages with the same payload have the same number."""
     payload_bytes: Sequence[int]
+    sizes: Sequence[int] = ()
+    """Bytes of messages without payload; empty: counted from their boxes."""
 
 
 class _Point(msgspec.Struct):

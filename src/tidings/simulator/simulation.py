@@ -76,11 +76,11 @@ class Simulation:
         self._overlay: tuple[int, Overlay] = 0, self._made_overlay()
         self._down: set[int] = set()
         self._ticking: set[int] = set()
+        sizes = traffic.sizes or [0] * len(traffic.ids)
+        columns = zip(traffic.boxes, traffic.payload, traffic.payload_bytes, sizes, strict=True)
         self._events = [
-            Event(seq, lo, hi, payload, size)
-            for seq, ((lo, hi), payload, size) in enumerate(
-                zip(traffic.boxes, traffic.payload, traffic.payload_bytes, strict=True)
-            )
+            Event(seq, lo, hi, payload, payload_bytes, size)
+            for seq, ((lo, hi), payload, payload_bytes, size) in enumerate(columns)
         ]
         self._told: dict[int, list[tuple[int, I64, bool]]] = {}
         self._done = 0
