@@ -46,7 +46,8 @@ ALLOWED = {
     "painting": {"painting", "pipeline", "model", "kernels", "families", "sql.shape", "files", "terminal"},
     "spark": {"spark", "pipeline", "model", "families", "sql", "kernels", "workloads", "files", "terminal"}
     | {"signals", "endpoint", "sources", "sinks", "live", "edge"},
-    "bench": {"bench", "engine", "placed", "pipeline", "model", "sql", "workloads", "spark", "sources", "sinks"},
+    "bench": {"bench", "engine", "placed", "pipeline", "model", "sql", "workloads", "spark", "sources", "sinks"}
+    | {"network", "simulator", "kernels.arrays"},
     "cli": {"cli", "engine", "pipeline", "model", "families", "sql", "kernels", "workloads", "spark"}
     | {
         "bench",

@@ -6,7 +6,7 @@ from research.strategies.loading import server
 
 JOINS = (
     *(f"ref-sj:{skyline}" for skyline in ("clu", "clu+", "tup", "tup+", "sub", "min")),
-    *("enum-sj", "rel-sel", "ref-j+", "ref-j", "enum-j"),
+    *("long-sj", "enum-sj", "rel-sel", "ref-j+", "ref-j", "enum-j"),
 )
 EPSILONS = (0.5, 0.25, 0.125)
 """Of `dense:EPS` and `sparse:EPS`."""

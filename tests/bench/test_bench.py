@@ -29,7 +29,7 @@ def test_report_shows_sizes_and_growth() -> None:
 
 
 def test_mistakes_name_what_there_is() -> None:
-    with pytest.raises(UsageError, match=r"mix, live, soak, serve, edge; .* python -m research bench list"):
+    with pytest.raises(UsageError, match=r"mix, live, soak, serve, edge, network; .* python -m research bench list"):
         find("select")
     with pytest.raises(UsageError, match="--sizes"):
         sizes_of("10k")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tidings.cli.main import main
+from tidings.network.payload_cache import Rules
+from tidings.simulator.config import Config, Faults
 
 CONFIG = """
 overlay = "can"
@@ -170,3 +173,21 @@ def test_nothing_to_do(folder, monkeypatch, overlay):
         write("messages.jsonl", messages)
         assert run(monkeypatch, "--deliveries", "d.jsonl") == 0
         assert (folder / "d.jsonl").read_text() == ""
+
+
+def test_settings_and_figures_are_documented(folder, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "network.md").read_text()
+    assert run(monkeypatch) == 0
+    figures = page.partition("\n## Figures")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \|", figures, re.MULTILINE)
+    assert [name for row in rows for name in re.findall(r"`(\w+)`", row)] == [
+        *json.loads((folder / "result.json").read_text())
+    ]
+    settings = page.partition("\n## Settings")[2].partition("\n## ")[0]
+    shown = {
+        name: json.loads(value) for name, value in re.findall(r"^\| `(\w+)` \| `(.*?)` \|", settings, re.MULTILINE)
+    }
+    defaults = {**vars(Config()), **vars(Faults()), **vars(Rules())}
+    assert shown == json.loads(
+        json.dumps({name: defaults[name] for name in defaults if name not in ("faults", "rules")})
+    )

@@ -3,11 +3,16 @@
 from itertools import combinations
 from random import Random
 
-from tidings.relay.embedding import is_rewriting
+from tidings.relay.document import Document
+from tidings.relay.embedding import coverage, is_rewriting
 from tidings.relay.files import View
 from tidings.relay.json_document import parse_json
 from tidings.relay.pattern import parse_pattern
 from tidings.relay.plan import PUBLISHER, RelayPlan
+from tidings.relay.reference import reference_rows
+from tidings.relay.rest import rest_of
+from tidings.relay.row_views.query import RowQuery
+from tidings.relay.runtime.run import run_relay
 from tidings.relay.xml_document import parse_xml
 
 PATTERNS = [
@@ -46,6 +51,36 @@ def views_of(patterns):
     return [View(f"v{number}", parse_pattern(text)) for number, text in enumerate(patterns)]
 
 
+def delivered(plan, views, documents):
+    """(view, document, rows), where there are rows, by the plan: nothing is refused."""
+
+    def refuse(*refused):
+        raise AssertionError(refused)
+
+    return list(run_relay(plan, views, named(documents), quarantine=refuse))
+
+
+def said_directly(views, documents):
+    """The same by definition: what each view says of a document itself."""
+    ordered = sorted(views, key=lambda view: view.id)
+    return [
+        (view.id, name, rows)
+        for name, document in named(documents)
+        for view in ordered
+        if (rows := _rows_of(view.query, document))
+    ]
+
+
+def named(documents):
+    return [(f"{number}", document) for number, document in enumerate(documents)]
+
+
+def _rows_of(query, document):
+    if isinstance(query, RowQuery):
+        return query.rows(query.match(document))
+    return reference_rows(query, document) if isinstance(document, Document) else []
+
+
 def _rewritings(target, sources):
     found = []
     for size in (1, 2, 3):
@@ -61,7 +96,8 @@ REWRITINGS = {target: _rewritings(target, [text for text in _ALL if text != targ
 
 
 def random_plan(random: Random, views) -> RelayPlan:
-    """Each view takes, more often than not, one of its rewritings from views that are before it in a random order."""
+    """Each view takes, more often than not, one of its rewritings from views that are before it in a random order; some take
+    others that know a part, and the rest from the publisher."""
     order = list(views)
     random.shuffle(order)
     by_pattern = {}
@@ -70,8 +106,12 @@ def random_plan(random: Random, views) -> RelayPlan:
         text = view.query.text
         choices = [[text]] if text in by_pattern else []
         choices += [chosen for chosen in REWRITINGS[text] if all(source in by_pattern for source in chosen)]
-        if choices and random.random() < 0.9:
+        known = [source for source in by_pattern if coverage(parse_pattern(source), view.query) is not None]
+        some = random.sample(known, min(len(known), random.randint(1, 2)))
+        if choices and random.random() < 0.7:
             inputs[view.id] = tuple(by_pattern[source] for source in random.choice(choices))
+        elif some and rest_of(view.query, [parse_pattern(source) for source in some]) is not None:
+            inputs[view.id] = tuple(random.sample([PUBLISHER, *(by_pattern[source] for source in some)], len(some) + 1))
         else:
             inputs[view.id] = (PUBLISHER,)
         by_pattern[text] = view.id

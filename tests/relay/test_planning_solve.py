@@ -15,8 +15,7 @@ TOLERANCE = 1e-6
 
 def fewest_fed(instance):
     """How many nodes the publisher feeds at least."""
-    cost = np.zeros(len(instance.cost))
-    cost[instance.first_column[:-1]] = 1.0
+    cost = instance.is_published.astype(np.float64)
     counted = replace(instance, cost=cost, publisher_capacity=UNLIMITED)
     return round(counted.use(exact(counted)))
 

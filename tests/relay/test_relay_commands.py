@@ -141,6 +141,9 @@ def test_rows_and_documents_together(folder: Path) -> None:
     assert (done.returncode, "--catalog" in done.stderr) == (2, True)
 
 
+PLAIN = ("views.jsonl", '{"id": "v", "pattern": "//a{id}"}')
+
+
 @pytest.mark.parametrize(
     ("change", "words", "reason"),
     [
@@ -152,8 +155,14 @@ def test_rows_and_documents_together(folder: Path) -> None:
             "at the site 's9', which the sites do not",
         ),
         (("sites.jsonl", '{"id": "s0", "capacity": 0}'), (), "not a whole number from 1 on"),
+        (("sites.jsonl", '{"id": "s0", "bandwidth": 0}'), (), "\"bandwidth\" of site 's0' is not a number above 0"),
+        (PLAIN, ("--bandwidth", "0"), "--bandwidth 0.0: bytes a second, more than 0"),
+        (PLAIN, ("--rate", "inf"), "--rate inf: documents a second, more than 0"),
+        (PLAIN, ("--slack", "0.9"), "--slack 0.9: capacities times 1 or more"),
+        (PLAIN, ("--alpha", "0"), "--alpha 0: without --beta, nothing counts"),
+        (PLAIN, ("--beta", "nan"), "weights are numbers from 0 on"),
         (
-            ("views.jsonl", '{"id": "v", "pattern": "//a{id}"}'),
+            PLAIN,
             ("--capacity", "0"),
             "--capacity 0: a view that may feed nobody",
         ),
@@ -162,7 +171,7 @@ def test_rows_and_documents_together(folder: Path) -> None:
             ("--publisher-capacity", "1"),
             "by the rewritings considered it must feed at least 2; with 2 there is a plan: --publisher-capacity 2",
         ),
-        (("views.jsonl", '{"id": "v", "pattern": "//a{id}"}'), ("--picture", "plan.gif"), "ends in .svg or .png"),
+        (PLAIN, ("--picture", "plan.gif"), "ends in .svg or .png"),
     ],
 )
 def test_mistakes_are_named(folder: Path, change: tuple[str, str], words: tuple[str, ...], reason: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from research.bench.drift.data import Timeline
 from research.experiments.drift.cases import CASES
 from research.experiments.drift.dissemination import dissemination
 
@@ -20,7 +21,16 @@ FITTING = [
     ("all", "lr"),
     ("stocks", "r,lid"),
     ("stocks", "lr"),
+    ("crowded", "lid"),
 ]
+
+
+def crowded():
+    """Newcomers always between the first and the last, until labels there are renewed; then all are told, some at a time."""
+    values = np.array([64.0, *(64 + 0.5**at for at in range(46)), *(72 + 0.5**at for at in range(45, 0, -7))])
+    count = 46
+    after, nothing = np.arange(1, count + 1), np.zeros(count, np.int64)
+    return Timeline(("S0",), np.zeros(len(values), np.int64), values, nothing, np.full(count, 8.0), after), 2
 
 
 class Network:
@@ -44,9 +54,9 @@ class Network:
 @pytest.mark.extended
 @pytest.mark.parametrize(("case", "way"), FITTING)
 def test_ranges_reach_those_told(case, way):
-    timeline, begin = CASES[case](CONFIG, 250, 3)
+    timeline, begin = crowded() if case == "crowded" else CASES[case](CONFIG, 250, 3)
     centre = np.full(timeline.size, np.nan)
-    network, moves = Network(), 0
+    network, moves, renewed = Network(), 0, 0
     steps = iter(dissemination(timeline, begin, way))
     value = {}
     for move in range(timeline.moves):
@@ -61,9 +71,10 @@ def test_ranges_reach_those_told(case, way):
         if move >= begin:
             sent = next(steps)
             assert sent.move == move and sent.told.tolist() == told.tolist()
-            for before, after in [sent.renewed]:
-                network.take_out(before)
-                network.put_in(after)
+            before, after = sent.renewed
+            network.take_out(before)
+            network.put_in(after)
+            renewed += len(before.member)
             network.put_in(sent.joined)
             assert len(sent.ranges) == 0 if way == "unicast" else network.reached(sent.ranges) == told.tolist()
             assert len(sent.ranges) <= {"lr": 1, "c": 1, "lid": 2}.get(way, 100)
@@ -74,3 +85,4 @@ def test_ranges_reach_those_told(case, way):
         centre[told] = now
     assert next(steps, None) is None
     assert (moves > 0) == (way in ("lr", "c"))
+    assert case != "crowded" or renewed > 0

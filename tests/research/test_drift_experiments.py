@@ -16,10 +16,10 @@ from research.experiments.drift.server_time import OF_CASE, timed
 
 CONFIG = """
 seeds = [1, 2]
-radii = {sizes = [300, 10_000], events = 500, timed_events = 200}
-same = {sizes = [300, 600], events = 500, timed_events = 200}
+radii = {sizes = [300, 10_000], events = 500, timed_after = 100, timed_events = 200}
+same = {sizes = [300, 600], events = 500, timed_after = 100, timed_events = 200}
 arrivals = {subscriptions = 200, events = 300, rates = [0.0, 0.5, 2.0]}
-all = {sizes = [200, 400], events = 600, timed_events = 200}
+all = {sizes = [200, 400], events = 600, timed_after = 100, timed_events = 200}
 stocks = {sizes = [200, 400], events = 600}
 choice = {subscriptions = 300, events = 300, multiples = [1.5]}
 unique = {subscriptions = 300, events = 300, multiples = [1.5]}
@@ -54,9 +54,9 @@ def test_everything_is_written(tmp_path: Path) -> None:
 def test_structures_tell_the_same() -> None:
     for case, names in OF_CASE.items():
         timeline, begin = CASES[case]({"events": 400}, 500, 2)
-        lists = {name: timed(timeline, begin, 300, name).made for name in names if name not in ("tree", "scan")}
+        lists = {name: timed(timeline, begin + 100, name).made for name in names if name not in ("tree", "scan")}
         assert len(set(lists.values())) == 1 and min(lists.values()) > 0, lists
-        ranges = {name: timed(timeline, begin, 300, name).made for name in names if name in ("tree", "scan")}
+        ranges = {name: timed(timeline, begin + 100, name).made for name in names if name in ("tree", "scan")}
         assert len(set(ranges.values())) == 1 and 0 < min(ranges.values()) <= min(lists.values()), ranges
 
 

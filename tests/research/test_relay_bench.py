@@ -27,7 +27,7 @@ def prepared() -> Prepared:
 
 
 def test_plans_are_valid_and_passes_make_them_faster(prepared: Prepared) -> None:
-    outcome = plan(prepared, 2, None, each_pass=True)
+    outcome = plan(prepared, 2, None)
     assert outcome.infeasible is None and 0 < prepared.unfed < len(prepared.groups) < 900
     capacities = dict.fromkeys((view.id for view in prepared.views), 2)
     for made in (outcome.least_use, outcome.hastened):

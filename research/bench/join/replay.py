@@ -103,7 +103,9 @@ class BaseSide:
 
     def draw(self, rows: Arrived) -> Boxes:
         """The boxes of insertions."""
-        question = Question(self._space, self._subscribers, R, rows.codes, S, self._edge.index(S))
+        # With one range column, codes of S rows are in the index.
+        others = np.empty((0, 1), np.int64)
+        question = Question(self._space, self._subscribers, R, rows.codes, S, self._edge.index(S), others)
         return self._skyline.draw(question, rows.value)[1]
 
     def _keep(self, rows: Arrived, side: int) -> None:

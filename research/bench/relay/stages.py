@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,17 +13,18 @@ import numpy as np
 from tidings.bench.timing import Seconds, timed
 from tidings.relay.document import Document
 from tidings.relay.files import View
-from tidings.relay.grouping import Groups, build_instance, group_views
+from tidings.relay.grouping import Groups, build_instance, group_views, pool_limits
+from tidings.relay.limits import Limits
 from tidings.relay.pattern import Pattern, parse_pattern
-from tidings.relay.plan import PUBLISHER, RelayPlan
+from tidings.relay.plan import RelayPlan
 from tidings.relay.planner import Planned, source_costs
 from tidings.relay.planning.instance import Columns, Instance
-from tidings.relay.planning.latency import PASSES, reduce_latency, total_latency
+from tidings.relay.planning.latency import order_of, paths_of, reduce_latency
 from tidings.relay.planning.solve import Infeasible, Solution, solve
 from tidings.relay.rewriting import PatternTable, Rewritings, find_rewritings
 from tidings.relay.rewriting.rewritings import REWRITINGS_MAX
 from tidings.relay.sizes import ViewSizes, measure_views
-from tidings.relay.wiring import wire
+from tidings.relay.wiring import inputs_by_id, wire
 
 _MARGIN = 1.2
 """Of the published runs: the publisher may feed so many times the views that no other can feed."""
@@ -55,14 +57,9 @@ class Prepared:
 
     def relay_plan(self, instance: Instance, columns: Columns, capacity: int | None) -> RelayPlan:
         """The inputs of each view, by a plan for groups."""
-        inputs = wire(self.groups, instance, columns, capacity)
-        views = self.views
-        return RelayPlan(
-            {
-                view.id: tuple(views[source].id for source in sources) or (PUBLISHER,)
-                for view, sources in zip(views, inputs, strict=True)
-            }
-        )
+        each = Limits(capacity=capacity).of_views(self.sizes.bytes[self.groups.query])
+        inputs = wire(self.groups, instance, columns, each)
+        return RelayPlan(inputs_by_id(self.views, inputs))
 
 
 @dataclass(frozen=True)
@@ -78,20 +75,22 @@ class Pass:
 class Outcome:
     """A plan of least use, and what passes that reduce latency made of it.
 
-    infeasible: why the publisher's capacity was not kept, with the least that is known to do, which was taken instead.
+    slack: how many times its capacity a view may use for that. infeasible: why the publisher's capacity was not kept, with the
+    least that is known to do, which was taken instead.
     passes: the first is the plan of least use.
     """
 
     prepared: Prepared
     capacity: int | None
+    slack: float
     publisher_capacity: int | None
     instance: Instance
     solution: Solution
     columns: Columns
     infeasible: Infeasible | None
     instance_s: float
-    solve_s: float
-    latency_s: float
+    solve_s: Seconds
+    latency_s: Seconds
     passes: tuple[Pass, ...]
 
     @cached_property
@@ -100,13 +99,14 @@ class Outcome:
 
     @cached_property
     def hastened(self) -> RelayPlan:
-        return self.prepared.relay_plan(self.instance, self.columns, self.capacity)
+        limits = Limits(capacity=self.capacity).with_slack(self.slack)
+        return self.prepared.relay_plan(self.instance, self.columns, limits.capacity)
 
     def planned(self) -> Planned:
         """As the planner gives it."""
         known = self.prepared
         return Planned(
-            known.views, (), self.capacity, known.groups, known.table, known.sizes, known.rewritings,
+            known.views, Limits(capacity=self.capacity), known.groups, known.table, known.sizes, known.rewritings,
             self.instance, self.solution, self.columns, self.hastened,
         )  # fmt: skip
 
@@ -131,33 +131,42 @@ def prepare(texts: Iterable[str], documents: Sequence[Document], rewritings_max:
     return Prepared(views, groups, patterns, sizes, table, rewritings, seconds)
 
 
-def plan(
-    prepared: Prepared, capacity: int | None, publisher_capacity: int | None, *, each_pass: bool = False
-) -> Outcome:
-    """each_pass: passes that reduce latency are made again from the start for every number of them, to see what each
-    does, until one changes nothing.
-    """
+def plan(prepared: Prepared, capacity: int | None, publisher_capacity: int | None, *, slack: float = 1.0) -> Outcome:
+    limits = Limits(capacity=capacity)
     made, instance = timed(
-        build_instance, prepared.groups, (), prepared.rewritings, prepared.sizes, capacity, publisher_capacity
+        build_instance, prepared.groups, limits, prepared.rewritings, prepared.sizes, publisher_capacity
     )
     infeasible = None
     solved, found = timed(_solution, instance)
     if isinstance(found, Infeasible):
         infeasible, found = found, found.least_overflow
         instance = replace(instance, publisher_capacity=infeasible.fed)
-    columns = found.columns
-    passes = [Pass(0.0, total_latency(instance, columns), found.use)]
-    hastened = Seconds(0.0, 0.0)
-    for count in range(1, PASSES + 1) if each_pass else (PASSES,):
-        before = columns
-        hastened, columns = timed(reduce_latency, instance, found.columns, passes=count)
-        passes.append(Pass(hastened.cpu, total_latency(instance, columns), instance.use(columns)))
-        if np.array_equal(before, columns):
-            break
-    return Outcome(
-        prepared, capacity, publisher_capacity, instance, found, columns, infeasible,
-        made.wall, solved.wall, hastened.wall, tuple(passes),
+    return _hastened(
+        Outcome(
+            prepared, capacity, slack, publisher_capacity, instance, found, found.columns, infeasible,
+            made.wall, solved, Seconds(0.0, 0.0), (),
+        )
     )  # fmt: skip
+
+
+def _hastened(outcome: Outcome) -> Outcome:
+    known, found = outcome.prepared, outcome.solution
+    room, _ = pool_limits(known.groups, Limits(capacity=outcome.capacity).with_slack(outcome.slack), known.sizes)
+    instance = replace(outcome.instance, capacity=room)
+    plans, seconds = [found.columns], [0.0]
+    begun = time.process_time()
+
+    def note(columns: Columns) -> None:
+        plans.append(columns)
+        seconds.append(time.process_time() - begun)
+
+    hastened, columns = timed(reduce_latency, instance, found.columns, on_pass=note)
+    order = order_of(instance)
+    latencies = [float(paths_of(instance, each, order).latency @ instance.weight) for each in plans]
+    passes = tuple(
+        Pass(cpu, latency, instance.use(each)) for cpu, latency, each in zip(seconds, latencies, plans, strict=True)
+    )
+    return replace(outcome, columns=columns, latency_s=hastened, passes=passes)
 
 
 def _solution(instance: Instance) -> Solution | Infeasible:

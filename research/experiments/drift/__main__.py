@@ -26,7 +26,7 @@ EXPERIMENTS = {
 def warm_up() -> None:
     """Lets kernels be compiled before any time is taken."""
     for name in OF_CASE:
-        by_size(name)({"sizes": [300], "events": 200, "timed_events": 100}, 0, lambda _: None)
+        by_size(name)({"sizes": [300], "events": 200, "timed_after": 100, "timed_events": 100}, 0, lambda _: None)
 
 
 main = Paper(Path(__file__).parent, EXPERIMENTS, PICTURES, page, values, warm_up).main

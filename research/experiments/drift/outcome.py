@@ -24,6 +24,8 @@ class Outcome:
 
     told: Int64Array
     ranges: Int64Array
+    kept_ranges: Int64Array
+    """Ranges if labels stay as they are."""
     region_bytes: Int64Array
     arrivals: int
     """People who came during these events."""
@@ -45,6 +47,7 @@ class Outcome:
             "late_ranges": float(self.ranges[late:].mean()),
             "unicast_max": int(self.told.max()),
             "ranges_max": int(self.ranges.max()),
+            "kept_ranges_max": int(self.kept_ranges.max()),
             "ranges_below_100": float((self.ranges < 100).mean()),
             "renewals": self.renewals,
             "relabelled": self.relabelled,
@@ -75,10 +78,12 @@ def play(timeline: Timeline, begin: int) -> Outcome:
     plain.play(begin)
     renewing.play(begin)
     arrivals, known = timeline.size - plain.joined, len(renewing.renewals)
-    told, ranges, sizes = [], [], []
+    told, ranges, kept, sizes = [], [], [], []
     while plain.at < timeline.moves:
         members = plain.members()
-        told.append(plain.told(plain.play(CHUNK), members))
+        stayed = plain.play(CHUNK)
+        told.append(plain.told(stayed, members))
+        kept.append(np.diff(stayed.touched.starts))
         moved = renewing.play(CHUNK)
         ranges.append(np.diff(moved.touched.starts))
         sizes.append(region_bytes(data, moved) + _EPOCH_BYTES * (ranges[-1] > 0))
@@ -86,6 +91,7 @@ def play(timeline: Timeline, begin: int) -> Outcome:
     return Outcome(
         np.concatenate(told),
         np.concatenate(ranges),
+        np.concatenate(kept),
         np.concatenate(sizes),
         arrivals,
         unicast_bytes(data),

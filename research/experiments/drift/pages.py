@@ -63,7 +63,7 @@ _PER_OPERATION = {f"{column}_per_operation": label for column, label in _PER_EVE
 _TIMES = {column: f"{style.label}, µs" for column, style in _STRUCTURES.items()}
 _TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "radii": ("Different radii, per event", _MEASURED | _PER_EVENT | _TIMES),
-    "same": ("Same radius, per event", _MEASURED | _PER_EVENT | _TIMES),
+    "same": ("Same radius, per event", _MEASURED | {"kept_ranges_max": "most, if labels stay"} | _PER_EVENT | _TIMES),
     "arrivals": (
         "Same radius, people coming; per operation",
         _PER_OPERATION | {"renewed_bytes_per_operation": "of renewed labels", "relabelled": "labels renewed in all"},

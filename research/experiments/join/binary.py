@@ -1,30 +1,31 @@
 """Plays the changes of binary joins on the servers of strategies: insertions of R rows, each followed by a deletion.
 
-All strategies are compared by the same changes. As messages for deletions are many by some of them, a part of the deletions is
-looked at; the others happen, but nobody is told.
+All strategies are compared by the same changes; those that enumerate subscriptions see only the first of them. As messages for
+deletions are many by some strategies, a part of the deletions is looked at; the others happen, but nobody is told.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from research.bench.join.data import JoinData
-from research.experiments.join.outcome import OUTPUT_BYTES_PER_US, Totals, per_change, totals
+from research.experiments.join.outcome import OUTPUT_BYTES_PER_US, SIZES, Totals, per_change, sizes, totals
 from research.experiments.join.subscribers import Subscribers, skip
 from research.experiments.paper import Config
 from research.servers.changes import ChangeBatch
 from research.servers.message import MessageBatch
 from research.servers.protocols import Server
 from research.strategies import JOINS
+from research.strategies.join.semijoin.server import SemijoinServer
 from research.workloads.join.binary import BinaryCase
 from tidings.model.change import Op, TableChanges
 from tidings.model.codes import BoolArray, Int64Array
 
-R = "r"
+R, S = "r", "s"
 SLOW = ("enum-j", "enum-sj", "ref-sj:sub", "ref-sj:min")
 """Strategies that look at every affected subscription."""
 _TOGETHER, _TIMED_TOGETHER = 100, 500
@@ -40,7 +41,9 @@ class Sample:
     insertions: int
     deletions: int
     timed: int = 0
-    """Further insertions and deletions for which no more than time is taken, where that goes fast."""
+    """Further insertions and deletions, by strategies that are not slow, for time and sizes but not for whom messages reach."""
+    slow: int = 0
+    """Insertions for slow strategies; 0: as for the others."""
 
     @property
     def changes(self) -> int:
@@ -56,7 +59,14 @@ class Sample:
 
     @staticmethod
     def of(config: Config) -> Sample:
-        return Sample(config["insertions"], config["deletions"], config.get("timed", 0))
+        return Sample(config["insertions"], config["deletions"], config.get("timed", 0), config.get("slow", 0))
+
+    def by(self, strategy: str) -> Sample:
+        """What one strategy is to see."""
+        if strategy not in SLOW:
+            return self
+        slow = self.slow or self.insertions
+        return Sample(slow, max(1, self.deletions * slow // self.insertions) if self.deletions else 0)
 
 
 @dataclass(frozen=True)
@@ -68,10 +78,19 @@ class Outcome:
     deleted: Totals
     insert_us: float
     delete_us: float
+    sized: Totals | None = None
+    """Sizes of the messages for the timed insertions."""
+    clusters: float | None = None
+    """Marks such that every range on S contains one, where skylines are made by them."""
 
     def figures(self) -> dict[str, float]:
         """Per insertion; those that begin with `delete_` are per deletion."""
         insert = per_change(self.inserted, self.sample.insertions)
+        if self.sized is not None:
+            sized = per_change(self.sized, self.sample.timed)
+            insert |= {name: sized[name] for name in SIZES}
+        if self.clusters is not None:
+            insert["clusters"] = self.clusters
         delete = per_change(self.deleted, self.sample.deletions)
         return {
             **insert,
@@ -92,7 +111,7 @@ class Run:
         self._inserts, self._deletes = (changes.take(changes.op == op) for op in (Op.INSERT, Op.DELETE))
 
     def play(self, strategy: str, sample: Sample) -> Outcome:
-        server, is_slow = self._people.server(strategy, self._rows), strategy in SLOW
+        server, sample = self._people.server(strategy, self._rows), sample.by(strategy)
         # The same for all strategies: in which order rows come and go makes a difference.
         together = max(1, min(_TOGETHER, _TOLD_TOGETHER // max(1, self._data.size), self._data.scene.r_size // 20))
         inserted, deleted = Totals(), Totals()
@@ -104,19 +123,26 @@ class Run:
             delete_s += self._tell(server, deletes.take(is_told), deleted)
             if not is_told.all():
                 skip(server, self._data.images(deletes.take(~is_told)))
-        times = insert_s / sample.insertions, delete_s / sample.deletions
-        if sample.timed and not is_slow:
-            times = self._times(server, sample)
-        return Outcome(sample, inserted, deleted, *(1e6 * seconds for seconds in times))
+        outcome = Outcome(
+            sample, inserted, deleted, 1e6 * insert_s / sample.insertions, 1e6 * delete_s / max(1, sample.deletions)
+        )
+        if isinstance(server, SemijoinServer) and strategy not in SLOW:
+            clusters = max(len(index.marks(index.space.side_of(S))) for index in server.indexes)
+            outcome = replace(outcome, clusters=float(clusters))
+        return self._with_times(server, outcome) if sample.timed else outcome
 
-    def _times(self, server: Server, sample: Sample) -> tuple[float, float]:
-        """Of an insertion and a deletion, in the fastest batch: other work can only make it slower."""
-        taken = []
+    def _with_times(self, server: Server, outcome: Outcome) -> Outcome:
+        """With the times of an insertion and a deletion in the fastest batch, as other work can only make it slower."""
+        sample, sized = outcome.sample, Totals()
+        insert_s, delete_s = [], []
         for start, stop in _cuts(sample.insertions, sample.insertions + sample.timed, _TIMED_TOGETHER):
-            batches = (self._inserts.slice(start, stop), self._deletes.slice(start, stop))
-            taken.append([_timed(server, self._data.images(batch))[0] / len(batch) for batch in batches])
-        insertion, deletion = (min(seconds) for seconds in zip(*taken, strict=True))
-        return insertion, deletion
+            seconds, sent = _timed(server, self._data.images(self._inserts.slice(start, stop)))
+            insert_s.append(seconds / (stop - start))
+            for messages in sent:
+                sized.update(sizes(messages, R))
+            seconds, _ = _timed(server, self._data.images(self._deletes.slice(start, stop)))
+            delete_s.append(seconds / (stop - start))
+        return replace(outcome, insert_us=1e6 * min(insert_s), delete_us=1e6 * min(delete_s), sized=sized)
 
     def _tell(self, server: Server, changes: ChangeBatch, found: Totals) -> float:
         if len(changes) == 0:

@@ -1,248 +1,242 @@
-"""What the paper says, checked: for each of its claims what was found, and whether that is so."""
+"""One number for each claim of `claims.toml`, from the rows of one seed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from math import exp, log
+from statistics import fmean
 
-from research.experiments.join.outcome import BEST, LABELS, SKYLINES, STRAWMEN, figures
-from research.experiments.paper import Config as Said
-from research.experiments.paper import Rows
-from tidings.bench.report import shown
+from research.experiments.join.multi import SLOW
+from research.experiments.join.outcome import BEST, SKYLINES, STRAWMEN, figures
+from research.experiments.paper import Results, Rows, Values
 
-_MORE = 1.1
-"""Less than so many times as much counts as the same."""
-
-
-class Found(NamedTuple):
-    holds: bool
-    measured: str
+_OTHER_SKYLINES = SKYLINES[:-1]
+_ENUMERATED = ("enum-j", "enum-sj")
+_SIMPLE = ("ref-j", "ref-j+")
+_ALIKE = ("ref-sj:sub", "ref-sj:clu", BEST)
+"""Skylines said to be alike at high overlap."""
 
 
-class Curves:
-    """Results by x and strategy."""
+class _Curves:
+    """Results by x and strategy; only those x count for which there are results of all strategies asked for."""
 
     def __init__(self, rows: Rows, x: str) -> None:
         self._rows, self._x = rows, x
 
-    def of(self, name: str, strategy: str) -> list[float]:
-        return [found[strategy] for found in figures(self._rows, self._x, name).values()]
+    def at(self, name: str, place: int) -> dict[str, float]:
+        """By strategy, for the first x (0) or the last (-1)."""
+        return list(figures(self._rows, self._x, name).values())[place]
 
-    def over(self, name: str, strategy: str, other: str = BEST) -> list[float]:
-        """How many times as much a strategy has, for every x."""
-        return [a / b for a, b in zip(self.of(name, strategy), self.of(name, other), strict=True)]
+    def over(self, name: str, strategies: Iterable[str], other: str = BEST) -> list[float]:
+        """How many times as much each of some strategies has as another, for every x."""
+        found = figures(self._rows, self._x, name).values()
+        return [of_x[strategy] / of_x[other] for of_x in found for strategy in strategies]
 
     def growth(self, name: str, strategy: str) -> float:
         """What there is at the last x, for what there is at the first."""
-        found = self.of(name, strategy)
-        return found[-1] / found[0]
+        return self.at(name, -1)[strategy] / self.at(name, 0)[strategy]
+
+    @property
+    def span(self) -> float:
+        """The last x for the first."""
+        return float(self._rows[-1][self._x] / self._rows[0][self._x])
 
 
-def span(values: Iterable[float]) -> str:
-    ordered = [shown(value) for value in sorted(values)]
-    return ordered[0] if ordered[0] == ordered[-1] else f"{ordered[0]} to {ordered[-1]}"
-
-
-def _compared(curves: Curves, name: str, strategies: Iterable[str], least: float, other: str = BEST) -> Found:
-    """Whether all of them have at least so many times as much as another, for every x."""
-    ratios = {strategy: curves.over(name, strategy, other) for strategy in strategies}
-    text = ", ".join(f"{LABELS[strategy]} {span(found)}" for strategy, found in ratios.items())
-    return Found(all(min(found) >= least for found in ratios.values()), f"{text} times {LABELS[other]}")
-
-
-def _grown(curves: Curves, name: str, strategies: Iterable[str], is_so: Callable[[float], bool]) -> Found:
-    """Whether what there is at the last x, for what there is at the first, is so for all of them."""
-    ratios = {strategy: curves.growth(name, strategy) for strategy in strategies}
-    text = ", ".join(f"{LABELS[strategy]} {shown(ratio)}" for strategy, ratio in ratios.items())
-    return Found(all(is_so(ratio) for ratio in ratios.values()), f"last for first: {text}")
-
-
-def _faster(curves: Curves, name: str, strategy: str, other: str) -> Found:
-    """Whether what one strategy has grows at least twice as much as what another has."""
-    limit = 2 * curves.growth(name, other)
-    found = _grown(curves, name, [strategy, other], lambda ratio: True)
-    return Found(curves.growth(name, strategy) >= limit, found.measured)
-
-
-def _growth(rows: Rows, said: Said) -> dict[str, Found]:
-    by = Curves(rows, "subscriptions")
-    enumerated = _compared(by, "output_us", ["enum-j"], 1.0, "enum-sj")
-    all_others = [_compared(by, "output_us", ["enum-sj"], 1.0, name) for name in (*STRAWMEN[2:], *SKYLINES)]
+def _growth(results: Results) -> dict[str, float]:
+    rows = results["growth"]
+    by = _Curves(rows, "subscriptions")
+    described = ("rel-sel", *_SIMPLE, *SKYLINES)
+    slower = [max(of_x[name] for name in _SIMPLE) for of_x in figures(rows, "subscriptions", "output_us").values()]
+    semijoins = [max(of_x[name] for name in SKYLINES) for of_x in figures(rows, "subscriptions", "output_us").values()]
+    points = figures(rows, "subscriptions", "points")
+    clusters = figures(rows, "subscriptions", "clusters")
+    told = figures(rows, "subscriptions", "deliveries")
+    overhead = ("ref-sj:clu", BEST)
     return {
-        "slowest": Found(
-            enumerated.holds and all(found.holds for found in all_others),
-            f"{enumerated.measured}, {all_others[-1].measured}",
-        ),
-        "checked": _compared(by, "us", ["ref-j+"], 1.0, "ref-j"),
-        "sub": _compared(by, "us", ["ref-sj:sub"], _MORE, "ref-sj:tup"),
-        "overhead": _overhead(by),
-        "lowest": _compared(by, "carried", [*STRAWMEN, *SKYLINES[:-1]], 1.0),
-        "factor": _compared(by, "carried", STRAWMEN, said["factor"]),
-        "relaxed": _compared(by, "carried", ["ref-j", "ref-j+"], 1.0, "rel-sel"),
-        "grows": _faster(by, "carried", "enum-sj", BEST),
-        "hops": _compared(by, "hops", STRAWMEN, said["factor"]),
-        "stress": _compared(by, "sent", STRAWMEN, 1.0),
-        "enumerated": _compared(by, "sent", ["enum-j", "enum-sj"], 100),
-        "compact": _compared(by, "description", SKYLINES[:-1], 2.0),
+        "figure5.enum_j": 1 / max(by.over("output_us", ("enum-sj", *described), "enum-j")),
+        "figure5.enum_sj": 1 / max(by.over("output_us", described, "enum-sj")),
+        "figure5.checked": min(by.over("output_us", ["ref-j+"], "ref-j")),
+        "figure5.checking": min(by.over("us", ["ref-j+"], "ref-j")),
+        "figure5.semijoins": max(own / other for own, other in zip(semijoins, slower, strict=True)),
+        "figure5.sub": 1 / max(by.over("output_us", SKYLINES[1:], "ref-sj:sub")),
+        "figure5.overhead": max(by.over("output_us", overhead, "ref-sj:tup")),
+        "figure5.overhead_alone": max(by.over("us", overhead, "ref-sj:tup")),
+        "figure5.growth": by.growth("output_us", "enum-sj") / by.growth("output_us", BEST),
+        "section8.server": min(by.over("output_us", ["enum-j"])),
+        "table3.lowest": min(by.over("sent", STRAWMEN)),
+        "table3.enumerated": min(by.over("sent", _ENUMERATED)),
+        "table4.bytes": min(by.over("description", ("ref-sj:sub", "ref-sj:tup"))),
+        "table4.points": min(by.over("points", _OTHER_SKYLINES)),
+        "section3.compressed": max(points[x][BEST] / (2 * clusters[x][BEST]) for x in points),
+        "section3.fewest": max(by.over("points", [BEST], "ref-sj:min")),
+        "section3.described": max(points[x][BEST] / told[x][BEST] for x in points),
+        "figure6.unicast": min(by.over("sent", ["enum-j"], "enum-sj")),
+        "figure6.degrades": by.growth("sent", "enum-sj") / by.span,
     }
 
 
-def _overhead(by: Curves) -> Found:
-    """By the processor, and with the output of messages."""
-    ratios = {
-        (what, name): by.over(what, name, "ref-sj:tup")
-        for what in ("us", "output_us")
-        for name in ("ref-sj:clu", "ref-sj:clu+")
-    }
-    names = {"us": "", "output_us": " with output"}
-    text = ", ".join(f"{LABELS[name]}{names[what]} {span(found)}" for (what, name), found in ratios.items())
-    return Found(all(max(found) < 1.5 for found in ratios.values()), f"{text} times Ref-SJ-Tup")
-
-
-def _database(rows: Rows, said: Said) -> dict[str, Found]:
-    by = Curves(rows, "r_size")
-    ratio = 1 / by.growth("carried", BEST)
+def _database(results: Results) -> dict[str, float]:
+    by = _Curves(results["database"], "r_size")
+    sent = figures(results["database"], "r_size", "sent")
+    usual = min(sent, key=lambda size: abs(float(size) - 16_000))
     return {
-        "small": Found(1 < ratio < 2, f"{LABELS[BEST]} {shown(ratio)} times as much with the smallest R"),
-        "below": _compared(by, "carried", STRAWMEN, 1.0),
+        "figure7.exposed": 1 / by.growth("messages", BEST),
+        "figure7.slightly": by.at("sent", 0)[BEST] / sent[usual][BEST],
     }
 
 
-def _output(rows: Rows, said: Said) -> dict[str, Found]:
-    by = Curves(rows, "rate")
-    few = by.over("output_us", "ref-j")[0]
-    joined = by.growth("output_us", "ref-j")
-    usual = sorted(min(by.over("carried", name)[i] for name in STRAWMEN) for i in range(len(by.of("carried", BEST))))
-    text = (
-        f"with the fewest {shown(few)} times {LABELS[BEST]} ({shown(by.over('us', 'ref-j')[0])} without output),"
-        f" last for first {shown(joined)}"
-    )
+def _output(results: Results) -> dict[str, float]:
+    by = _Curves(results["output"], "rate")
+    many = by.at("carried", -1)
+    above = [ratio > 10 for ratio in by.over("carried", STRAWMEN)]
+    others = ("ref-sj:sub", "ref-sj:clu", BEST)
+    tup = by.growth("carried", "ref-sj:tup")
     return {
-        "join_time": Found(few < _MORE and joined > 10, text),
-        "clu_time": _faster(by, "output_us", "ref-j", BEST),
-        "join_traffic": _grown(by, "carried", ["ref-j", "ref-j+"], lambda ratio: ratio > 10),
-        "tup_traffic": _faster(by, "carried", "ref-sj:tup", BEST),
-        "factor": Found(
-            usual[len(usual) // 2] >= said["factor"],
-            f"the best of the strawmen {span(usual)}, " + _compared(by, "carried", STRAWMEN, 1.0).measured,
-        ),
+        "figure8.few": by.over("output_us", ["ref-j"])[0],
+        "figure8.many": by.growth("output_us", "ref-j"),
+        "figure8.scales": by.growth("output_us", "ref-j") / by.growth("output_us", BEST),
+        "figure9.tup": many["ref-sj:tup"] / max(many[name] for name in others),
+        "figure9.tup_grows": tup / max(by.growth("carried", name) for name in others),
+        "figure9.few": max(by.over("carried", _SIMPLE)[: len(_SIMPLE)]),
+        "figure9.many": min(by.growth("carried", name) for name in _SIMPLE),
+        "figure9.usually": fmean(above),
     }
 
 
-def _stocks(rows: Rows, said: Said) -> dict[str, Found]:
-    by, rate = Curves(rows, "subscriptions"), rows[0]["rate"]
-    return {
-        "rate": Found(abs(rate / said["rate"] - 1) < 0.2, f"{shown(rate)}, so chosen"),
-        "factor": _compared(by, "carried", STRAWMEN, said["factor"]),
-        "grows": _grown(by, "carried", ["enum-j", "enum-sj"], lambda ratio: ratio > _MORE),
-    }
-
-
-def _payload(rows: Rows, said: Said) -> dict[str, Found]:
-    by = Curves(rows, "payload")
-    more = [b - a for a, b in zip(by.of("carried", BEST), by.of("carried", "rel-sel"), strict=True)]
-    tup = by.over("carried", "ref-sj:tup")
-    return {
-        "difference": Found(
-            more[-1] > 10 * more[0], f"Rel-Sel {shown(more[0])} bytes more at first, {shown(more[-1])} at last"
-        ),
-        "converge": Found(
-            tup[-1] < _MORE < tup[0], f"Ref-SJ-Tup {shown(tup[0])} times at first, {shown(tup[-1])} at last"
-        ),
-    }
-
-
-def _overlap(rows: Rows, said: Said) -> dict[str, Found]:
-    by = Curves(rows, "overlap")
-    falling = ["enum-j", "enum-sj", "ref-j+", *SKYLINES]
-    gains = {name: by.growth("carried", name) for name in SKYLINES}
-    last = max(by.over("carried", name)[-1] for name in ("ref-sj:sub", "ref-sj:clu"))
-    strawmen = [name for name in STRAWMEN if name != "enum-sj"]
-    gained = {
-        name: [a / b for a, b in zip(by.over("last_hop", name), by.over("carried", name), strict=True)]
-        for name in strawmen
-    }
-    return {
-        "falls": _grown(by, "carried", falling, lambda ratio: ratio < 1),
-        "joins": _grown(by, "sent", ["ref-j"], lambda ratio: abs(ratio - 1) < 0.01),
-        "relaxed": _grown(by, "carried", ["rel-sel"], lambda ratio: ratio > 1),
-        "tup": Found(
-            gains["ref-sj:tup"] == max(gains.values()), _grown(by, "carried", SKYLINES, lambda ratio: True).measured
-        ),
-        "converge": Found(last < 1.5, _compared(by, "carried", ["ref-sj:sub", "ref-sj:clu"], 0).measured),
-        "last_hop": _compared(by, "last_hop", [*strawmen, *SKYLINES], 1.0, "enum-sj"),
-        "slightly": Found(
-            max(by.over("last_hop", BEST, "enum-sj")) < 2, span(by.over("last_hop", BEST, "enum-sj")) + " times"
-        ),
-        "attractive": Found(
-            all(min(found) > 1 for found in gained.values()),
-            ", ".join(f"{LABELS[name]} {span(found)}" for name, found in gained.items())
-            + " times as far above as without",
-        ),
-    }
-
-
-def _general(rows: Rows, said: Said) -> dict[str, Found]:
-    saved, relaxed, is_best = [], [], []
-    for of_width in by_widths(rows):
-        ways = [row for row in of_width if row["strategy"] == BEST]
-        (chosen,) = (row["carried"] for row in ways if row["is_best_by_numbers"])
-        every = [row["carried"] for row in ways]
-        is_best.append(chosen == min(every))
-        saved.append(1 - chosen / max(every))
-        (relax,) = (row["carried"] for row in of_width if row["strategy"] == "rel-sel")
-        relaxed.append(relax / min(every))
-    costs = {name: next(row[f"cost_{name}"] for row in rows if f"cost_{name}" in row) for name in "RUT"}
-    order = ", ".join(f"by {name} {value:.3f}" for name, value in costs.items())
-    return {
-        "order": Found(costs["R"] > costs["U"] > costs["T"], order),
-        "best": Found(is_best[0], _of_widths(rows, ["yes" if best else "no" for best in is_best])),
-        "saved": Found(saved[0] > said["saved"] / 2, _of_widths(rows, [f"{100 * share:.0f}%" for share in saved])),
-        "relaxed": Found(relaxed[0] >= said["relaxed"], _of_widths(rows, map(shown, relaxed))),
-    }
-
-
-def _star(rows: Rows, said: Said) -> dict[str, Found]:
-    free, heavy = (
-        [_over_best([row for row in part if row["fact_payload"] == payload]) for part in by_widths(rows)]
-        for payload in (min(row["fact_payload"] for row in rows), max(row["fact_payload"] for row in rows))
-    )
+def _stocks(results: Results) -> dict[str, float]:
+    by = _Curves(results["stocks"], "subscriptions")
     found = {
-        key: Found(free[0][name] >= said[key], _of_widths(rows, (shown(ratios[name]) for ratios in free)))
-        for key, name in (("relaxed", "rel-sel"), ("joined", "ref-j"), ("enumerated", "enum-j"))
+        "figure10.rate": float(results["stocks"][0]["rate"]),
+        "figure10.degrades": min(by.growth("sent", name) for name in _ENUMERATED) / by.span,
     }
-    text = "; ".join(
-        f"{LABELS[name]} {_of_widths(rows, (shown(ratios[name]) for ratios in heavy))}"
-        for name in ("rel-sel", "ref-j", "enum-j")
+    if "growth" in results:
+        synthetic = _Curves(results["growth"], "subscriptions").over("sent", ["ref-j+"])[0]
+        found["figure10.closer"] = by.over("sent", ["ref-j+"])[0] / synthetic
+    return found
+
+
+def _payload(results: Results) -> dict[str, float]:
+    by = _Curves(results["payload"], "payload")
+    first, last = by.at("sent", 0), by.at("sent", -1)
+    more = [(last[name] - last[BEST]) / (first[name] - first[BEST]) for name in (*_ENUMERATED, *_SIMPLE)]
+    return {
+        "figure18.grows": min(by.growth("sent", name) for name in first),
+        "figure18.difference": min(more),
+        "figure18.converge": max(last[name] / last[BEST] for name in _OTHER_SKYLINES),
+        "figure18.diminish": min(first[name] / first[BEST] / (last[name] / last[BEST]) for name in _OTHER_SKYLINES),
+    }
+
+
+def _overlap(results: Results) -> dict[str, float]:
+    by = _Curves(results["overlap"], "overlap")
+    left = {name: by.growth("carried", name) for name in (*STRAWMEN, *SKYLINES)}
+    spread = [
+        max(of_x[name] for name in _ALIKE) / min(of_x[name] for name in _ALIKE)
+        for of_x in (by.at("carried", 0), by.at("carried", -1))
+    ]
+    gained = [
+        after / before
+        for name in STRAWMEN
+        for after, before in zip(by.over("last_hop", [name]), by.over("carried", [name]), strict=True)
+    ]
+    return {
+        "figure19.told": by.growth("deliveries", "enum-sj"),
+        "figure19.joined": by.growth("sent", "ref-j"),
+        "figure19.falls": max(left[name] for name in ("ref-j+", *_ENUMERATED, *SKYLINES)),
+        "figure19.tup": left["ref-sj:tup"] / max(left[name] for name in _ALIKE),
+        "figure19.tup_description": by.growth("description", "ref-sj:tup"),
+        "figure19.converge": spread[1],
+        "figure19.converging": spread[1] / spread[0],
+        "figure19.relaxed": left["rel-sel"],
+        "figure19.relaxed_told": by.growth("deliveries", "rel-sel"),
+        "figure20.stress": min(by.over("sent", ["enum-sj"])),
+        "figure20.gain": min(gained),
+    }
+
+
+def _general(results: Results) -> dict[str, float]:
+    rows = by_widths(results["general"])[0]
+    ways = [row for row in rows if row["strategy"] == BEST]
+    (chosen,) = (row for row in ways if row["is_best_by_numbers"])
+    carried = [float(row["carried"]) for row in ways]
+    (relaxed,) = (row["carried"] for row in rows if row["strategy"] == "rel-sel")
+    messages = min(float(row["messages"]) for row in ways if row["carried"] == min(carried))
+    cost = {name: ways[0][f"cost_{name}"] for name in "RUT"}
+    return {
+        "figure13.order": min(cost["R"] / cost["U"], cost["U"] / cost["T"]),
+        "figure13.optimal": chosen["carried"] / min(carried),
+        "figure13.good": chosen["carried"] / min(carried),
+        "figure13.saved": 1 - chosen["carried"] / max(carried),
+        "figure13.relaxed": relaxed / min(carried),
+        "figure13.prohibitive": ways[0]["joined_rows"] / messages,
+        "appendixE.greedy": chosen["estimated"] / min(row["estimated"] for row in ways),
+    }
+
+
+def _star(results: Results) -> dict[str, float]:
+    payloads = sorted({row["fact_payload"] for row in results["star"]})
+    free, heavy = (
+        [
+            _over_best([row for row in part if row["fact_payload"] == payload], "carried")
+            for part in by_widths(results["star"])
+        ]
+        for payload in (payloads[0], payloads[-1])
     )
-    is_less = all(heavy[0][name] < free[0][name] for name in ("rel-sel", "ref-j", "enum-j"))
-    return found | {"payload": Found(is_less, text)}
+    plain = [[row for row in part if row["fact_payload"] == payloads[0]] for part in by_widths(results["star"])]
+    long = {
+        name: [_over_best(part, name)["long-sj"] for part in plain]
+        for name in ("deliveries", "description", "us", "messages", "carried")
+    }
+    others = {"relaxed": "rel-sel", "joined": "ref-j", "enumerated": "enum-j"}
+    found = {
+        "payload": max(heavy[0][name] / free[0][name] for name in others.values()),
+        "margin": min(heavy[0][name] for name in others.values()),
+        "margin_chosen": min(heavy[1][name] for name in others.values()),
+    }
+    for key, name in others.items():
+        ratios = [of_width[name] for of_width in free]
+        found |= {key: ratios[0], f"{key}_chosen": ratios[1], f"{key}_widths": _geometric(ratios)}
+    return {f"figure14.{name}": value for name, value in found.items()} | {
+        "appendixF.filter": max(long["deliveries"]),
+        "appendixF.description": min(long["description"]),
+        "appendixF.processing": min(long["us"]),
+        "appendixF.groups": min(long["messages"]),
+        "appendixF.attractive": _geometric(long["carried"]),
+    }
 
 
-def _over_best(rows: Rows) -> dict[str, float]:
-    (best,) = (row["carried"] for row in rows if row["strategy"] == BEST)
-    return {row["strategy"]: row["carried"] / best for row in rows}
+def _columns(results: Results) -> dict[str, float]:
+    one, two = (row for row in results["columns"] if row["strategy"] == BEST)
+    found = {
+        "skylines": two["description"] / one["description"],
+        "processing": two["us"] / one["us"],
+        "aggressive": one["delivered"] / two["delivered"],
+        "traffic": one["carried"] / two["carried"],
+        "envelope": two["late_told"] / two["late_needed"],
+        "envelope_box": two["late_boxed"] / two["late_needed"],
+    }
+    return {f"appendixC.{name}": value for name, value in found.items()}
+
+
+def _over_best(rows: Rows, name: str) -> dict[str, float]:
+    """How many times as much each strategy has as `BEST`, of the same changes."""
+    (best,) = (row for row in rows if row["strategy"] == BEST)
+    return {row["strategy"]: row[name] / best[f"first_{name}" if row["strategy"] in SLOW else name] for row in rows}
+
+
+def _geometric(ratios: Sequence[float]) -> float:
+    return exp(fmean(map(log, ratios)))
 
 
 def by_widths(rows: Rows) -> list[Rows]:
-    """The rows of each width of ranges: the usual ones first."""
-    groups: dict[tuple[Any, Any], Rows] = {}
+    """The rows of each width of ranges, as they come: those of the binary workload first."""
+    groups: dict[tuple[int, int | None], Rows] = {}
     for row in rows:
-        groups.setdefault((row["width"], _center_width(row)), []).append(row)
+        groups.setdefault((row["width"], row.get("center_width", row.get("fact_width"))), []).append(row)
     return list(groups.values())
 
 
-def _of_widths(rows: Rows, texts: Iterable[str]) -> str:
-    first, *others = texts
-    widths = [f"{group[0]['width']:,} and {_center_width(group[0]):,}" for group in by_widths(rows)][1:]
-    return ", ".join([first, *(f"{text} with ranges {width} wide" for text, width in zip(others, widths, strict=True))])
-
-
-def _center_width(row: dict[str, Any]) -> Any:
-    return row.get("center_width", row.get("fact_width"))
-
-
-_CHECKS: dict[str, Callable[[Rows, Said], dict[str, Found]]] = {
+_VALUES: dict[str, Callable[[Results], dict[str, float]]] = {
     "growth": _growth,
     "database": _database,
     "output": _output,
@@ -251,9 +245,12 @@ _CHECKS: dict[str, Callable[[Rows, Said], dict[str, Found]]] = {
     "overlap": _overlap,
     "general": _general,
     "star": _star,
+    "columns": _columns,
 }
 
 
-def check(results: dict[str, Rows], published: dict[str, Said]) -> dict[str, dict[str, Found]]:
-    """Experiment -> claim -> what was found."""
-    return {name: _CHECKS[name](rows, published[name]) for name, rows in results.items()}
+def values(results: Results) -> Values:
+    """The number of each claim that these experiments tell."""
+    return {
+        f"join.{name}": value for of, tell in _VALUES.items() if of in results for name, value in tell(results).items()
+    }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from itertools import product
 
 import numpy as np
 
 from research.bench.join.multi_data import MultiData
-from research.experiments.join.outcome import BEST, Totals, per_change, totals
+from research.experiments.join.outcome import BEST, Totals, per_change, totals, with_payload
 from research.experiments.join.subscribers import Subscribers
 from research.experiments.paper import Config, Rows, Say
 from research.servers.protocols import Server
@@ -23,6 +24,9 @@ _TABLES = "RSTU"
 _SAMPLE = 64
 _PAYLOAD = 100
 AUTO = "auto"
+SLOW = ("enum-j", "long-sj")
+"""Strategies that look at every affected subscription."""
+_COMPARED = ("us", "messages", "description", "carried", "deliveries")
 _PREFIXES = {Op.INSERT: "", Op.DELETE: "delete_", Op.UPDATE: "update_"}
 Kinds = dict[Op, Totals]
 
@@ -35,6 +39,8 @@ class Play:
         self._center = data.schema.tables[S].name
         points = [data.points(number) for number in range(len(SIGNATURES))]
         self._forms = [batch.form for batch in points]
+        self.sizes = [len(batch) for batch in points]
+        """[signatures]: number of subscriptions."""
         self._people = Subscribers(data.catalog, points, self._center)
         self._first_rows = [data.first_rows(table) for table in range(len(_TABLES))]
 
@@ -77,52 +83,76 @@ class Play:
         around = [(one,) for one in _neighbours(tables)[center]]
         return {name: tables[cheapest(estimate, center, around)[0]] for name, estimate in estimates}
 
-    def play(self, server: Server) -> Kinds:
-        scene = self.data.scene
+    def costs(self, server: SemijoinServer, signature: int) -> dict[int, float]:
+        """Table -> cost of filtering S by it, as estimated from numbers."""
+        tables, estimate = SIGNATURES[signature], self.estimates(server, signature)["numbers"]
+        return {by: estimate.cost(tables.index(S), (tables.index(by),)) for by in _around(tables)}
+
+    def play(self, server: Server, stop: int, start: int = 0) -> Kinds:
+        """What changes start .. stop - 1 come to."""
         found: Kinds = {op: Totals() for op in _PREFIXES}
-        for start in range(0, scene.changes, _TOGETHER):
-            for table, op, changes in self.data.changes(start, min(scene.changes, start + _TOGETHER)):
-                name = self.data.schema.tables[table].name
-                found[op].update(totals(server.change(changes), name, self._people))
+        for first in range(start, stop, _TOGETHER):
+            for table, op, changes in self.data.changes(first, min(stop, first + _TOGETHER)):
+                begun = time.process_time()
+                sent = list(server.change(changes))
+                found[op].update({"us": 1e6 * (time.process_time() - begun)})
+                found[op].update(totals(sent, self.data.schema.tables[table].name, self._people))
         return found
 
-    def figures(self, found: Kinds) -> dict[str, float]:
-        """Per insertion, with a prefix per deletion and per update, where there are such."""
+    def figures(self, found: Kinds, count: int, payload: int = 0) -> dict[str, float]:
+        """Per insertion, with a prefix per deletion and per update, where there are such. payload: bytes more in rows of S."""
         figures: dict[str, float] = {}
         for op, prefix in _PREFIXES.items():
-            changes = int((self.data.scene.steps.op == op).sum())
+            changes = int((self.data.scene.steps.op[:count] == op).sum())
             if changes:
-                figures |= {f"{prefix}{name}": value for name, value in per_change(found[op], changes).items()}
+                means = per_change(with_payload(found[op], payload, "center_notes"), changes)
+                figures |= {f"{prefix}{name}": value for name, value in means.items()}
         return figures
+
+    def joined_rows(self) -> float:
+        """Rows of the joins of all signatures that an inserted row is in, on average, by the rows at the start."""
+        tables = self.data.scene.tables
+        links = tables[S].links[: tables[S].start]
+        outer = [table for table in range(len(_TABLES)) if table != S]
+        counts = {
+            table: np.bincount(tables[table].links[: tables[table].start, 0], minlength=int(links.max()) + 1)
+            for table in outer
+        }
+        found = 0.0
+        for signature in SIGNATURES:
+            around = [table for table in signature if table != S]
+            joined = np.prod([counts[table][links[:, outer.index(table)]] for table in around], axis=0).sum()
+            # Each row of a table is in as many as any other, on average.
+            found += sum(joined / tables[table].start for table in signature)
+        return float(found) / len(_TABLES)
 
 
 def run_general(config: Config, seed: int, say: Say) -> Rows:
     """All decompositions, of which some are drawn at random; those of least estimated cost; and fewer or no semijoins."""
     rows: Rows = []
+    count = config["changes"]
     for width, center_width in config["widths"]:
         say(f"widths {width:,} and {center_width:,}")
         mix = Mix(width=widths(width), width_s=widths(center_width))
         case = GeneralCase(mix=mix).sized(config["rows"])
-        scene = case.scene(seed=seed, subscriptions=config["subscriptions"], changes=config["changes"])
-        play = Play(MultiData(GENERAL, scene))
-        found: Rows = [{"strategy": name, **play.figures(play.play(play.server(name)))} for name in ("rel-sel", AUTO)]
-        found += _decompositions(play, config["decompositions"], seed, say)
-        rows += [{"width": width, "center_width": center_width, **row} for row in found]
+        play = Play(MultiData(GENERAL, case.scene(seed=seed, subscriptions=config["subscriptions"], changes=count)))
+        found: Rows = [
+            {"strategy": name, **play.figures(play.play(play.server(name), count), count)} for name in ("rel-sel", AUTO)
+        ]
+        found += _decompositions(play, config["decompositions"], count, seed, say)
+        all_of_them = {"width": width, "center_width": center_width, "joined_rows": play.joined_rows()}
+        rows += [all_of_them | row for row in found]
     return rows
 
 
-def _decompositions(play: Play, drawn: int, seed: int, say: Say) -> Rows:
+def _decompositions(play: Play, drawn: int, count: int, seed: int, say: Say) -> Rows:
     server = play.server(BEST)
     assert isinstance(server, SemijoinServer)
     numbers = range(len(SIGNATURES))
     chosen = [play.chosen(server, number) for number in numbers]
+    costs = [play.costs(server, number) for number in numbers]
     largest = max(numbers, key=lambda number: len(SIGNATURES[number]))
-    estimate = play.estimates(server, largest)["numbers"]
-    center = SIGNATURES[largest].index(S)
-    costs = {
-        f"cost_{_TABLES[by]}": estimate.cost(center, (SIGNATURES[largest].index(by),))
-        for by in _around(SIGNATURES[largest])
-    }
+    of_largest = {f"cost_{_TABLES[by]}": cost for by, cost in costs[largest].items()}
     choices = list(product(*map(_around, SIGNATURES)))
     at_random = np.random.default_rng(seed).permutation(len(choices))[:drawn].tolist()
     rows = []
@@ -137,8 +167,10 @@ def _decompositions(play: Play, drawn: int, seed: int, say: Say) -> Rows:
             f"is_best_by_{estimate}": list(choice) == [one[estimate] for one in chosen]
             for estimate in ("numbers", "sample")
         }
-        found = play.figures(play.play(server))
-        rows.append({"strategy": BEST, "choice": name, "is_drawn": number in at_random, **best, **found, **costs})
+        best["is_drawn"] = number in at_random
+        estimated = sum(play.sizes[i] * costs[i][by] for i, by in enumerate(choice))
+        found = play.figures(play.play(server, count), count)
+        rows.append({"strategy": BEST, "choice": name, "estimated": estimated, **best, **found, **of_largest})
     return rows
 
 
@@ -162,13 +194,23 @@ def _name(tables: tuple[int, ...]) -> str:
 def run_star(config: Config, seed: int, say: Say) -> Rows:
     """A fact table with payload and without, for narrow ranges and wide ones; insertions are of facts alone."""
     rows: Rows = []
-    for (width, fact_width), payload in product(config["widths"], config["fact_payloads"]):
+    for width, fact_width in config["widths"]:
         mix = Mix(width=widths(width), width_s=widths(fact_width))
-        case = StarCase(payloads=(_PAYLOAD, payload, _PAYLOAD, _PAYLOAD), mix=mix).sized(config["facts"])
+        case = StarCase(payloads=(_PAYLOAD, 0, _PAYLOAD, _PAYLOAD), mix=mix).sized(config["facts"])
         scene = case.scene(seed=seed, subscriptions=config["subscriptions"], changes=config["changes"])
         play = Play(MultiData(STAR, scene))
         for strategy in config["strategies"]:
-            say(f"widths {width:,} and {fact_width:,}, payload of facts {payload}, {strategy}")
-            row = {"width": width, "fact_width": fact_width, "fact_payload": payload, "strategy": strategy}
-            rows.append(row | play.figures(play.play(play.server(strategy))))
+            say(f"widths {width:,} and {fact_width:,}, {strategy}")
+            server, few = play.server(strategy), config["slow"]
+            found, count = play.play(server, few), few
+            firsts = [play.figures(found, few, payload) for payload in config["fact_payloads"]]
+            if strategy not in SLOW:
+                count = config["changes"]
+                rest = play.play(server, count, few)
+                found = {op: found[op] + rest[op] for op in found}
+            for payload, first in zip(config["fact_payloads"], firsts, strict=True):
+                row = {"width": width, "fact_width": fact_width, "fact_payload": payload, "strategy": strategy}
+                # What the first changes come to is to be compared with slow strategies.
+                row |= {f"first_{name}": value for name, value in first.items() if name in _COMPARED}
+                rows.append(row | play.figures(found, count, payload))
     return rows

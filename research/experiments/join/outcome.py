@@ -37,6 +37,7 @@ LABELS = {
     "ref-sj:clu+": "Ref-SJ-Clu+",
     "ref-sj:tup+": "tup+ (ours)",
     "ref-sj:min": "min (ours)",
+    "long-sj": "Long semijoins",
     "auto": "auto (ours)",
 }
 
@@ -44,37 +45,65 @@ OUTPUT_BYTES_PER_US = 70 / 8
 """The paper's server writes its messages at 70 Mbit/s, and counts that as processing."""
 
 
+SIZES = ("messages", "sent", "points", "description")
+"""What `sizes` gives, per change or per skyline."""
+
+
 def totals(sent: Iterable[MessageBatch], table: str, people: Subscribers) -> Totals:
     """Sums over the messages for changes of one table."""
     found: Totals = Counter()
     for messages in sent:
         if len(messages):
-            found.update(_totals(messages, table, people))
+            found.update(sizes(messages, table))
+            found.update(_reached(messages, people))
     return found
 
 
-def _totals(messages: MessageBatch, table: str, people: Subscribers) -> dict[str, float]:
-    size, notes, reach = wire_sizes(messages), _notes(messages), people.reach(messages)
-    skylines = _skylines(messages, table)
-    found = {
-        "messages": len(messages),
-        "hops": reach.brokers.sum(),
-        "deliveries": reach.deliveries.sum(),
-        "skylines": np.count_nonzero(skylines),
-        "points": skylines.sum(),
-        "description": (size - wire_sizes(_without_regions(messages)))[skylines > 0].sum(),
+def sizes(messages: MessageBatch, table: str) -> dict[str, float]:
+    """What is sent for changes of one table, whoever it reaches."""
+    size, skylines = wire_sizes(messages), _skylines(messages, table)
+    return {
+        "messages": float(len(messages)),
+        "sent": float(size.sum()),
+        "skylines": float(np.count_nonzero(skylines)),
+        "points": float(skylines.sum()),
+        "description": float((size - wire_sizes(_without_regions(messages)))[skylines > 0].sum()),
     }
-    for name, copies in (("sent", 1), ("carried", reach.brokers), ("delivered", reach.deliveries)):
-        found |= {name: (size * copies).sum(), f"{name}_notes": (notes * copies).sum()}
-    # Unicast goes past the brokers; all else takes its last hop from one.
-    found["last_hop"] = found["delivered"] + (found["carried"] if messages.target is None else 0)
+
+
+def _reached(messages: MessageBatch, people: Subscribers) -> dict[str, float]:
+    """Where messages are carried and where they end; and the payloads among them: all of them, and those of the center."""
+    reach = people.reach(messages)
+    bytes_of = {"": wire_sizes(messages), "_notes": _notes(messages), "_center_notes": _notes(messages, people.table)}
+    found = {"hops": reach.brokers.sum(), "deliveries": reach.deliveries.sum()}
+    for kind, size in bytes_of.items():
+        carried, delivered = (size * reach.brokers).sum(), (size * reach.deliveries).sum()
+        found |= {f"carried{kind}": carried, f"delivered{kind}": delivered}
+        # Unicast goes past the brokers; all else takes its last hop from one.
+        found[f"last_hop{kind}"] = delivered + (carried if messages.target is None else 0)
+        if kind:
+            found[f"sent{kind}"] = size.sum()
     return {name: float(value) for name, value in found.items()}
 
 
-def _notes(messages: MessageBatch) -> Int64Array:
-    """How many payloads each message has."""
-    columns = [name for name in messages.payload.schema.names if name == "note" or name.endswith(".note")]
-    found: Int64Array = np.sum([messages.payload.column(name).is_valid().to_numpy(False) for name in columns], axis=0)
+def with_payload(found: Totals, payload: int, notes: str) -> Totals:
+    """The same if some texts, which were empty, had so many bytes. notes: which of them, as `_reached` calls these."""
+    more = {name: payload * found[f"{name}_{notes}"] for name in ("sent", "carried", "delivered", "last_hop")}
+    return found + Counter(more)
+
+
+def _notes(messages: MessageBatch, table: str | None = None) -> Int64Array:
+    """How many payloads each message has: of one table, or of any."""
+    form = Form.from_key(messages.form)
+    if messages.to:
+        columns = ["note"] if table in (None, form.variant) else []
+    else:
+        numbers = (i for i, name in enumerate(form.shape.tables) if table in (None, name))
+        columns = [f"{number}.note" for number in numbers]
+    known = [messages.payload.column(name) for name in columns if name in messages.payload.schema.names]
+    found: Int64Array = np.sum(
+        [np.zeros(len(messages), np.int64), *(c.is_valid().to_numpy(False) for c in known)], axis=0
+    )
     return found
 
 
@@ -97,11 +126,11 @@ def _without_regions(messages: MessageBatch) -> MessageBatch:
 
 def per_change(found: Totals, changes: int) -> dict[str, float]:
     """Means over changes; what is said of skylines is per skyline."""
-    means = {name: found[name] / max(1, changes) for name in _MEANS}
+    means = {name: float(found[name]) / max(1, changes) for name in _MEANS}
     return means | {name: found[name] / max(1.0, found["skylines"]) for name in ("points", "description")}
 
 
-_MEANS = ("messages", "hops", "deliveries", "sent", "carried", "delivered", "last_hop")
+_MEANS = ("us", "messages", "hops", "deliveries", "sent", "carried", "delivered", "last_hop")
 
 
 def figures(rows: Rows, x: str, name: str) -> dict[Any, dict[str, float]]:

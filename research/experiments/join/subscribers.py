@@ -46,6 +46,7 @@ class Subscribers:
         """`table`: by whose rows, and those that filter them, subscriptions are spread over brokers."""
         self._catalog = catalog
         self._points = points
+        self.table = table
         self._brokers = brokers
         self._indexes: dict[str, SubscriberIndex] = {}
         for batch in points:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from research.bench.join.data import JoinData
 from research.experiments.join.binary import Sample, outcomes
+from research.experiments.join.outcome import per_change, with_payload
 from research.experiments.paper import Config, Rows, Run, Say
 from research.workloads.join.binary import BinaryCase, BinaryScene
 from research.workloads.join.stocks import JoinStocksCase
@@ -67,6 +68,9 @@ def _by_size(case: BinaryCase | JoinStocksCase) -> Run:
     return run
 
 
+_BYTES = ("sent", "carried", "delivered")
+
+
 def _payload(config: Config, seed: int, say: Say) -> Rows:
     """By the bytes of payload (figure 18): without any, and counting how often there would be one."""
     rows: Rows = []
@@ -74,11 +78,8 @@ def _payload(config: Config, seed: int, say: Say) -> Rows:
     for strategy, outcome in outcomes(data, config["strategies"], Sample.of(config)):
         say(strategy)
         for payload in config["payloads"]:
-            means = {
-                name: (outcome.inserted[name] + payload * outcome.inserted[f"{name}_notes"]) / config["insertions"]
-                for name in ("sent", "carried", "delivered")
-            }
-            rows.append({"payload": payload, "strategy": strategy, **means})
+            means = per_change(with_payload(outcome.inserted, payload, "notes"), outcome.sample.insertions)
+            rows.append({"payload": payload, "strategy": strategy, **{name: means[name] for name in _BYTES}})
     return rows
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from research.experiments.paper import Paper
-from research.experiments.relay import plans, sets, wan
+from research.experiments.relay import partial, plans, sets, wan, weights
+from research.experiments.relay.claims import values
 from research.experiments.relay.pages import PICTURES, page
 
 EXPERIMENTS = {
@@ -13,12 +14,12 @@ EXPERIMENTS = {
     "plans": plans.use,
     "latency": plans.latency,
     "levels": plans.levels,
+    "weights": weights.run,
+    "partial": partial.run,
     "wan": wan.run,
-    "wan_rows": wan.run,
-    "wan_random": wan.run,
 }
 HERE = Path(__file__).parent
-main = Paper(HERE, EXPERIMENTS, PICTURES, page, plans.warm_up).main
+main = Paper(HERE, EXPERIMENTS, PICTURES, page, values, plans.warm_up).main
 
 
 if __name__ == "__main__":

@@ -26,10 +26,10 @@ class Planned(NamedTuple):
 
 
 @cache
-def planned(views: ViewSet, seed: int, rewritings_max: int, capacity: int | None) -> Planned:
+def planned(views: ViewSet, seed: int, rewritings_max: int, capacity: int | None, slack: float) -> Planned:
     """Kept for the next experiment about the same plan, which itself is large."""
     found = prepared(views, seed, rewritings_max)
-    outcome = plan(found, capacity, found.publisher_capacity, each_pass=True)
+    outcome = plan(found, capacity, found.publisher_capacity, slack=slack)
     return Planned(_use(outcome), _passes(outcome), level_figures(outcome))
 
 
@@ -49,9 +49,9 @@ def levels(config: Config, seed: int, say: Say) -> Rows:
 def _all(config: Config, seed: int, say: Say) -> Iterator[tuple[dict[str, Any], Planned]]:
     for each in config["sets"]:
         views = view_set(each)
-        for capacity in config["capacities"]:
+        for capacity in each["capacities"]:
             say(f"{name_of(views)}, capacity {capacity}")
-            found = planned(views, seed, config["rewritings"], limit(capacity))
+            found = planned(views, seed, config["rewritings"], limit(capacity), config["slack"])
             yield {"set": name_of(views), "capacity": capacity}, found
 
 
@@ -65,9 +65,17 @@ def _use(outcome: Outcome) -> dict[str, Any]:
         "bound": solution.bound,
         "gap_percent": 100 * solution.gap,
         "inputs_per_rewriting": inputs_per_rewriting(made),
-        "plan_s": outcome.instance_s + outcome.solve_s,
+        "solve_cpu_s": outcome.solve_s.cpu,
+        "full_share": _full_share(outcome),
     }
     return found | certificate(outcome)
+
+
+def _full_share(outcome: Outcome) -> float:
+    """Of views that feed others, the percentage of those that feed as many as they may."""
+    made, most = outcome.least_use, outcome.capacity
+    fed = [len(views) for source, views in made.dependants.items() if views and source != PUBLISHER]
+    return 100 * sum(count == most for count in fed) / max(1, len(fed))
 
 
 def certificate(outcome: Outcome) -> dict[str, Any]:
@@ -114,4 +122,4 @@ def limit(capacity: int | str) -> int | None:
 
 def warm_up() -> None:
     """Compiles kernels."""
-    planned(ViewSet(300), 0, 30, 3)
+    planned(ViewSet(300), 0, 30, 3, 1.5)

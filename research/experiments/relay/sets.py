@@ -59,7 +59,12 @@ def _view_figures(found: Prepared) -> dict[str, Any]:
 
 def _graph_figures(found: Prepared, rewritings_max: int) -> dict[str, Any]:
     rewritings, views = found.rewritings, len(found.views)
-    count, inputs = len(rewritings.first_source) - 1, len(rewritings.sources)
+    # Equal views are planned as one: what each has counts as often as there are such views.
+    times = np.bincount(found.groups.query_of)
+    of_query = np.diff(rewritings.first)
+    each = np.repeat(times, of_query)
+    count = int(each.sum())
+    inputs = int((each * np.diff(rewritings.first_source)).sum())
     without = np.flatnonzero(np.diff(rewritings.first) == 0)
     # Equal views embed in each other.
     single = [query for query in without.tolist() if found.groups.sizes[query] == 1]
@@ -70,13 +75,14 @@ def _graph_figures(found: Prepared, rewritings_max: int) -> dict[str, Any]:
         "dropped": rewritings.dropped,
         "embedding_share": 100 * (1 - alone / views),
         "rewritings": count,
-        "edges": count + inputs + len(found.patterns),
+        "edges": count + inputs + views,
         # All of equal views but one are fed by each other.
         "rewritten_views": views - len(without),
         "inputs_per_rewriting": inputs / count,
-        "uses_per_view": inputs / len(found.patterns),
+        "uses_per_view": inputs / views,
         "embeddings_and_rewritings_s": seconds["table"].wall + seconds["rewritings"].wall,
         "embeddings_and_rewritings_cpu_s": seconds["table"].cpu + seconds["rewritings"].cpu,
+        "all_cpu_s": sum(each.cpu for each in seconds.values()),
         "parse_s": seconds["parse"].wall + seconds["group"].wall,
         "sizes_s": seconds["sizes"].wall,
         "peak_mb": peak_bytes() / 1e6,

@@ -1,11 +1,12 @@
-"""One document on its way through a plan, event by event: when does every view have its result?
+"""Documents on their way through a plan, event by event: when does every view have its results?
 
-- A view is computed when its last input is in, on the first free core of its machine.
+- A view is computed when its last input is in, on the first free core of its machine; documents one after the other.
 - Then it sends its message to every view it feeds, in the order of the plan. A machine sends one message after the other.
 - A message is on its way for as long as the distance takes, and a little longer by chance. Views of one machine tell each
   other for nothing.
 
-Time starts when the publisher begins to send. What a view has to say, and how long that takes to compute, is asked when it is
+Documents come at an interval, and share machines and lines with those that are on their way. The time of each starts when the
+publisher begins to send it. What a view has to say, and how long that takes to compute, is asked when it is
 computed: a table knows, or the nodes that run in production do the work (`work.py`).
 """
 
@@ -47,7 +48,8 @@ class Deployment:
 
 @dataclass(frozen=True, eq=False)
 class Delivery:
-    """done_s: when each view has its result. messages, bytes: that machines sent."""
+    """done_s: float64[documents, views], when each view has its result, since the publisher began to send the document.
+    messages, bytes: that machines sent."""
 
     done_s: F64
     messages: int
@@ -65,53 +67,76 @@ def deploy(plan: RelayPlan, views: Sequence[View], machines: Machines, machine_o
     )
 
 
-def deliver(deployment: Deployment, work: Work, rng: np.random.Generator) -> Delivery:
-    return _Run(deployment, work, rng).finished()
+def deliver(
+    deployment: Deployment, works: Sequence[Work], rng: np.random.Generator, interval_s: float = 0.0
+) -> Delivery:
+    """works: of documents that are published at this interval."""
+    return _Run(deployment, works, rng).finished(interval_s)
 
 
 _JITTERS = 4_096
+_ARRIVED, _COMPUTED, _PUBLISHED = range(3)
 
 
 class _Run:
-    def __init__(self, deployment: Deployment, work: Work, rng: np.random.Generator) -> None:
+    def __init__(self, deployment: Deployment, works: Sequence[Work], rng: np.random.Generator) -> None:
         machines = deployment.machines
-        self._deployment, self._work, self._rng = deployment, work, rng
+        self._deployment, self._works, self._rng = deployment, works, rng
         self._delay: list[list[float]] = machines.delay_s.tolist()
         self._rate: list[float] = machines.bytes_per_s.tolist()
         self._jitters: list[float] = []
-        # (time, number of the event, view, whether it is computed: else an input has come)
-        self._events: list[tuple[float, int, int, bool]] = []
+        # (time, number of the event, kind, document, view)
+        self._events: list[tuple[float, int, int, int, int]] = []
         self._made = 0
-        self._waits = list(deployment.waits)
+        self._waits = [list(deployment.waits) for _ in works]
         self._cores = [[0.0] * cores for cores in machines.cores.tolist()]
         self._sending_until = [0.0] * len(self._rate)
-        self._bytes_of = [0] * len(self._waits)
-        self._done = [np.nan] * len(self._waits)
+        views = len(deployment.waits)
+        self._next = [0] * views
+        self._is_busy = [False] * views
+        self._bytes_of = [0] * views
+        self._begun = np.zeros(len(works))
+        self._done = np.full((len(works), views), np.nan)
         self.messages = self.bytes = 0
 
-    def finished(self) -> Delivery:
-        for view in self._deployment.roots:
-            self._send(0.0, self._deployment.machines.publisher, view, self._work.fed(view))
+    def finished(self, interval_s: float) -> Delivery:
+        for document in range(len(self._works)):
+            self._at(document * interval_s, _PUBLISHED, document, -1)
         while self._events:
-            time, _, view, is_computed = heappop(self._events)
-            if is_computed:
-                self._done[view] = time
-                for fed in self._deployment.feeds[view]:
-                    self._send(time, self._deployment.machine_of[view], fed, self._bytes_of[view])
+            time, _, kind, document, view = heappop(self._events)
+            if kind == _PUBLISHED:
+                self._publish(time, document)
+            elif kind == _ARRIVED:
+                self._waits[document][view] -= 1
+                self._compute(time, view)
             else:
-                self._arrive(time, view)
-        return Delivery(np.array(self._done), self.messages, self.bytes)
+                self._done[document, view] = time
+                for fed in self._deployment.feeds[view]:
+                    self._send(time, self._deployment.machine_of[view], document, fed, self._bytes_of[view])
+                self._is_busy[view] = False
+                self._next[view] += 1
+                self._compute(time, view)
+        return Delivery(self._done - self._begun[:, None], self.messages, self.bytes)
 
-    def _arrive(self, time: float, view: int) -> None:
-        self._waits[view] -= 1
-        if self._waits[view] == 0:
-            cores = self._cores[self._deployment.machine_of[view]]
-            seconds, self._bytes_of[view] = self._work.compute(view)
-            end = max(time, cores[0]) + seconds
-            heapreplace(cores, end)
-            self._at(end, view, is_computed=True)
+    def _publish(self, time: float, document: int) -> None:
+        publisher = self._deployment.machines.publisher
+        self._begun[document] = max(time, self._sending_until[publisher])
+        for view in self._deployment.roots:
+            self._send(time, publisher, document, view, self._works[document].fed(view))
 
-    def _send(self, time: float, source: int, view: int, size: int) -> None:
+    def _compute(self, time: float, view: int) -> None:
+        """The next document of a view, if it has all inputs: one after the other."""
+        document = self._next[view]
+        if self._is_busy[view] or document == len(self._works) or self._waits[document][view]:
+            return
+        cores = self._cores[self._deployment.machine_of[view]]
+        seconds, self._bytes_of[view] = self._works[document].compute(view)
+        end = max(time, cores[0]) + seconds
+        heapreplace(cores, end)
+        self._is_busy[view] = True
+        self._at(end, _COMPUTED, document, view)
+
+    def _send(self, time: float, source: int, document: int, view: int, size: int) -> None:
         target = self._deployment.machine_of[view]
         if source != target:
             begin = max(time, self._sending_until[source])
@@ -120,11 +145,11 @@ class _Run:
             time = end + self._delay[source][target] + self._jitter()
             self.messages += 1
             self.bytes += size
-        self._at(time, view, is_computed=False)
+        self._at(time, _ARRIVED, document, view)
 
-    def _at(self, time: float, view: int, *, is_computed: bool) -> None:
+    def _at(self, time: float, kind: int, document: int, view: int) -> None:
         self._made += 1
-        heappush(self._events, (time, self._made, view, is_computed))
+        heappush(self._events, (time, self._made, kind, document, view))
 
     def _jitter(self) -> float:
         if not self._jitters:

@@ -1,11 +1,11 @@
 """What views do with documents: by the nodes that run in production, or by a table that is much faster to ask.
 
 A view says the same of a document by any plan. So the messages of all different views are made once for each document, as nodes
-make them, and their sizes are kept. How long a node takes is measured on some documents; for others it is taken to be linear in
-the ids of its inputs and in the rows that it lists for its subscriber.
+make them, and their sizes are kept. How long a node takes is measured on some documents; for others it is taken to be linear
+in the ids of its inputs.
 
-Rows are listed, or left to the subscriber: few views have most of the rows, and the time of these would hide all else. A node
-lists none of documents of which its subscriber has been told.
+Rows are left to the subscriber: few views have most of the rows, and the time of these would hide all else. A node lists none
+of documents of which its subscriber has been told.
 """
 
 from __future__ import annotations
@@ -20,12 +20,10 @@ import numpy as np
 from research.bench.relay.running import prepare_shared
 from tidings.kernels.arrays import F64, I64
 from tidings.relay.document import Document
-from tidings.relay.errors import RowsError
 from tidings.relay.files import View
 from tidings.relay.message import Parts, ViewMessage, encode_message
 from tidings.relay.pattern import Pattern
 from tidings.relay.plan import PUBLISHER, RelayPlan
-from tidings.relay.rows import ROWS_MAX
 from tidings.relay.runtime.epochs import Epoch, Timeline, queries_of
 from tidings.relay.runtime.node import RelayNode
 from tidings.relay.runtime.pattern_query import PatternQuery, pattern_matching
@@ -36,55 +34,46 @@ _ALL = 1 << 60
 
 @dataclass(frozen=True, eq=False)
 class MessageTable:
-    """int64[documents, queries]. bytes: of a message, without the name of the view. ids: in it. rows: that are listed."""
+    """int64[documents, queries]. bytes: of a message, without the name of the view. ids: in it."""
 
     bytes: I64
     ids: I64
-    rows: I64
-
-    @property
-    def matched_share(self) -> float:
-        """Of pairs of a document and a query, those with matches."""
-        return float((self.ids > 0).mean())
 
 
-def tabulate(patterns: Sequence[Pattern], documents: Sequence[Document], *, lists_rows: bool) -> MessageTable:
+def tabulate(patterns: Sequence[Pattern], documents: Sequence[Document]) -> MessageTable:
     queries = [PatternQuery(pattern) for pattern in patterns]
     matcher = pattern_matching(prepare_shared)(queries)
-    table = MessageTable(*(np.zeros((len(documents), len(queries)), np.int64) for _ in range(3)))
+    table = MessageTable(*(np.zeros((len(documents), len(queries)), np.int64) for _ in range(2)))
     for at, document in enumerate(documents):
-        for number, (query, parts) in enumerate(zip(queries, matcher(document), strict=True)):
+        for number, parts in enumerate(matcher(document)):
             table.bytes[at, number] = len(encode_message(_message(at, "", parts)))
             table.ids[at, number] = _ids(parts)
-            table.rows[at, number] = _rows(query, parts) if lists_rows else 0
     return table
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Seconds of a node: each time, per id of its inputs, and per row."""
+    """Seconds of a node: each time, and per id of its inputs."""
 
     each: float
     per_id: float
-    per_row: float
 
 
 class NodeWork:
-    """The nodes of a plan, for one document after the other. timings: (input ids, rows, seconds) of all that was computed."""
+    """The nodes of a plan, for one document after the other. timings: (input ids, seconds) of all that was computed."""
 
-    def __init__(self, plan: RelayPlan, views: Sequence[View], *, lists_rows: bool) -> None:
+    def __init__(self, plan: RelayPlan, views: Sequence[View]) -> None:
         epoch = Epoch(1, 1, plan, queries_of(views))
         timeline = Timeline(epoch)
         self._queries = [epoch.queries[view.id] for view in views]
         self._names = [view.id for view in views]
         self._inputs = [plan.inputs[view.id] for view in views]
-        told = 0 if lists_rows else _ALL
-        self._nodes = [RelayNode(view.id, timeline.schedule(view.id), 1, told) for view in views]
+        self._nodes = [RelayNode(view.id, timeline.schedule(view.id), 1, _ALL) for view in views]
         self._said: dict[str, ViewMessage] = {}
         self._from_publisher: dict[int, ViewMessage] = {}
         self._document: Document | None = None
         self._at = -1
-        self.timings: list[tuple[int, int, float]] = []
+        self.timings: list[tuple[int, float]] = []
 
     def take(self, document: Document) -> NodeWork:
         """The next document."""
@@ -114,27 +103,20 @@ class NodeWork:
         (emission,) = emissions
         self._said[self._names[view]] = emission.message
         size = len(encode_message(emission.message))
-        rows = ROWS_MAX if isinstance(emission.rows, RowsError) else len(emission.rows or ())
-        self.timings.append((sum(_ids(message.parts) for _, message in given), rows, seconds))
+        self.timings.append((sum(_ids(message.parts) for _, message in given), seconds))
         return seconds, size
 
 
-def fit(timings: Sequence[tuple[int, int, float]]) -> Speed:
-    """Least squares; what would take less than no time is left out."""
-    measured = np.array(timings)
-    factors = np.column_stack([np.ones(len(measured)), measured[:, :2]])
-    kept, found = np.arange(3), np.zeros(3)
-    while len(kept):
-        found[:] = 0.0
-        found[kept] = np.linalg.lstsq(factors[:, kept], measured[:, 2])[0]
-        if (found >= 0).all():
-            break
-        kept = kept[found[kept] > 0]
-    return Speed(*map(float, found.clip(min=0.0)))
+def fit(timings: Sequence[tuple[int, float]]) -> Speed:
+    """Least squares; neither is less than no time."""
+    ids, seconds = np.array(timings).T
+    away = ids - ids.mean()
+    per_id = max(0.0, float(away @ seconds / max(1e-9, away @ away)))
+    return Speed(max(0.0, float(seconds.mean() - per_id * ids.mean())), per_id)
 
 
 class TableWork:
-    """A plan's views, for one document after the other, by a table. query_of: of each view."""
+    """A plan's views by a table. query_of: of each view."""
 
     def __init__(
         self, table: MessageTable, speed: Speed, plan: RelayPlan, views: Sequence[View], query_of: I64
@@ -149,23 +131,27 @@ class TableWork:
         self._sources = query_of[np.array([source for each in inputs for source in each])]
         self._starts = np.concatenate([[0], np.cumsum([len(each) for each in inputs])])[:-1]
         self._table, self._speed, self._query_of, self._names = table, speed, query_of, names
-        self._bytes: list[int] = []
-        self._seconds: list[float] = []
 
-    def take(self, at: int) -> TableWork:
+    def at(self, number: int) -> DocumentWork:
         """The document of this number."""
         table, speed = self._table, self._speed
-        self._bytes = (table.bytes[at, self._query_of] + self._names).tolist()
-        ids: F64 = np.add.reduceat(table.ids[at, self._sources], self._starts)
-        seconds = speed.each + speed.per_id * ids + speed.per_row * table.rows[at, self._query_of]
-        self._seconds = seconds.tolist()
-        return self
+        ids: F64 = np.add.reduceat(table.ids[number, self._sources], self._starts)
+        bytes = table.bytes[number, self._query_of] + self._names
+        return DocumentWork(bytes.tolist(), (speed.each + speed.per_id * ids).tolist())
+
+
+@dataclass(frozen=True)
+class DocumentWork:
+    """bytes, seconds: per view."""
+
+    bytes: list[int]
+    seconds: list[float]
 
     def fed(self, view: int) -> int:
-        return self._bytes[view]
+        return self.bytes[view]
 
     def compute(self, view: int) -> tuple[float, int]:
-        return self._seconds[view], self._bytes[view]
+        return self.seconds[view], self.bytes[view]
 
 
 def _message(at: int, view: str, parts: Parts) -> ViewMessage:
@@ -174,10 +160,3 @@ def _message(at: int, view: str, parts: Parts) -> ViewMessage:
 
 def _ids(parts: Parts) -> int:
     return 0 if parts is None else sum(len(part.ids) for part in parts)
-
-
-def _rows(query: PatternQuery, parts: Parts) -> int:
-    try:
-        return len(query.rows(parts))
-    except RowsError:
-        return ROWS_MAX

@@ -20,7 +20,7 @@ from research.servers.message import MessageBatch, SnapshotBatch
 from research.servers.protocols import ColumnarRows, Created, FamilyServer, Memory, Remembering
 from research.strategies.join.boxes import Boxes
 from research.strategies.join.join_server import JoinServer, Member, Subscribers
-from research.strategies.join.joined_rows import Combined, combine
+from research.strategies.join.joined_rows import Combined, combine, selected
 from research.strategies.join.payload import (
     ALL_SIDES,
     GONE,
@@ -184,12 +184,8 @@ class ResultServer(JoinServer):
 
     def _first_rows(self, member: Member, points: PointBatch) -> Iterator[SnapshotBatch]:
         space, relations = member.space, member.graph.relations
-        sizes = [int(relation.current().max(initial=NONE)) + 1 for relation in relations]
         for i, coords in enumerate(points.coords):
-            allowed = [np.zeros(size, np.bool_) for size in sizes]
-            for mask, side, relation in zip(allowed, space.sides, relations, strict=True):
-                entries = relation.current()
-                mask[entries] = fits(side, relation.codes[entries], coords)
+            allowed = selected(member.graph, coords)
             found = combine(member.graph, 0, np.flatnonzero(allowed[0]), allowed)
             if len(found):
                 rows = [relation.rows(found.entries[side]) for side, relation in enumerate(relations)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from research.strategies.join.payload import fits
 from research.strategies.join.relations.graph import JoinGraph
 from research.strategies.join.relations.join_index import IndexedEdge, expand
 from tidings.kernels.rows import NONE
@@ -29,11 +30,21 @@ class Combined:
         return Combined(np.concatenate([self.owner, other.owner]), entries)
 
 
-def combine(graph: JoinGraph, number: int, entries: Int64Array, allowed: Sequence[BoolArray] | None = None) -> Combined:
-    """All joined rows of the rows `entries` of side `number`. allowed: [sides], whether each entry may take part."""
+def combine(
+    graph: JoinGraph,
+    number: int,
+    entries: Int64Array,
+    allowed: Sequence[BoolArray] | None = None,
+    among: Collection[int] | None = None,
+) -> Combined:
+    """All joined rows of the rows `entries` of side `number`.
+
+    allowed: [sides], whether each entry may take part; among: sides that are connected, `number` one of them (default: all).
+    """
+    sides = range(len(graph.relations)) if among is None else among
     found = Combined(np.arange(len(entries)), {number: entries})
-    while len(found.entries) < len(graph.relations):
-        side, edges = _next(graph, found)
+    while len(found.entries) < len(sides):
+        side, edges = _next(graph, found, sides)
         known = edges[0].other(side)
         values = edges[0].index(known).value_of(found.entries[known])
         distinct, of = np.unique(values, return_inverse=True)
@@ -49,11 +60,22 @@ def combine(graph: JoinGraph, number: int, entries: Int64Array, allowed: Sequenc
     return found
 
 
-def _next(graph: JoinGraph, found: Combined) -> tuple[int, list[IndexedEdge]]:
-    """A side not yet in `found` that is joined to sides in it, and the edges to these."""
+def selected(graph: JoinGraph, coords: Int64Array) -> list[BoolArray]:
+    """For each side, whether each entry is a row that a subscription selects."""
+    found = []
+    for side, relation in zip(graph.space.sides, graph.relations, strict=True):
+        entries = relation.current()
+        mask = np.zeros(int(entries.max(initial=NONE)) + 1, np.bool_)
+        mask[entries] = fits(side, relation.codes[entries], coords)
+        found.append(mask)
+    return found
+
+
+def _next(graph: JoinGraph, found: Combined, among: Collection[int]) -> tuple[int, list[IndexedEdge]]:
+    """A side of `among` not yet in `found` that is joined to sides in it, and the edges to these."""
     for pair in graph.edges:
         for side, other in (pair, pair[::-1]):
-            if side not in found.entries and other in found.entries:
+            if side in among and side not in found.entries and other in found.entries:
                 own = [
                     edge for sides, edge in graph.edges.items() if side in sides and edge.other(side) in found.entries
                 ]

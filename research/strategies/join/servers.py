@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from research.servers.protocols import FamilyServer, Server
 from research.strategies.join.baselines import EnumeratedResults, EnumeratedSemijoins, RelaxedServer, ResultServer
+from research.strategies.join.long_semijoins import LongSemijoins
 from research.strategies.join.semijoin.server import SemijoinServer
 from research.strategies.join.semijoin.skylines import MergedClusters
 from research.strategies.join.skylines import skyline_of
@@ -32,6 +33,8 @@ def server_of(catalog: Catalog, strategy: str) -> Server:
             return FamilySemijoins(catalog, MergedClusters(), is_free=True)
         case "ref-sj":
             return FamilySemijoins(catalog, skyline_of(skyline))
+        case "long-sj":
+            return LongSemijoins(catalog)
         case "enum-sj":
             return EnumeratedSemijoins(catalog)
         case "ref-j" | "ref-j+":

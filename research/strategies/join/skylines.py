@@ -26,6 +26,8 @@ class MergedTuples(Merged, Tuples):
 class Chosen(Tuples):
     """Points computed from the ranges of all subscriptions that select the row."""
 
+    sees_ranges = True
+
     def __init__(self, choose: Callable[[Int64Array, Int64Array, Int64Array], Int64Array]) -> None:
         self._choose = choose
 

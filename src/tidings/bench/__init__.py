@@ -110,6 +110,11 @@ BENCHES: Mapping[str, Entry] = {
         sizes=(8, 64, 256, 1_024),
         has_cases=True,
     ),
+    "network": Entry(
+        "the simulated network (sizes are points): 1,000 brokers, what a message takes; seeds with faults, what is lost",
+        "tidings.bench.network",
+        has_cases=True,
+    ),
 }
 
 

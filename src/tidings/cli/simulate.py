@@ -36,8 +36,8 @@ def simulate(
     """Route messages, each with a region, to the points in their regions, through brokers on a simulated Internet.
 
     Every broker owns a zone of space, and runs its own code; clock and links are simulated. Every delivery is checked: it ends
-    with 1, and names the seed, if a point was missed, told twice, or told without the payload. The config has, with their
-    defaults:
+    with 1, and names the seed, if a point was missed, told twice, or told without the payload, or if a message was never
+    acknowledged. The config has, with their defaults:
 
     overlay = "can" (or "tree", "btree" in one dimension, "unicast"); brokers = 64; nodes = 2000 (of the network below);
     cache_bytes = 0 (payloads that a broker keeps; 0: none caches); plain_brokers = 0.0 (share that never caches);
@@ -126,5 +126,6 @@ def _run(run: Simulation, on_event: Any, trace: Path | None) -> None:
 def _problem(seed: int, run: Simulation) -> str:
     found = run.outcome
     counts = {"missed": found.lost, "told twice": found.twice, "told without the payload": found.without_payload}
+    counts["messages never acknowledged"] = found.unacknowledged
     said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     return f"seed {seed}: {said} (run it again with --seed {seed} --trace trace.jsonl)"

@@ -13,6 +13,7 @@ F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
+Bools = NDArray[np.bool_]
 Int = Any
 """An integer: int64 in compiled code, where numpy's scalars and Python's mix freely."""
 Float = Any

@@ -62,7 +62,10 @@ class Node:
                 self._begin(frame.sender, frame.session)
             if frame.to_session < self.session:
                 return self._framed([(frame.sender, Hello())])
-        return self._framed(self._handle(frame.body, frame.sender, now))
+        body = frame.body
+        if isinstance(body, Ack):
+            return self._framed(self._acknowledged(body, frame.sender))
+        return self._framed(self._handle(body, frame.sender, now))
 
     def tick(self, now: float) -> list[Frame]:
         """What to send again, as nobody has answered."""
@@ -81,8 +84,6 @@ class Node:
             self.cache.forget_link(link)
 
     def _handle(self, body: Body, link: int, now: float) -> Sent:
-        if isinstance(body, Ack):
-            return self._acknowledged(body, link)
         if isinstance(body, Got) and self.cache is not None:
             self.cache.mark(body.payload_id, link)
         elif isinstance(body, Ask):

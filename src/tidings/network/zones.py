@@ -51,7 +51,8 @@ class Directory:
 
     def cells_of(self, broker: int, version: int) -> list[int]:
         """The cells that a broker had in a version."""
-        for of_version in self.maps[len(self._cells) :]:
+        while len(self._cells) <= version:
+            of_version = self.maps[len(self._cells)]
             by_owner: dict[int, list[int]] = {}
             for owner, cell in zip(of_version.owner.tolist(), of_version.cell.tolist(), strict=True):
                 by_owner.setdefault(owner, []).append(cell)

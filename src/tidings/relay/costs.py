@@ -6,7 +6,8 @@ A column is one way to compute a view, from the views that are its sources, or, 
     PUBLISHER_BYTE * document bytes + PUBLISHER_VIEW + OUTPUT_BYTE * output bytes    from the publisher
 
 with the sizes of messages as in `sizes.py`. A view that the publisher feeds is matched against whole documents, in the one
-place that all depend on: this is meant to be dearer than almost any rewriting.
+place that all depend on: this is meant to be dearer than almost any rewriting. Where views know a part of what a view asks for,
+the publisher's part is added (`partial.py`).
 """
 
 from __future__ import annotations
@@ -34,9 +35,13 @@ DELAY_ID = 5e-5
 def column_costs(sizes: ViewSizes, nodes: I32 | I64, first_source: I64, sources: I32) -> F64:
     """float64[columns]. nodes: the view that each column computes. Its sources are sources[first_source[j] :
     first_source[j + 1]]; a column that has none is the publisher's."""
-    from_publisher = PUBLISHER_BYTE * sizes.document_bytes + PUBLISHER_VIEW
-    inputs = _source_sums(sizes.bytes + INPUT_ID * sizes.ids, first_source, sources, from_publisher)
+    inputs = _source_sums(sizes.bytes + INPUT_ID * sizes.ids, first_source, sources, published_cost(sizes))
     return inputs + OUTPUT_BYTE * sizes.bytes[nodes]
+
+
+def published_cost(sizes: ViewSizes) -> float:
+    """Of a whole document as an input."""
+    return PUBLISHER_BYTE * sizes.document_bytes + PUBLISHER_VIEW
 
 
 def column_delays(sizes: ViewSizes, first_source: I64, sources: I32) -> F64:

@@ -42,11 +42,15 @@ def pattern_of(view: View) -> Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One line of sites.jsonl: what a site may feed, and where it is. None: as for all sites, or nowhere in particular."""
+    """One line of sites.jsonl: what a site may feed, and where it is. None: as for all sites, or nowhere in particular.
+
+    bandwidth: bytes a second that it may send.
+    """
 
     id: str
     capacity: int | None = None
     position: tuple[float, float] | None = None
+    bandwidth: float | None = None
 
 
 _Record = TypeVar("_Record", View, Site)
@@ -192,14 +196,16 @@ def _query(id: str, pattern: object, sql: object, catalog: Catalog | None) -> Pa
 
 
 def _site(record: dict[str, Any]) -> Site:
-    id = _id(record, "site", {"id", "capacity", "x", "y"})
+    id = _id(record, "site", {"id", "capacity", "bandwidth", "x", "y"})
     capacity = record.get("capacity")
     if capacity is not None and (type(capacity) is not int or capacity < 1):
         raise _LineError(f'the "capacity" of site {id!r} is not a whole number from 1 on: how many views it may feed')
+    bandwidth = record.get("bandwidth")
+    if bandwidth is not None and ((bandwidth := finite_number(bandwidth)) is None or bandwidth <= 0):
+        raise _LineError(f'the "bandwidth" of site {id!r} is not a number above 0: bytes a second that it may send')
     x, y = record.get("x"), record.get("y")
-    if x is None and y is None:
-        return Site(id, capacity)
-    return Site(id, capacity, (_coordinate(id, "x", x), _coordinate(id, "y", y)))
+    position = None if x is None and y is None else (_coordinate(id, "x", x), _coordinate(id, "y", y))
+    return Site(id, capacity, position, bandwidth)
 
 
 def _coordinate(id: str, name: str, value: object) -> float:

@@ -13,7 +13,7 @@ within.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from tidings.kernels.arrays import I32, I64
 from tidings.relay.costs import column_costs, column_delays
 from tidings.relay.embedding import carried_pattern
 from tidings.relay.files import PUBLISHER, Site, View
+from tidings.relay.limits import LARGE, Limits
+from tidings.relay.partial import Rests
 from tidings.relay.pattern import Pattern
 from tidings.relay.planning.instance import NO_SITE, UNLIMITED, Instance
 from tidings.relay.rewriting import Rewritings
@@ -29,8 +31,6 @@ from tidings.relay.rewriting.rewritings import REWRITINGS_MAX
 from tidings.relay.row_views.query import carried_query
 from tidings.relay.sizes import ViewSizes
 
-_LARGE = 10**9
-"""No site feeds so many: greater capacities count as this one."""
 VARIANTS = 3
 """Groups with the same query that a rewriting chooses from, where they are at several sites."""
 
@@ -97,54 +97,103 @@ def group_views(views: Sequence[View], sites: Sequence[Site]) -> Groups:
     )
 
 
+def split_alone(groups: Groups, limits: Limits, sizes: ViewSizes) -> Groups:
+    """Views without sites that cannot send their message even once are groups of their own: none feeds its equals."""
+    cannot = (groups.site == NO_SITE) & (limits.of_views(sizes.bytes[groups.query]) == 0)
+    of_view = cannot[groups.group_of]
+    if not of_view.any():
+        return groups
+    # A group for each such view, behind the others; numbered anew by where their heads stand.
+    own = np.where(of_view, len(groups) + np.arange(len(of_view)), groups.group_of)
+    _, head, number = np.unique(own, return_index=True, return_inverse=True)
+    order = np.argsort(head, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    group_of = place[number].astype(np.int64)
+    old = groups.group_of[head[order]]
+    first_member = np.concatenate([[0], np.cumsum(np.bincount(group_of))])
+    members = np.argsort(group_of, kind="stable")
+    return replace(
+        groups,
+        group_of=group_of,
+        query=groups.query[old],
+        site=groups.site[old],
+        first_member=first_member,
+        members=members,
+    )
+
+
 def build_instance(
     groups: Groups,
-    sites: Sequence[Site],
+    limits: Limits,
     rewritings: Rewritings,
     sizes: ViewSizes,
-    capacity: int | None,
     publisher_capacity: int | None = None,
     columns_max: int = REWRITINGS_MAX,
+    rests: Rests | None = None,
 ) -> Instance:
-    """rewritings, sizes: of queries. capacity: of every site that does not say its own; None: without limit. columns_max: ways
-    to compute a group, beside the publisher's, at most."""
-    each = UNLIMITED if capacity is None else min(capacity, _LARGE)
+    """rewritings, sizes: of queries. columns_max: ways to compute a group, beside the publisher's, at most. rests: of queries
+    whose rewritings are partial."""
     first_column, first_source, sources = _columns(groups, rewritings, columns_max)
     query = groups.query
     owner = np.repeat(np.arange(len(groups)), np.diff(first_column))
     of_group = sizes.of(query)
     is_alone = groups.site == NO_SITE
-    site_count = int(groups.site.max(initial=NO_SITE)) + 1
+    site_count = _site_count(groups)
     pool = np.where(is_alone, site_count + np.arange(len(groups)), groups.site).astype(np.int32)
-    capacities = np.full(site_count + len(groups), each, np.int64)
     position = np.full((site_count, 2), np.nan)
     publisher = (np.nan, np.nan)
-    for place, site in enumerate(sites):
+    for place, site in enumerate(limits.sites):
         if site.id == PUBLISHER:
             publisher_capacity = site.capacity if publisher_capacity is None else publisher_capacity
             publisher = site.position or publisher
         if place < site_count:
-            capacities[place] = each if site.capacity is None else min(site.capacity, _LARGE)
             position[place] = site.position or np.nan
-    if capacity is not None:
-        members = groups.sizes
-        capacities[site_count:] = members * each - (members - 1)
     positions = np.full((len(groups), 2), np.nan)
     positions[~is_alone] = position[groups.site[~is_alone]]
+    cost = column_costs(of_group, owner, first_source, sources)
+    delay = column_delays(of_group, first_source, sources)
+    is_published = np.diff(first_source) == 0
+    if rests is not None:
+        in_part = np.flatnonzero(~is_published & (rests.share[query[owner]] > 0))
+        # The other columns are those of equal queries.
+        in_part = in_part[query[sources[first_source[in_part]]] != query[owner[in_part]]]
+        cost[in_part] += rests.cost[query[owner[in_part]]]
+        delay[in_part] += rests.delay[query[owner[in_part]]]
+        is_published[in_part] = True
+    capacity, bandwidth = pool_limits(groups, limits, sizes)
     return Instance(
         first_column=first_column,
-        cost=column_costs(of_group, owner, first_source, sources),
+        cost=cost,
         first_source=first_source,
         sources=sources,
         pool=pool,
-        capacity=capacities,
+        capacity=capacity,
         site=groups.site,
         publisher_capacity=UNLIMITED if publisher_capacity is None else min(publisher_capacity, UNLIMITED),
-        delay=column_delays(of_group, first_source, sources),
+        is_published=is_published,
+        sent=np.ceil(of_group.bytes).astype(np.int32),
+        bandwidth=bandwidth,
+        delay=delay,
         position=positions,
         publisher_position=publisher,
         weight=groups.sizes,
     )
+
+
+def pool_limits(groups: Groups, limits: Limits, sizes: ViewSizes) -> tuple[I64, I64]:
+    """Capacity and bandwidth of sites, by their places, then of groups that are alone."""
+    count, members = _site_count(groups), groups.sizes
+    capacity, bandwidth = limits.of_sites(count)
+    each = limits.of_views(sizes.bytes[groups.query])
+    # Not less than nothing: groups at sites do not use theirs.
+    of_members = np.maximum(members * np.minimum(each, LARGE) - (members - 1), 0)
+    alone = np.where(each >= UNLIMITED, UNLIMITED, of_members)
+    return np.append(capacity, alone), np.append(bandwidth, np.full(len(groups), UNLIMITED))
+
+
+def _site_count(groups: Groups) -> int:
+    return int(groups.site.max(initial=NO_SITE)) + 1
 
 
 def _columns(groups: Groups, rewritings: Rewritings, most: int) -> tuple[I64, I64, I32]:

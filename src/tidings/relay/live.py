@@ -51,9 +51,17 @@ class LiveRelay:
     """
 
     def __init__(self, planned: Planned, samples: Sequence[Document] = ()) -> None:
+        if planned.plan.feeds_in_part:
+            raise UsageError(
+                "the plan feeds views in part by the publisher: relays with such views are planned as a whole"
+            )
+        if planned.limits.has_bandwidth:
+            raise UsageError("the plan keeps bandwidths: relays with such limits are planned as a whole")
         self._planned, self._samples = planned, samples
-        self._sites = {site.id: site for site in planned.sites}
-        self._places = {site.id: place for place, site in enumerate(planned.sites)}
+        sites = planned.roomy.sites
+        self._sites = {site.id: site for site in sites}
+        self._capacity = _of_view(planned)
+        self._places = {site.id: place for place, site in enumerate(sites)}
         self._table = deepcopy(planned.table)
         self._sizes = (planned.sizes.ids.copy(), planned.sizes.bytes.copy())
         self._cost = source_costs(planned.sizes)
@@ -146,8 +154,9 @@ class LiveRelay:
         planned = plan_relay(
             list(self.views),
             self._samples,
-            sites=self._planned.sites,
-            capacity=self._planned.capacity,
+            sites=self._planned.limits.sites,
+            capacity=self._planned.limits.capacity,
+            haste=self._planned.haste,
             publisher_capacity=None if most == UNLIMITED else most,
         )
         return LiveRelay(planned, self._samples)
@@ -227,13 +236,18 @@ class LiveRelay:
         return cost.tolist(), column_delays(sizes, first_source, sources).tolist()
 
     def _pool(self, view: View) -> int:
-        each = UNLIMITED if self._planned.capacity is None else min(self._planned.capacity, UNLIMITED)
         if view.site is None:
-            return self._live.add_pool(each)
+            return self._live.add_pool(self._capacity)
         if view.site not in self._pools:
             own = self._sites[view.site].capacity
-            self._pools[view.site] = self._live.add_pool(each if own is None else own)
+            self._pools[view.site] = self._live.add_pool(self._capacity if own is None else own)
         return self._pools[view.site]
+
+
+def _of_view(planned: Planned) -> int:
+    """What a view without a site may feed."""
+    capacity = planned.roomy.capacity
+    return UNLIMITED if capacity is None else min(capacity, UNLIMITED)
 
 
 def _instance_of_views(planned: Planned) -> tuple[Instance, Solution]:
@@ -264,6 +278,9 @@ def _instance_of_views(planned: Planned) -> tuple[Instance, Solution]:
         cost=column_costs(sizes, owner, first_source, sources),
         first_source=first_source,
         sources=sources,
+        is_published=np.diff(first_source) == 0,
+        sent=np.zeros(len(place), np.int32),
+        bandwidth=np.full(len(capacity), UNLIMITED),
         pool=pool,
         capacity=capacity,
         site=groups.site[groups.group_of],
@@ -292,10 +309,9 @@ def _pools(planned: Planned) -> tuple[I32, I64, F64]:
     sites = instance.pools - len(groups)
     of_view = groups.site[groups.group_of]
     views = np.arange(len(of_view))
-    each = UNLIMITED if planned.capacity is None else min(planned.capacity, UNLIMITED)
     price = planned.solution.prices
     return (
         np.where(of_view == NO_SITE, sites + views, of_view).astype(np.int32),
-        np.concatenate([instance.capacity[:sites], np.full(len(views), each, np.int64)]),
+        np.concatenate([instance.capacity[:sites], np.full(len(views), _of_view(planned))]),
         np.concatenate([price[:sites], price[instance.pool[groups.group_of]]]),
     )

@@ -23,7 +23,7 @@ Parts = tuple[Part, ...] | None
 class ViewMessage(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The parts of one view for one document.
 
-    epoch: the plan by which they were computed, for those who look: a view says the same of a document by any plan.
+    epoch: the plan by which they were computed. A view says the same of a document by any plan; the publisher may not.
     seq: the document's place in the stream. document: its name.
     """
 

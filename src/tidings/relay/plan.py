@@ -3,7 +3,8 @@
     {"views": {"v1": {"inputs": ["publisher"], "level": 1}, "v2": {"inputs": ["v1", "v7"], "level": 2}},
      "publisher": {"feeds": 72}, "use": 1034.5, "bound": 1030.1, "gap": 0.004, "latency": 2.5}
 
-A view that is fed by the publisher is on level 1, every other one is one level above its highest input. Plans come from a
+A view that is fed by the publisher is on level 1, every other one is one level above its highest input. Where "publisher" is
+one of several inputs, the others know a part of what the view asks for, and it sends the rest (`rest.py`). Plans come from a
 planner or from a file that somebody may have edited: `check` refuses what would not run, and names the view.
 """
 
@@ -12,16 +13,17 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
 from tidings.model.errors import UsageError
-from tidings.relay.embedding import images, is_rewriting
+from tidings.relay.embedding import images
 from tidings.relay.pattern import Pattern
-from tidings.relay.row_views.embedding import embeds, is_row_rewriting
+from tidings.relay.rest import rest_of
+from tidings.relay.row_views.embedding import embeds
 
 if TYPE_CHECKING:
     from tidings.relay.files import View
@@ -37,7 +39,7 @@ OWN = "\0"
 
 @dataclass(frozen=True)
 class RelayPlan:
-    """inputs: per view, what it is computed from; (PUBLISHER,) if from the documents.
+    """inputs: per view, what it is computed from; (PUBLISHER,) if from the documents, PUBLISHER among others if in part.
 
     use: what the plan costs, as the planner counts. least_use: what it cost before latency was reduced. bound: no plan costs
     less. gap: (least_use - bound) / least_use. latency: the sum over all views, in hops. least_use_latency: what it was before
@@ -84,8 +86,13 @@ class RelayPlan:
 
     @property
     def feeds(self) -> int:
-        """Number of views which the publisher feeds."""
+        """Number of views which the publisher feeds, those that it feeds in part included."""
         return len(self.dependants[PUBLISHER])
+
+    @property
+    def feeds_in_part(self) -> int:
+        """Number of views that other views feed as well."""
+        return sum(len(self.inputs[view]) > 1 for view in self.dependants[PUBLISHER])
 
 
 def plan_json(plan: RelayPlan) -> bytes:
@@ -181,8 +188,6 @@ def _check_inputs(view: str, inputs: tuple[str, ...], views: Mapping[str, object
     if not inputs:
         raise UsageError(f"view {view!r} of the plan has no inputs: give it views, or {PUBLISHER!r}")
     for source in inputs:
-        if source == PUBLISHER and len(inputs) > 1:
-            raise UsageError(f"view {view!r} of the plan has inputs besides {PUBLISHER!r}, which is enough alone")
         if source != PUBLISHER and source not in views:
             raise UsageError(f"view {view!r} of the plan has an input {source!r}, which is no view of the plan")
     if len(set(inputs)) < len(inputs):
@@ -191,19 +196,19 @@ def _check_inputs(view: str, inputs: tuple[str, ...], views: Mapping[str, object
 
 def _check_rewriting(plan: RelayPlan, view: View, views: Mapping[str, View]) -> None:
     inputs = plan.inputs[view.id]
-    if inputs == (PUBLISHER,) or _is_rewriting([views[source].query for source in inputs], view.query):
+    sources = [source for source in inputs if source != PUBLISHER]
+    stranger = next((id for id in sources if not _embeds(views[id].query, view.query)), None)
+    if stranger is not None:
+        reason = f"{stranger!r} does not embed in it"
+    elif rest_of(view.query, [views[source].query for source in sources]) is None:
+        if len(sources) == len(inputs):
+            return
+        reason = f"the others know all that it asks for, and nothing is left to {PUBLISHER!r}"
+    elif len(sources) < len(inputs):
         return
-    stranger = next((id for id in inputs if not _embeds(views[id].query, view.query)), None)
-    reason = "they lack something that it asks for" if stranger is None else f"{stranger!r} does not embed in it"
+    else:
+        reason = "they lack something that it asks for"
     raise UsageError(f"view {view.id!r} cannot be computed from its inputs {', '.join(map(repr, inputs))}: {reason}")
-
-
-def _is_rewriting(sources: Sequence[Pattern | RowQuery], target: Pattern | RowQuery) -> bool:
-    patterns = [source for source in sources if isinstance(source, Pattern)]
-    rows = [source for source in sources if not isinstance(source, Pattern)]
-    if isinstance(target, Pattern):
-        return not rows and is_rewriting(patterns, target)
-    return not patterns and is_row_rewriting(rows, target)
 
 
 def _embeds(source: Pattern | RowQuery, target: Pattern | RowQuery) -> bool:

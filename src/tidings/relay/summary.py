@@ -84,9 +84,11 @@ def _feeding(plan: RelayPlan, distinct: int | None) -> list[str]:
     lines = [_line("views", f"{views:,}{different}")]
     if views:
         others = views - plan.feeds
+        part = f", {plan.feeds_in_part:,} of them in part" if plan.feeds_in_part else ""
         rest = f"{others:,} ({others / views:.1%}) are fed by other views"
-        lines.append(_line("publisher", f"feeds {counted(plan.feeds, 'views')} ({plan.feeds / views:.1%}); {rest}"))
-        if others:
+        fed = f"feeds {counted(plan.feeds, 'views')} ({plan.feeds / views:.1%}){part}"
+        lines.append(_line("publisher", f"{fed}; {rest}{' alone' if part else ''}"))
+        if others or part:
             lines.append(_line("inputs", f"{mean_inputs(plan):.2f} per view that is fed by other views, on average"))
     return lines
 

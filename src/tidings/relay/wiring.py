@@ -14,17 +14,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidings.kernels.arrays import I64
+from tidings.relay.files import PUBLISHER, View
 from tidings.relay.grouping import Groups
-from tidings.relay.planning.instance import NO_SITE, UNLIMITED, Columns, Instance
+from tidings.relay.planning.instance import NO_SITE, Columns, Instance
 from tidings.relay.planning.latency import order_of, paths_of
 
 Inputs = list[tuple[int, ...]]
-"""Per view, the views it is fed by; none: the publisher."""
+"""Per view, the views it is fed by, and FROM_PUBLISHER if that is the publisher."""
+FROM_PUBLISHER = -1
 
 
-def wire(groups: Groups, instance: Instance, columns: Columns, capacity: int | None) -> Inputs:
-    """capacity: of a view without a site; None: without limit."""
-    each = UNLIMITED if capacity is None else capacity
+def inputs_by_id(views: Sequence[View], inputs: Inputs) -> dict[str, tuple[str, ...]]:
+    """As plans have them."""
+    return {
+        view.id: tuple(PUBLISHER if source == FROM_PUBLISHER else views[source].id for source in sources)
+        for view, sources in zip(views, inputs, strict=True)
+    }
+
+
+def wire(groups: Groups, instance: Instance, columns: Columns, each: I64) -> Inputs:
+    """each: per group, how many a view of it may feed that has no site."""
     heads = groups.members[groups.first_member[:-1]].tolist()
     sources = [instance.sources_of(column) for column in columns.tolist()]
     users: list[list[int]] = [[] for _ in heads]
@@ -32,7 +42,7 @@ def wire(groups: Groups, instance: Instance, columns: Columns, capacity: int | N
         for source in fed_by:
             users[source].append(group)
     waiting = _waiting(instance, columns)
-    found: Inputs = [()] * len(groups.group_of)
+    found: Inputs = [(FROM_PUBLISHER,)] * len(groups.group_of)
     feeders: dict[tuple[int, int], int] = {}
     for group, size in enumerate(groups.sizes.tolist()):
         if size == 1 or groups.site[group] != NO_SITE:
@@ -40,13 +50,15 @@ def wire(groups: Groups, instance: Instance, columns: Columns, capacity: int | N
                 found[member] = (heads[group],)
             continue
         outside = sorted(users[group], key=lambda user: -waiting[user])
-        for feeder, fed, is_member in _tree(groups.of(group), outside, each):
+        for feeder, fed, is_member in _tree(groups.of(group), outside, int(each[group])):
             if is_member:
                 found[fed] = (feeder,)
             else:
                 feeders[group, fed] = feeder
+    is_published = instance.is_published[columns].tolist()
     for group, fed_by in enumerate(sources):
-        found[heads[group]] = tuple(feeders.get((source, group), heads[source]) for source in fed_by)
+        own = tuple(feeders.get((source, group), heads[source]) for source in fed_by)
+        found[heads[group]] = (*own, FROM_PUBLISHER) if is_published[group] else own
     return found
 
 

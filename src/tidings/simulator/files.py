@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,12 +50,15 @@ class _Message(msgspec.Struct):
 def read_traffic(points: Path, messages: Path) -> Traffic:
     """UsageError that names the line if something cannot be used."""
     point_ids: list[Any] = []
-    coords: list[list[int]] = []
+    coords = array("q")
     dims = None
     for number, entry in _records(points, _Point):
         dims = _dims(entry.point, dims, points, number)
         point_ids.append(entry.id)
-        coords.append(entry.point)
+        try:
+            coords.extend(entry.point)
+        except OverflowError:
+            raise _wrong(points, number, "coordinates are integers of 64 bits") from None
     _check_unique(point_ids, points)
     found = []
     for number, message in _records(messages, _Message):
@@ -66,10 +71,7 @@ def read_traffic(points: Path, messages: Path) -> Traffic:
             raise _wrong(messages, number, f"bytes is a size from 0 to {_BYTES_MAX}, not {message.bytes}")
         found.append(message)
     _check_unique([message.id for message in found], messages)
-    try:
-        where = np.array(coords, np.int64).reshape(len(coords), dims or 1)
-    except OverflowError:
-        raise UsageError(f"{points}: coordinates are integers of 64 bits") from None
+    where = np.frombuffer(coords, np.int64).reshape(len(point_ids), dims or 1)
     found.sort(key=lambda message: message.at)
     return traffic_of(point_ids, where, found)
 
@@ -132,12 +134,10 @@ def _ends(boxes: Sequence[tuple[list[int], list[int]]], dims: int) -> tuple[I64,
 
 
 def _check_unique(ids: Sequence[Any], path: Path) -> None:
-    seen: set[Any] = set()
-    for name in ids:
-        # A number and a text may look alike, and are two ids.
-        if name in seen:
-            raise UsageError(f"{path}: the id {name!r} is there twice")
-        seen.add(name)
+    # A number and a text may look alike, and are two ids.
+    if len(set(ids)) < len(ids):
+        twice, _ = Counter(ids).most_common(1)[0]
+        raise UsageError(f"{path}: the id {twice!r} is there twice")
 
 
 def _wrong(path: Path, number: int, problem: str) -> UsageError:

@@ -64,7 +64,7 @@ class Links:
         self.trace = 0
         """A digest of everything sent, and when."""
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: Frame, size: int) -> None:
         now, faults = self._clock.now, self._faults
         if faults is None:
             delay = HOP_MS * self._hops[frame.sender][frame.to]
@@ -72,6 +72,6 @@ class Links:
             delay = -1.0
         else:
             delay = self._random.uniform(*faults.delay_ms)
-        self.trace = hash((self.trace, now, frame.sender, frame.to, frame.size, delay))
+        self.trace = hash((self.trace, now, frame.sender, frame.to, size, delay))
         if delay >= 0:
             self._clock.at(now + delay, self._arrive, frame)

@@ -24,9 +24,9 @@ class Metrics:
         self.last_hop_bytes = 0
         self.brokers_reached = self.brokers_needed = 0
 
-    def sent(self, frame: Frame) -> None:
-        """Something leaves a node, whether or not it arrives."""
-        body, size, sender = frame.body, frame.size, frame.sender
+    def sent(self, frame: Frame, size: int) -> None:
+        """So many bytes leave a node, whether or not they arrive."""
+        body, sender = frame.body, frame.sender
         if isinstance(body, Message):
             copies = body.copies
             self.messages += copies

@@ -16,6 +16,7 @@ from tidings.network.messages import Event
 from tidings.network.zones import ZoneMap
 
 _NOBODY = np.zeros(0, np.int64)
+_POINT_BITS = 32
 
 
 class PointStore:
@@ -41,14 +42,14 @@ class PointStore:
         channels, tags = np.zeros(len(events), np.int64), np.zeros(len(lo), np.uint8)
         ends, slots, _ = self._index.stab(channels, lo, hi, tags, starts)
         for event, start, stop in zip(events, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-            points = np.sort(slots[start:stop]).astype(np.int64)
-            cells = self._cell_of[points]
-            order = np.argsort(cells, kind="stable")
-            grouped = cells[order]
-            first, last = runs_of(grouped)
+            # By cell, then by number: one sort of one integer is many times faster than a stable sort by cells.
+            both = (self._cell_of[slots[start:stop]] << _POINT_BITS) | slots[start:stop]
+            both.sort()
+            cells, points = both >> _POINT_BITS, both & ((1 << _POINT_BITS) - 1)
+            first, last = runs_of(cells)
             at = zip(first.tolist(), last.tolist(), strict=True)
-            found = dict(zip(grouped[first].tolist(), at, strict=True))
-            self._found[event.seq] = self._changes, points[order], found
+            found = dict(zip(cells[first].tolist(), at, strict=True))
+            self._found[event.seq] = self._changes, points, found
 
     def reached(self, event: Event) -> I64:
         """All points that an event is for."""

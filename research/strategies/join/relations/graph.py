@@ -25,6 +25,18 @@ class JoinGraph:
         """The sides that side `number` is joined to."""
         return [edge.other(number) for sides, edge in self.edges.items() if number in sides]
 
+    def remainders(self, number: int) -> list[tuple[int, ...]]:
+        """The parts that the join falls into without side `number`."""
+        left, found = set(range(len(self.relations))) - {number}, []
+        while left:
+            part, new = set[int](), {min(left)}
+            while new:
+                part |= new
+                new = {side for known in new for side in self.neighbours(known)} & left - part
+            left -= part
+            found.append(tuple(sorted(part)))
+        return found
+
     def default_filters(self) -> list[tuple[int, ...]]:
         """[sides]: one neighbour as filter, the first by table name, so that joins of the same tables have the same filters."""
         names = [side.table.name for side in self.space.sides]

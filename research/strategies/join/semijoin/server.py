@@ -59,6 +59,11 @@ class SemijoinServer(JoinServer, Interleaving, Replanning):
         """Relation -> number of changes; halved at every estimate, so that older changes count less."""
         self._reconsider_after = _RECONSIDER_AFTER
 
+    @property
+    def indexes(self) -> list[SubscriberIndex]:
+        """The indexes of subscribers, which semijoins share."""
+        return list(self._indexes.values())
+
     def change_many(self, changes: Sequence[TableChanges]) -> Iterable[MessageBatch]:
         for batch in scheduled(self._store.edges(), changes) if len(changes) > 1 else changes:
             yield from self.change(batch)

@@ -118,7 +118,7 @@ class SharedSemijoin:
         new, old = (come, boxes, PLACED), (gone, old_boxes, GONE)
         # If no change has boxes of both kinds, they need not be sorted together.
         for parts in [(new, old)] if is_placed[gone].any() else [(new,), (old,)]:
-            told, regions = _regions(*parts)
+            told, regions = regions_of(*parts)
             if len(told):
                 rows = told_rows(self.relation.side, changes, told, is_placed)
                 yield self._message(changes.seq[told], regions, rows)
@@ -150,7 +150,8 @@ class SharedSemijoin:
         found = None
         for by in filters:
             edge = self.graph.edge(self.base, by)
-            question = Question(self.space, self.index, self.base, codes, by, edge.index(by))
+            others = self.graph.relations[by].codes
+            question = Question(self.space, self.index, self.base, codes, by, edge.index(by), others)
             part = self.skyline.draw(question, edge.index(self.base).value_of(entries))
             found = part if found is None else intersect(found, part)
         if found is None:
@@ -170,24 +171,21 @@ class SharedSemijoin:
                 had = past_partners(index, self.graph.relations[by].codes, values, is_sure, arrived)
                 boxes = Boxes.all(self.space, len(had.row))
                 at = np.flatnonzero(had.is_known)
-                narrowed = boxes.take(at)
-                # Skylines use these columns only, so rows were also sent to points that other columns of the partner exclude.
-                for column in (*index.side.pinned, *index.side.ranged[:1]):
-                    narrowed.hold_column(by, column, had.codes[at, column])
+                narrowed = boxes.take(at).hold(by, had.codes[at])
                 boxes.lo[at], boxes.hi[at] = narrowed.lo, narrowed.hi
                 found = intersect(found, (had.row, boxes))
         return found
 
     def _placed(self, entries: Int64Array, seq: Int64Array, owner: Int64Array, boxes: Boxes) -> MessageBatch:
         """A message for each of the rows `entries` that owns a box. seq: [entries]; owner: [boxes]."""
-        told, regions = _regions((owner, boxes, PLACED))
+        told, regions = regions_of((owner, boxes, PLACED))
         return self._message(seq[told], regions, self.relation.rows(entries[told]))
 
     def _message(self, seq: Int64Array, regions: Regions, rows: pa.RecordBatch) -> MessageBatch:
         return MessageBatch(self.space.key, seq, (), regions, rows, None, tuple(self.to), self.space.axes)
 
 
-def _regions(*parts: tuple[Int64Array, Boxes, int]) -> tuple[Int64Array, Regions]:
+def regions_of(*parts: tuple[Int64Array, Boxes, int]) -> tuple[Int64Array, Regions]:
     """(distinct changes, the region of each). parts: (change of each box, boxes, tag of all), in the order of changes."""
     tags = np.repeat(np.array([tag for *_, tag in parts], np.uint8), [len(change) for change, _, _ in parts])
     if len(parts) == 1:

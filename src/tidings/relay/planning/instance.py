@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidings.kernels.arrays import F64, I32, I64
+from tidings.kernels.arrays import F64, I32, I64, Bools
 
 UNLIMITED = 1 << 62
 """A capacity that no plan uses up."""
@@ -25,8 +25,9 @@ class Instance:
 
     Each node is fed by exactly one of its columns, the ways to compute it. The columns of node v are
     first_column[v] : first_column[v + 1]. The first of them is always the publisher's and has no sources; all others have at
-    least one. The sources of column j are sources[first_source[j] : first_source[j + 1]], distinct nodes. Sources form no
-    cycle, whichever columns are chosen: the union of all edges from a source to a node is acyclic.
+    least one, and the publisher may send a part to them as well. The sources of column j are sources[first_source[j] :
+    first_source[j + 1]], distinct nodes. Sources form no cycle, whichever columns are chosen: the
+    union of all edges from a source to a node is acyclic.
     """
 
     first_column: I64
@@ -41,10 +42,16 @@ class Instance:
     """int32[nodes]: whose capacity a node uses when it feeds another. Views of one site share a pool."""
     capacity: I64
     """int64[pools]: how many nodes a pool may feed. A column with two sources of one pool uses two units of it."""
+    sent: I32
+    """int32[nodes]: bytes per document that a node sends to each node that it feeds elsewhere."""
+    bandwidth: I64
+    """int64[pools]: bytes per document that a pool may send."""
     site: I32
     """int32[nodes]: to feed a node of the same site uses no capacity. NO_SITE: the node is alone."""
     publisher_capacity: int
-    """How many nodes the publisher may feed."""
+    """How many nodes the publisher may feed, wholly or in part."""
+    is_published: Bools
+    """bool[columns]: whether the publisher is an input; so it is of each node's first column."""
     delay: F64
     """float64[columns]: the latency of a column apart from distances, its computation."""
     position: F64
@@ -77,8 +84,14 @@ class Instance:
         return bool(self.site[one] != NO_SITE and self.site[one] == self.site[other])
 
     def pools_used(self, node: int, column: int) -> list[int]:
-        """The pool of each unit of capacity that a column of the node uses."""
-        return [int(self.pool[source]) for source in self.sources_of(column) if not self.same_site(source, node)]
+        """The pool of each unit of capacity that a column of the node uses; the publisher's is the number of pools."""
+        used = [int(self.pool[source]) for source in self.sources_of(column) if not self.same_site(source, node)]
+        return [*used, self.pools] if self.is_published[column] else used
+
+    def bytes_sent(self, node: int, column: int) -> list[tuple[int, int]]:
+        """The pool of each source elsewhere of a column of the node, and the bytes that it sends."""
+        sources = [source for source in self.sources_of(column) if not self.same_site(source, node)]
+        return [(int(self.pool[source]), int(self.sent[source])) for source in sources]
 
     def distance(self, source: int, node: int) -> float:
         if self.same_site(source, node):

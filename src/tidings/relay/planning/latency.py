@@ -10,6 +10,7 @@ later passes let two nodes change at once, one that leaves such a source and one
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,20 @@ PASSES = 6
 """More gain little: of 100,000 views the sixth saves less than 1% of the latency."""
 USE_SLACK = 0.07
 ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Haste:
+    """How latency is reduced: whatever makes alpha * use + beta * latency less is taken.
+
+    beta: bytes that a hop less for one view is worth, if alpha is 1; None: see `default_beta`. slack: how many times its
+    capacity a site may use for that. In a plan of least use, those that feed many are at their capacity, which leaves little
+    room; with slack they have some.
+    """
+
+    alpha: float = 1.0
+    beta: float | None = None
+    slack: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +83,12 @@ def reduce_latency(
     beta: float | None = None,
     passes: int = PASSES,
     use_slack: float = USE_SLACK,
+    on_pass: Callable[[Columns], object] = lambda columns: None,
 ) -> Columns:
     """A plan with no more `alpha * use + beta * latency` than the valid one given; latency is the sum over all views.
 
-    What the publisher feeds stays the same, no capacity is exceeded, and use rises by no more than the part `use_slack`.
-    Passes end when one with swaps gains nothing.
+    The publisher feeds no other nodes than before, no capacity is exceeded, and use rises by no more than the part `use_slack`.
+    Passes end when one with swaps gains nothing. on_pass: called with the plan after each that gains.
     """
     if beta is None:
         beta = alpha * default_beta(instance, columns)
@@ -94,6 +110,7 @@ def reduce_latency(
         # Sums of costs in another order differ by rounding errors.
         if total < lowest and instance.use(plan) <= use_max * (1 + ROUNDING):
             best, paths, lowest = plan, found, total
+            on_pass(best)
         elif number > 0:
             break
     return best
@@ -105,6 +122,7 @@ def _places_of(instance: Instance) -> Places:
     return Places(
         instance.first_source,
         instance.sources,
+        instance.is_published,
         instance.site,
         instance.position,
         np.where(np.isnan(length), HOP, length),

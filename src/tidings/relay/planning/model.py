@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidings.kernels.arrays import F64, I64
-from tidings.relay.planning.instance import Instance
+from tidings.relay.planning.instance import UNLIMITED, Instance
 from tidings.relay.planning.kernels.plan_layout import Rows
 from tidings.relay.planning.kernels.uses import most_units, only_rows, users_of_rows, uses_of_columns
 
@@ -20,7 +20,7 @@ class Model:
 
     rows: contested capacities. One that suffices even if each node took the column that uses it most has no row.
     cost: of each column.
-    pool_of_row: the publisher's is the number of pools.
+    pool_of_row: the publisher's is the number of pools; the bandwidths of pools have the numbers behind it.
     publisher_row: NO_ROW if the publisher can feed all.
     """
 
@@ -40,17 +40,20 @@ class Model:
 
 def model_of(instance: Instance) -> Model:
     publisher = instance.pools
+    has_bandwidth = bool((instance.bandwidth < UNLIMITED).any())
     first_use, rows, units = uses_of_columns(
-        instance.first_column, instance.first_source, instance.sources, instance.pool, instance.site, publisher
-    )
+        instance.first_column, instance.first_source, instance.sources, instance.is_published, instance.pool,
+        instance.site, publisher, instance.sent, has_bandwidth,
+    )  # fmt: skip
     capacity = np.append(instance.capacity, instance.publisher_capacity)
-    contested = np.flatnonzero(most_units(instance.first_column, first_use, rows, units, publisher + 1) > capacity)
-    new_number = np.full(publisher + 1, NO_ROW, np.int32)
+    if has_bandwidth:
+        capacity = np.append(capacity, instance.bandwidth)
+    contested = np.flatnonzero(most_units(instance.first_column, first_use, rows, units, len(capacity)) > capacity)
+    new_number = np.full(len(capacity), NO_ROW, np.int32)
     new_number[contested] = np.arange(len(contested))
     first_use, rows, units = only_rows(first_use, rows, units, new_number)
     first_user, user_column, user_units = users_of_rows(first_use, rows, units, len(contested))
     node_of = np.repeat(np.arange(instance.nodes, dtype=np.int32), np.diff(instance.first_column))
-    units_max = int(units.max(initial=1))
     layout = Rows(
         instance.first_column,
         node_of,
@@ -61,6 +64,6 @@ def model_of(instance: Instance) -> Model:
         user_column,
         user_units,
         capacity[contested],
-        units_max,
+        int(np.diff(instance.first_column).max(initial=0)),
     )
     return Model(layout, instance.cost, contested, int(new_number[publisher]))

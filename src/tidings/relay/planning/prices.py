@@ -72,10 +72,11 @@ def _follow(model: Model, dual: Dual) -> None:
 
 
 def _sweep(model: Model, dual: Dual, order: I32, sweeps_max: int) -> None:
-    thresholds = np.empty(int(model.rows.user_units.sum()) + 1)
+    if not len(order):
+        return
     for _ in range(sweeps_max):
         before = dual.value
-        dual.value = ascend(model.rows, order, SHARE, dual.price, dual.reduced, dual.best, dual.load, thresholds)
+        dual.value = ascend(model.rows, order, SHARE, dual.price, dual.reduced, dual.best, dual.load)
         assert dual.value != INFEASIBLE, "more nodes than the publisher may feed have no other column"
         if dual.value - before <= GAIN_MIN * abs(before):
             break

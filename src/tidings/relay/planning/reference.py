@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 
 from tidings.relay.planning.highs import Program, minimise
-from tidings.relay.planning.instance import Columns, Instance
+from tidings.relay.planning.instance import UNLIMITED, Columns, Instance
 
 
 def violations(instance: Instance, columns: Columns) -> list[str]:
@@ -26,12 +26,21 @@ def violations(instance: Instance, columns: Columns) -> list[str]:
     if wrong:
         return wrong
     used = Counter(pool for node, column in enumerate(columns.tolist()) for pool in instance.pools_used(node, column))
+    fed = used.pop(instance.pools, 0)
     wrong += [
         f"pool {pool} feeds {units}, {instance.capacity[pool]} allowed"
         for pool, units in sorted(used.items())
         if units > instance.capacity[pool]
     ]
-    fed = publisher_feeds(instance, columns)
+    sent: Counter[int] = Counter()
+    for node, column in enumerate(columns.tolist()):
+        for pool, bytes in instance.bytes_sent(node, column):
+            sent[pool] += bytes
+    wrong += [
+        f"pool {pool} sends {bytes} bytes, {instance.bandwidth[pool]} allowed"
+        for pool, bytes in sorted(sent.items())
+        if bytes > instance.bandwidth[pool]
+    ]
     if fed > instance.publisher_capacity:
         wrong.append(f"the publisher feeds {fed}, {instance.publisher_capacity} allowed")
     unreached = instance.nodes - _reached(instance, columns)
@@ -42,7 +51,7 @@ def violations(instance: Instance, columns: Columns) -> list[str]:
 
 def publisher_feeds(instance: Instance, columns: Columns) -> int:
     """How many nodes the publisher feeds."""
-    return int((columns == instance.first_column[:-1]).sum())
+    return int(instance.is_published[columns].sum())
 
 
 def _reached(instance: Instance, columns: Columns) -> int:
@@ -65,17 +74,20 @@ def _reached(instance: Instance, columns: Columns) -> int:
 
 def exact(instance: Instance) -> Columns | None:
     """A plan of least use; None if there is no plan. For small instances: the whole integer program, with every capacity."""
-    rows: list[list[int]] = []
+    rows: list[Counter[int]] = []
+    limited = bool((instance.bandwidth < UNLIMITED).any())
     for node in range(instance.nodes):
         for column in instance.columns_of(node):
-            pools = instance.pools_used(node, column)
-            if column == instance.first_column[node]:
-                pools = [instance.pools]
-            rows.append([node, *(instance.nodes + pool for pool in pools)])
-    entries = [sorted(Counter(row).items()) for row in rows]
+            row = Counter([node, *(instance.nodes + pool for pool in instance.pools_used(node, column))])
+            for pool, bytes in instance.bytes_sent(node, column) if limited else ():
+                row[instance.nodes + instance.pools + 1 + pool] += bytes
+            rows.append(row)
+    entries = [sorted(row.items()) for row in rows]
     flat = [entry for row in entries for entry in row]
     ones = np.ones(instance.nodes)
     capacity = np.append(instance.capacity, instance.publisher_capacity).astype(np.float64)
+    if limited:
+        capacity = np.append(capacity, instance.bandwidth)
     program = Program(
         instance.cost,
         np.cumsum([0, *map(len, entries)]),
@@ -97,7 +109,9 @@ def latencies(instance: Instance, columns: Columns) -> list[float]:
             column = int(columns[node])
             sources = instance.sources_of(column)
             arrivals = [latency(source) + instance.distance(source, node) for source in sources]
-            known[node] = max(arrivals, default=instance.publisher_distance(node)) + float(instance.delay[column])
+            if instance.is_published[column]:
+                arrivals.append(instance.publisher_distance(node))
+            known[node] = max(arrivals) + float(instance.delay[column])
         return known[node]
 
     return [latency(node) for node in range(instance.nodes)]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings.kernels.arrays import I64
-from tidings.relay.planning.instance import Columns, Instance
+from tidings.relay.planning.instance import UNLIMITED, Columns, Instance
 
 
 class Column(NamedTuple):
@@ -67,6 +67,9 @@ def snapshot_of(
         capacity=np.array(capacity, np.int64),
         site=np.array(site, np.int32)[live],
         publisher_capacity=base.publisher_capacity,
+        is_published=lengths[kept] == 0,
+        sent=np.zeros(len(live), np.int32),
+        bandwidth=np.full(len(capacity), UNLIMITED),
         delay=delay[kept],
         position=np.array(position, np.float64).reshape(-1, 2)[live],
         publisher_position=base.publisher_position,

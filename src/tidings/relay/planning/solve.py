@@ -97,7 +97,7 @@ def solve(
     """
     limits = _Limits(core_columns_max, integer_columns_max, search_nodes_max)
     tell = progress or (lambda sentence: None)
-    only_publisher = int((np.diff(instance.first_column) == 1).sum())
+    only_publisher = int(np.logical_and.reduceat(instance.is_published, instance.first_column[:-1]).sum())
     solution = None
     if only_publisher <= instance.publisher_capacity:
         solution = _solve(instance, None, tell, limits)
@@ -123,9 +123,7 @@ class _Limits(NamedTuple):
 
 def _counting_publisher(instance: Instance) -> Instance:
     """The same nodes; the cost of a plan is how many of them the publisher feeds, as many as need be."""
-    cost = np.zeros(len(instance.cost))
-    cost[instance.first_column[:-1]] = 1.0
-    return replace(instance, cost=cost, publisher_capacity=UNLIMITED)
+    return replace(instance, cost=instance.is_published.astype(np.float64), publisher_capacity=UNLIMITED)
 
 
 def _solve(instance: Instance, start: Columns | None, tell: Progress, limits: _Limits) -> Solution | None:
@@ -143,10 +141,10 @@ def _solve(instance: Instance, start: Columns | None, tell: Progress, limits: _L
         bound = max(bound, _search_core(model, dual, search, limits))
     if search.overflow > 0:
         return None
-    prices = np.zeros(instance.pools + 1)
+    prices = np.zeros(2 * instance.pools + 1)
     prices[model.pool_of_row] = dual.price
     use = instance.use(search.columns)
-    return Solution(search.columns, use, min(bound, use), prices[:-1], float(prices[-1]))
+    return Solution(search.columns, use, min(bound, use), prices[: instance.pools], float(prices[instance.pools]))
 
 
 def _search_core(model: Model, dual: Dual, search: _Search, limits: _Limits) -> float:
@@ -188,6 +186,11 @@ class _Search:
         model = self._model
         columns = columns.copy()
         load = load_of(model, columns[columns >= 0])
+        for row in np.flatnonzero(load > model.capacity):
+            # A program's solution may exceed a bandwidth by its tolerance.
+            users = model.rows.user_column[model.rows.first_user[row] : model.rows.first_user[row + 1]]
+            columns[model.rows.node_of[users[np.isin(users, columns)]]] = NO_COLUMN
+            load = load_of(model, columns[columns >= 0])
         place_by_regret(model.rows, self._dual.reduced, columns, load)
         arguments = (model.rows, model.cost, model.publisher_row, self._penalty, columns, load)
         for _ in range(PASSES_MAX):

@@ -76,17 +76,20 @@ def portioned(count: int) -> list[I64]:
     return [np.arange(begin, min(begin + _PORTION, count)) for begin in range(0, count, _PORTION)]
 
 
-def rewritings_of(table: PatternTable, targets: I64, cost: F64, k: int, *, ordered: bool = True) -> Rewritings:
+def rewritings_of(
+    table: PatternTable, targets: I64, cost: F64, k: int, *, ordered: bool = True, partial: bool = False
+) -> Rewritings:
     """Rewritings of some patterns: those of the i-th target are `of(i)`.
 
     ordered: of patterns that embed in each other only one may feed the other. False for a single pattern that came last.
+    partial: ways to compute what others know of them.
     """
     counts = np.empty(len(targets), np.int64)
     ends = np.empty(len(targets) * k, np.int64)
     members = np.empty(len(targets) * k * DEPTH_MAX, np.int32)
     embedded, dropped = rewrite(
         table.nodes, table.masks, table.bits, table.words, table.needs, table.full, table.alive, table.filed,
-        table.features, cost, targets, k, table.labels, ordered, counts, ends, members,
+        table.features, cost, targets, k, table.labels, ordered, partial, counts, ends, members,
     )  # fmt: skip
     return Rewritings.of_kernel(counts, ends, members, embedded, dropped)
 
@@ -98,6 +101,25 @@ def patterns_fed_by(table: PatternTable, source: int, most: int) -> list[int]:
     count = targets_of(*arrays, source, table.labels, targets)
     found: list[int] = targets[:count].tolist()
     return found
+
+
+def completed(rewritings: Rewritings, targets: I64, more: Rewritings) -> Rewritings:
+    """With rewritings of some targets, rising, behind those that they have."""
+    both = (rewritings, more)
+    owner = np.concatenate(
+        [
+            np.repeat(np.arange(len(rewritings.first) - 1), np.diff(rewritings.first)),
+            np.repeat(targets, np.diff(more.first)),
+        ]
+    )
+    order = np.argsort(owner, kind="stable")
+    sizes = np.concatenate([np.diff(each.first_source) for each in both])
+    sources = np.concatenate([each.sources for each in both])
+    starts = np.cumsum(sizes) - sizes
+    first_source = np.concatenate([[0], np.cumsum(sizes[order])])
+    places = np.repeat(starts[order] - first_source[:-1], sizes[order]) + np.arange(len(sources))
+    first = np.searchsorted(owner[order], np.arange(len(rewritings.first)))
+    return Rewritings(first, first_source, sources[places], rewritings.embedded, rewritings.dropped)
 
 
 def joined(parts: Sequence[Rewritings]) -> Rewritings:

@@ -32,10 +32,13 @@ def find_row_rewritings(
     )
 
 
-def row_rewritings_of(table: RowTable, targets: I64, cost: F64, k: int, *, ordered: bool = True) -> Rewritings:
+def row_rewritings_of(
+    table: RowTable, targets: I64, cost: F64, k: int, *, ordered: bool = True, partial: bool = False
+) -> Rewritings:
     """Rewritings of some queries: those of the i-th target are `of(i)`.
 
     ordered: of queries with the same conditions only one may feed the other. False for a single query that came last.
+    partial: ways to compute what others know of them.
     """
     counts = np.empty(len(targets), np.int64)
     ends = np.empty(len(targets) * k, np.int64)
@@ -43,6 +46,6 @@ def row_rewritings_of(table: RowTable, targets: I64, cost: F64, k: int, *, order
     embedded, dropped = rewrite_rows(
         (table.starts, table.stops, table.carries), (table.lead, table.lead_starts, table.lead_tops), table.groups,
         table.number, table.place, table.needs, table.full, (table.first_need, table.need_kinds, table.need_slots), cost,
-        targets, table.table_of[targets], k, ordered, counts, ends, members,
+        targets, table.table_of[targets], k, ordered, partial, counts, ends, members,
     )  # fmt: skip
     return Rewritings.of_kernel(counts, ends, members, embedded, dropped)

@@ -2,13 +2,14 @@
 
 Plans change between two documents of the stream: an epoch is a plan and the first document that runs by it. After a failure the
 plan of an epoch is replaced, for documents that are not finished. This can be done at any moment, as a view says the same
-of a document by any plan: messages of the old plan are as good as those of the new one.
+of a document by any plan: messages of the old plan are as good as those of the new one. Only what the publisher sends, which
+may be a part of what a view asks for, is of one plan, and is sent again.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +17,8 @@ from tidings.model.errors import UsageError
 from tidings.relay.files import View
 from tidings.relay.pattern import Pattern, parse_pattern
 from tidings.relay.plan import PUBLISHER, RelayPlan
-from tidings.relay.row_views.query import read_row_query
+from tidings.relay.rest import rest_of
+from tidings.relay.row_views.query import RowQuery, read_row_query
 from tidings.relay.runtime.pattern_query import PATTERN, PatternQuery
 from tidings.relay.runtime.query import Derivation, Query
 
@@ -37,7 +39,10 @@ def read_query(described: tuple[str, str]) -> Query:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a view is computed in one epoch. sources: what the inputs ask for. derive: None if it comes from the publisher."""
+    """How a view is computed in one epoch. sources: what the inputs ask for, the rest where the publisher is one of several.
+
+    derive: None if the publisher is the only input.
+    """
 
     epoch: int
     query: Query
@@ -72,8 +77,13 @@ class Epoch:
         """The views which the publisher feeds, by what they ask for: it matches equal ones once."""
         found: dict[Query, list[str]] = {}
         for view in self.plan.dependants[PUBLISHER]:
-            found.setdefault(self.queries[view], []).append(view)
+            found.setdefault(self.published(view), []).append(view)
         return found
+
+    def published(self, view: str) -> Query:
+        """What the publisher matches for a view that it feeds: what the view asks for, or the rest of it."""
+        recipe = self.recipes[view]
+        return recipe.sources[recipe.inputs.index(PUBLISHER)] if recipe.sources else recipe.query
 
     def replanned(self, number: int, plan: RelayPlan) -> Epoch:
         """The same documents and views by another plan."""
@@ -86,17 +96,33 @@ class Epoch:
         inputs = self.plan.inputs[view]
         if inputs == (PUBLISHER,):
             return Recipe(self.number, query, inputs)
-        sources = tuple(self.queries[source] for source in inputs)
+        sources = self._sources(query, inputs)
         earlier = None if before is None else before.recipes.get(view)
         if earlier is not None and (earlier.query, earlier.sources) == (query, sources):
             return Recipe(self.number, query, inputs, sources, earlier.derive)
-        derive = query.derivation(sources)
+        derive = query.derivation(sources) if len(sources) == len(inputs) else None
         if derive is None:
             names = ", ".join(map(repr, inputs))
             raise UsageError(
-                f"view {view!r} cannot be computed from its inputs {names}: they lack something that it asks for"
+                f"view {view!r} cannot be computed from its inputs {names}: they lack something that it asks for, "
+                "or have more than they need"
             )
         return Recipe(self.number, query, inputs, sources, derive)
+
+    def _sources(self, query: Query, inputs: tuple[str, ...]) -> tuple[Query, ...]:
+        """What each input is asked for; nothing for a publisher to which nothing is left."""
+        known = [self.queries[source] for source in inputs if source != PUBLISHER]
+        rest = _rest(query, known) if len(known) < len(inputs) else None
+        found = [rest if source == PUBLISHER else self.queries[source] for source in inputs]
+        return tuple(source for source in found if source is not None)
+
+
+def _rest(query: Query, sources: Sequence[Query]) -> Query | None:
+    """As `rest_of`, for queries of a network."""
+    own, *known = (each.pattern if isinstance(each, PatternQuery) else each for each in (query, *sources))
+    assert isinstance(own, Pattern | RowQuery)
+    found = rest_of(own, [each for each in known if isinstance(each, Pattern | RowQuery)])
+    return PatternQuery(found) if isinstance(found, Pattern) else found
 
 
 class Timeline:

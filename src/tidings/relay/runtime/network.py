@@ -164,7 +164,7 @@ class RelayNetwork:
                 for source in node.wants(seq):
                     if source == PUBLISHER:
                         epoch = self._timeline.at(seq)
-                        parts = epoch.queries[view].match(self._documents[seq])
+                        parts = epoch.published(view).match(self._documents[seq])
                         self._send_root(epoch, seq, view, parts)
                     elif (message := self._said[seq].get(source)) is not None:
                         self.in_flight.append(Transfer(source, view, message))

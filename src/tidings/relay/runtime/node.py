@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tidings.relay.errors import RowsError
 from tidings.relay.message import Parts, ViewMessage
+from tidings.relay.plan import PUBLISHER
 from tidings.relay.runtime.epochs import Recipe
 from tidings.relay.runtime.ledger import Told
 from tidings.relay.runtime.query import Query
@@ -47,8 +48,11 @@ class RelayNode:
         self._skip()
         for seq, held in list(self._held.items()):
             recipe = self._recipe(seq)
-            inputs = () if recipe is None else recipe.inputs
-            self._held[seq] = {source: message for source, message in held.items() if source in inputs}
+            self._held[seq] = {
+                source: message
+                for source, message in held.items()
+                if recipe is not None and _is_wanted(recipe, source, message)
+            }
         return self._fire()
 
     def receive(self, source: str, message: ViewMessage) -> list[Emission]:
@@ -56,7 +60,7 @@ class RelayNode:
         if seq < self.next:
             return []
         recipe = self._recipe(seq)
-        if recipe is None or source not in recipe.inputs:
+        if recipe is None or not _is_wanted(recipe, source, message):
             return []
         self._held.setdefault(seq, {})[source] = message
         return self._fire() if seq == self.next else []
@@ -123,6 +127,11 @@ class RelayNode:
             del self._schedule[0]
         if self._schedule:
             self.next = max(self.next, self._schedule[0][0])
+
+
+def _is_wanted(recipe: Recipe, source: str, message: ViewMessage) -> bool:
+    """What the publisher sends to a view, all or some rest of it, depends on the plan; what views say does not."""
+    return source in recipe.inputs and (source != PUBLISHER or message.epoch == recipe.epoch)
 
 
 def told(query: Query, parts: Parts) -> Told:

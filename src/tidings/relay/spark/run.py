@@ -10,8 +10,9 @@ from pyspark.sql import SparkSession
 from tidings.relay.errors import DocumentError
 from tidings.relay.files import View
 from tidings.relay.message import Parts, decode_parts
-from tidings.relay.pattern import Pattern, Row
-from tidings.relay.plan import PUBLISHER, RelayPlan
+from tidings.relay.pattern import Row
+from tidings.relay.plan import RelayPlan
+from tidings.relay.runtime.epochs import Epoch, queries_of
 from tidings.relay.runtime.pattern_query import PatternQuery, encode_parts_of
 from tidings.relay.runtime.query import Matcher, Query
 from tidings.relay.runtime.run import Quarantine, run_relay
@@ -30,11 +31,8 @@ def run_relay_on_spark(
     quarantine: Quarantine,
 ) -> Iterator[tuple[str, str, list[Row]]]:
     """As `run_relay`, from documents as bytes. Views over rows find nothing: their documents are refused by Spark."""
-    fed: dict[Pattern, View] = {}
-    for view in views:
-        if plan.inputs.get(view.id) == (PUBLISHER,) and isinstance(view.query, Pattern):
-            fed.setdefault(view.query, view)
-    names = {pattern: view.id for pattern, view in fed.items()}
+    published = Epoch(1, 1, plan, queries_of(views)).roots
+    names = {query.pattern: ids[0] for query, ids in published.items() if isinstance(query, PatternQuery)}
 
     def matching(queries: Sequence[Query]) -> Matcher:
         ids = [names[query.pattern] if isinstance(query, PatternQuery) else "" for query in queries]
@@ -45,7 +43,8 @@ def run_relay_on_spark(
 
         return matcher
 
-    matched = _matched(spark, list(fed.values()), iter(documents))
+    fed = [View(id, pattern) for pattern, id in names.items()]
+    matched = _matched(spark, fed, iter(documents))
     yield from run_relay(plan, views, matched, quarantine=quarantine, matching=matching)
 
 

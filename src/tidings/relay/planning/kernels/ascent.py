@@ -42,70 +42,91 @@ def reduce_costs(rows: Rows, cost: F64, price: F64, reduced: F64, best: I64, loa
 
 
 @kernel
-def thresholds_of_row(rows: Rows, row: Int, price: Float, reduced: F64, found: F64) -> tuple[Int, Int]:
-    """Writes the thresholds of a row to `found`, one per unit; returns their number, and the units used at any price."""
+def thresholds_of_row(rows: Rows, row: Int, price: Float, reduced: F64, found: F64, weight: I64) -> tuple[Int, Int]:
+    """Writes the thresholds of a row to `found`, with the units that are given up at each; returns their number, and the units
+    used at any price."""
     first_column, user_column, user_units = rows.first_column, rows.user_column, rows.user_units
-    lowest = np.empty(rows.units_max + 1)
+    # Of one node: different numbers of units, and the least cost of a column with so many.
+    taken = np.empty(rows.columns_max + 1, np.int64)
+    lowest = np.empty(rows.columns_max + 1)
     count = 0
     always = 0
     at = rows.first_user[row]
     stop = rows.first_user[row + 1]
     while at < stop:
         node = rows.node_of[user_column[at]]
-        lowest[:] = np.inf
+        taken[0] = 0
+        lowest[0] = np.inf
+        kinds = 1
         for column in range(first_column[node], first_column[node + 1]):
+            units = np.int64(0)
             if at < stop and user_column[at] == column:
-                taken = user_units[at]
+                units = np.int64(user_units[at])
                 at += 1
-                lowest[taken] = min(lowest[taken], reduced[column] - taken * price)
-            else:
-                lowest[0] = min(lowest[0], reduced[column])
-        # The lower envelope of the lines lowest[units] + units * price, from price 0 on.
+            kind = 0
+            while kind < kinds and taken[kind] != units:
+                kind += 1
+            if kind == kinds:
+                taken[kind] = units
+                lowest[kind] = np.inf
+                kinds += 1
+            lowest[kind] = min(lowest[kind], reduced[column] - units * price)
+        # The lower envelope of the lines lowest + taken * price, from price 0 on.
         now = 0
-        for units in range(1, rows.units_max + 1):
-            if lowest[units] < lowest[now]:
-                now = units
-        while now > 0:
+        for kind in range(1, kinds):
+            if lowest[kind] < lowest[now] or (lowest[kind] == lowest[now] and taken[kind] < taken[now]):
+                now = kind
+        while taken[now] > 0:
             following = -1
             threshold = np.inf
-            for units in range(now):
-                crossing = (lowest[units] - lowest[now]) / (now - units)
-                if crossing < threshold:
+            for kind in range(kinds):
+                if taken[kind] >= taken[now] or lowest[kind] == np.inf:
+                    continue
+                crossing = (lowest[kind] - lowest[now]) / (taken[now] - taken[kind])
+                if crossing < threshold or (crossing == threshold and taken[kind] < taken[following]):
                     threshold = crossing
-                    following = units
+                    following = kind
             if following < 0:
-                always += now
+                always += taken[now]
                 break
-            for _ in range(now - following):
-                found[count] = threshold
-                count += 1
+            found[count] = threshold
+            weight[count] = taken[now] - taken[following]
+            count += 1
             now = following
     return count, always
 
 
 @kernel
-def best_price(found: F64, count: Int, spare: Int, share: Float) -> Float:
-    """A price at which `spare` of the thresholds are above it: at `share` of the way between the two that bound it."""
-    if count <= spare:
-        return 0.0
-    ordered = np.partition(found[:count], count - spare - 1)
-    low = ordered[count - spare - 1]
-    if spare == 0:
-        return low
-    return low + share * (ordered[count - spare :].min() - low)
+def best_price(found: F64, weight: I64, count: Int, spare: Int, share: Float) -> Float:
+    """A price at which units of at most `spare` have their thresholds above it: where there are just so many, at `share` of the
+    way between the two thresholds that bound it."""
+    order = np.argsort(-found[:count])
+    above = 0
+    for place in range(count):
+        low = found[order[place]]
+        if above + weight[order[place]] > spare:
+            if place == 0 or above < spare:
+                return low
+            return low + share * (found[order[place - 1]] - low)
+        above += weight[order[place]]
+    return 0.0
 
 
 @kernel
-def ascend(rows: Rows, order: I32, share: Float, price: F64, reduced: F64, best: I64, load: I64, found: F64) -> Float:
+def ascend(rows: Rows, order: I32, share: Float, price: F64, reduced: F64, best: I64, load: I64) -> Float:
     """One sweep over the rows in some order. Returns the dual value, or INFEASIBLE if a row is used too much at any price."""
     first_column, first_use, use_row, use_units = rows.first_column, rows.first_use, rows.use_row, rows.use_units
+    # Each column of a node is one of its thresholds, at most.
+    most = np.diff(rows.first_user).max()
+    found = np.empty(most)
+    weight = np.empty(most, np.int64)
     for row in order:
         if price[row] == 0.0 and load[row] <= rows.capacity[row]:
             continue
-        count, always = thresholds_of_row(rows, row, price[row], reduced, found)
+        count, always = thresholds_of_row(rows, row, price[row], reduced, found, weight)
         if always > rows.capacity[row]:
             return INFEASIBLE
-        rise = best_price(found, count, rows.capacity[row] - always, share) - price[row]
+        rise = best_price(found, weight, count, rows.capacity[row] - always, share) - price[row]
         if rise == 0.0:
             continue
         price[row] += rise

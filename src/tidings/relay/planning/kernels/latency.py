@@ -47,6 +47,12 @@ def worth(task: Task, latency: F64, node: Int, column: Int) -> Float:
 
 
 @kernel
+def is_back_to_publisher(task: Task, old: Int, column: Int) -> Int:
+    """Whether the publisher would feed a node, in part, that it does not feed now."""
+    return task.places.is_published[column] and not task.places.is_published[old]
+
+
+@kernel
 def fastest_fitting(
     task: Task, load: I64, latency: F64, node: Int, old: Int, other_than: Int, budget: Float
 ) -> tuple[Int, Float]:
@@ -55,6 +61,8 @@ def fastest_fitting(
     lowest = np.inf
     for column in range(task.rows.first_column[node] + 1, task.rows.first_column[node + 1]):
         if column == old or task.cost[column] - task.cost[old] > budget or not fits(task.rows, load, column):
+            continue
+        if is_back_to_publisher(task, old, column):
             continue
         if other_than >= 0 and units_in(task.rows, column, other_than) > 0:
             continue
@@ -67,7 +75,7 @@ def fastest_fitting(
 
 @kernel
 def hasten_each(task: Task, order: I64, budget: Float, columns: I64, load: I64, latency: F64) -> Float:
-    """Moves nodes that the publisher does not feed, each to the column of most gain that fits; returns what budget is left."""
+    """Moves nodes that others feed, each to the column of most gain that fits; returns what budget is left."""
     for node in order:
         old = columns[node]
         latency[node], _ = column_latency(task.places, latency, node, old)
@@ -136,7 +144,7 @@ def hasten_by_swaps(task: Task, order: I64, budget: Float, columns: I64, load: I
         best_gain = GAIN_MIN * now
         for column in range(rows.first_column[node] + 1, rows.first_column[node + 1]):
             dearer = cost[column] - cost[old]
-            if column == old or dearer > budget:
+            if column == old or dearer > budget or is_back_to_publisher(task, old, column):
                 continue
             gain = now - worth(task, latency, node, column)
             if gain <= best_gain:

@@ -115,7 +115,7 @@ def move_each(rows: Rows, cost: F64, publisher: Int, penalty: Float, columns: I6
     gained = 0.0
     for node in range(len(columns)):
         old = columns[node]
-        excess = publisher >= 0 and load[publisher] > rows.capacity[publisher] and old == rows.first_column[node]
+        excess = publisher >= 0 and load[publisher] > rows.capacity[publisher] and units_in(rows, old, publisher) > 0
         put(rows, load, old, -1)
         column, _ = cheapest_fitting(rows, cost, load, node, -1)
         gain = -np.inf
@@ -179,7 +179,7 @@ def swap_each(rows: Rows, cost: F64, publisher: Int, penalty: Float, columns: I6
     leaving = np.full(len(rows.capacity), -np.inf)
     for node in range(len(columns)):
         old = columns[node]
-        excess = publisher >= 0 and load[publisher] > rows.capacity[publisher] and old == rows.first_column[node]
+        excess = publisher >= 0 and load[publisher] > rows.capacity[publisher] and units_in(rows, old, publisher) > 0
         now = cost[old] + (penalty if excess else 0.0)
         put(rows, load, old, -1)
         columns[node] = -1

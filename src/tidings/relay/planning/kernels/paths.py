@@ -61,12 +61,9 @@ def distance(places: Places, source: Int, node: Int) -> Float:
 @kernel
 def column_latency(places: Places, latency: F64, node: Int, column: Int) -> tuple[Float, Int]:
     """When the node has its data if this column feeds it, and the source it waits for longest; -1: the publisher."""
-    start, stop = places.first_source[column], places.first_source[column + 1]
-    if start == stop:
-        return places.from_publisher[node] + places.delay[column], -1
-    latest = -np.inf
+    latest = places.from_publisher[node] if places.is_published[column] else -np.inf
     critical = -1
-    for place in range(start, stop):
+    for place in range(places.first_source[column], places.first_source[column + 1]):
         source = places.sources[place]
         arrival = latency[source] + distance(places, source, node)
         if arrival > latest:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tidings.kernels.arrays import F64, I32, I64, Float, Int
+from tidings.kernels.arrays import F64, I32, I64, Bools, Float, Int
 
 
 class Rows(NamedTuple):
-    """Who uses which contested capacity. A row is a capacity, of a pool or of the publisher, that could be exceeded."""
+    """Who uses which contested capacity. A row is a capacity or a bandwidth, of a pool or of the publisher, that could be
+    exceeded. Units of a bandwidth are bytes per document."""
 
     first_column: I64
     """[nodes + 1]"""
@@ -28,8 +29,8 @@ class Rows(NamedTuple):
     """[uses]"""
     capacity: I64
     """[rows]"""
-    units_max: Int
-    """The most units of one row that one column uses."""
+    columns_max: Int
+    """The most columns of one node."""
 
 
 class Places(NamedTuple):
@@ -39,6 +40,8 @@ class Places(NamedTuple):
     """[columns + 1]"""
     sources: I32
     """[nonzeros]"""
+    is_published: Bools
+    """[columns]: whether the publisher is an input."""
     site: I32
     """[nodes]"""
     position: F64

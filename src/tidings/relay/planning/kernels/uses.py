@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.kernels.arrays import I32, I64, Int
+from tidings.kernels.arrays import I32, I64, Bools, Int
 from tidings.kernels.jit import kernel
 
 
 @kernel
 def uses_of_columns(
-    first_column: I64, first_source: I64, sources: I32, pool: I32, site: I32, publisher: Int
-) -> tuple[I64, I32, I32]:
-    """first_use[columns + 1], then the pool and the units of each use. `publisher` is the number of the publisher's pool."""
+    first_column: I64, first_source: I64, sources: I32, is_published: Bools, pool: I32, site: I32, publisher: Int,
+    sent: I32, has_bandwidth: Int,
+) -> tuple[I64, I32, I32]:  # fmt: skip
+    """first_use[columns + 1], then the pool and the units of each use. `publisher` is the number of the publisher's pool.
+
+    sent: bytes per document of each node's message. If there are bandwidths, that of pool p has the number publisher + 1 + p.
+    """
     first_use = np.empty(len(first_source), np.int64)
-    rows = np.empty(len(sources) + len(first_column) - 1, np.int32)
+    rows = np.empty(len(sources) * (2 if has_bandwidth else 1) + is_published.sum(), np.int32)
     units = np.empty(len(rows), np.int32)
     top = 0
     for node in range(len(first_column) - 1):
         for column in range(first_column[node], first_column[node + 1]):
             first_use[column] = top
-            if column == first_column[node]:
+            if is_published[column]:
                 rows[top] = publisher
                 units[top] = 1
                 top += 1
@@ -28,16 +32,25 @@ def uses_of_columns(
                 source = sources[place]
                 if site[source] >= 0 and site[source] == site[node]:
                     continue
-                at = first_use[column]
-                while at < top and rows[at] != pool[source]:
-                    at += 1
-                if at == top:
-                    rows[top] = pool[source]
-                    units[top] = 0
-                    top += 1
-                units[at] += 1
+                top = _use(rows, units, first_use[column], top, pool[source], 1)
+                if has_bandwidth:
+                    top = _use(rows, units, first_use[column], top, publisher + 1 + pool[source], sent[source])
     first_use[len(first_source) - 1] = top
     return first_use, rows[:top], units[:top]
+
+
+@kernel
+def _use(rows: I32, units: I32, start: Int, top: Int, row: Int, more: Int) -> Int:
+    """Adds to what a column uses of a row; where its uses end then."""
+    at = start
+    while at < top and rows[at] != row:
+        at += 1
+    if at == top:
+        rows[top] = row
+        units[top] = 0
+        top += 1
+    units[at] += more
+    return top
 
 
 @kernel

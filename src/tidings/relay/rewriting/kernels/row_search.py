@@ -8,7 +8,7 @@ import numpy as np
 
 from tidings.kernels.jit import kernel
 from tidings.relay.rewriting.kernels.covers import DEPTH_MAX, first_covers, store_covers
-from tidings.relay.rewriting.kernels.search import sorted_by_cost
+from tidings.relay.rewriting.kernels.search import sorted_by_cost, union_of
 
 U64 = np.uint64
 ONE = np.uint64(1)
@@ -110,7 +110,7 @@ def _sources_of(
 @kernel(nogil=True)
 def rewrite_rows(
     ranges: Any, leads: Any, groups: Any, number: Any, place: Any, rank: Any, full: Any, needs: Any, cost: Any,
-    targets: Any, tables: Any, k: Any, ordered: Any, counts: Any, ends: Any, members: Any,
+    targets: Any, tables: Any, k: Any, ordered: Any, partial: Any, counts: Any, ends: Any, members: Any,
 ) -> Any:  # fmt: skip
     """As `tidings.relay.rewriting.kernels.search.rewrite`, for row queries. tables: of the targets."""
     first_need, kinds, slots = needs
@@ -137,7 +137,8 @@ def rewrite_rows(
         sorted_by_cost(sources, covered, count, cost)
         if len(lists) < 64 * count:
             lists = np.empty(64 * count, np.int64)
-        covers = first_covers(covered, count, full[target], k, target, first, lists, found, sizes)
+        wanted = union_of(covered, count) if partial else full[target]
+        covers = first_covers(covered, count, wanted, k, target, first, lists, found, sizes)
         counts[i] = covers
         made, end = store_covers(sources, found, sizes, covers, members, ends, made, end)
     return embedded, dropped

@@ -124,14 +124,23 @@ def sorted_by_cost(sources: Any, covered: Any, count: Any, cost: Any) -> None:
     covered[:count] = masks
 
 
+@kernel(nogil=True, _nrt=False)
+def union_of(covered: Any, count: Any) -> Any:
+    known = U64(0)
+    for i in range(count):
+        known |= covered[i]
+    return known
+
+
 @kernel(nogil=True)
 def rewrite(
     nodes: Any, masks: Any, bits: Any, words: Any, rank: Any, full: Any, alive: Any, filed: Any, feature: Any, cost: Any,
-    targets: Any, k: Any, labels: Any, ordered: Any, counts: Any, ends: Any, members: Any,
+    targets: Any, k: Any, labels: Any, ordered: Any, partial: Any, counts: Any, ends: Any, members: Any,
 ) -> Any:  # fmt: skip
     """Rewritings of some targets: counts[i] of targets[i]; the sources of the j-th of all are members[ends[j - 1]:ends[j]].
 
     full: per pattern the mask of its needs; 0 where one word is too small for them, such patterns get no rewritings here.
+    partial: all that the sources know together is to be covered, not all needs.
     Returns how many embeddings there are, and how many were left out to keep sources and targets without cycles.
     """
     first_feature, codes = feature
@@ -162,7 +171,8 @@ def rewrite(
         sorted_by_cost(sources, covered, count, cost)
         if len(lists) < 64 * count:
             lists = np.empty(64 * count, np.int64)
-        covers = first_covers(covered, count, full[target], k, target, first, lists, found, sizes)
+        wanted_bits = union_of(covered, count) if partial else full[target]
+        covers = first_covers(covered, count, wanted_bits, k, target, first, lists, found, sizes)
         counts[i] = covers
         made, end = store_covers(sources, found, sizes, covers, members, ends, made, end)
     return embedded, dropped
