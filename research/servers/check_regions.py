@@ -80,7 +80,14 @@ class _Altered(Recomputation):
                 self.altered.add(place)
             elif point.is_exact or not may_reach(point.followed.statement, self.catalog, name, old, new):
                 self.unconcerned.add(place)
+        super().let_go()
+        if not self.catalog.table(name).constraints.is_kept:
+            for point in points:
+                self.follow(point.followed)
         return True
+
+    def let_go(self) -> None:
+        """Rows that are not kept are there until all points have been looked at."""
 
     def _place(self, id: str, statement: Statement) -> list[_Point]:
         constants, shape = statement.constants, statement.shape

@@ -15,6 +15,7 @@ SKETCHES = (16, 256)
 SERVERS = {
     "select": {
         "region": server("research.strategies.select.region_server", "region"),
+        "entering": server("research.strategies.select.entering", "entering"),
         **{name: server("research.strategies.select.servers", name) for name in ("unicast", "scan")},
     },
     "drift": {

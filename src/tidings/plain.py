@@ -258,12 +258,15 @@ class PlainEngine(RecordedEngine):
             self._count_traffic(self.catalog.table(name), last[name, key])
         if changed:
             self._tell(changed, tx, is_net=tx is not None and len(changed) > 1)
+        for table in self.catalog.tables:
+            if not table.constraints.is_kept:
+                self._tables[table.name].clear()
 
     def _apply(self, table: Table, op: int, values: tuple[Any, ...]) -> str | None:
         """Changes a row. Returns the reason if the change contradicts the rows."""
         name = table.name
         rows, key = self._tables[name], _key(table, values)
-        if (key in rows) == (op == Op.INSERT) and op != Op.UPSERT:
+        if (key in rows and table.constraints.is_kept) == (op == Op.INSERT) and op != Op.UPSERT:
             return contradiction(op, name, plain_key(table, values))
         if op == Op.DELETE:
             del rows[key]
@@ -316,7 +319,8 @@ class PlainEngine(RecordedEngine):
         """What the subscription is told when rows with these keys have changed; empty if that is nothing."""
         if isinstance(subscription.family.reference, PlacedReference):
             before, after = subscription.shown, self._placed(subscription)
-            subscription.shown = after
+            is_kept = self.catalog.table(subscription.statement.shape.tables[0]).constraints.is_kept
+            subscription.shown = after if is_kept else {}
         else:
             before = {key: subscription.shown[key] for key in keys if key in subscription.shown}
             rows = self._tables[subscription.statement.shape.tables[0]]

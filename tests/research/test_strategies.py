@@ -27,6 +27,7 @@ from tidings.testing import (
     select_workloads,
     topk_workloads,
 )
+from tidings.testing.offers_inputs import UNKEPT
 
 ROOT = Path(__file__).parents[2]
 CASES = {
@@ -43,6 +44,13 @@ CASES = {
 @pytest.mark.parametrize("family", CASES)
 def test_contract(family, check):
     check_family(family, CASES[family], checks=[check], examples=10, strategies=tuple(SERVERS[family]))
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_contract_of_publications_that_nobody_keeps(check):
+    workloads = offers_workloads(catalogs=UNKEPT)
+    check_family("offers", workloads, checks=[check], examples=6, strategies=[*SERVERS["offers"], "relational"])
 
 
 @pytest.mark.extended
@@ -91,7 +99,7 @@ def test_they_are_there_by_name_and_can_be_taken_away():
 @pytest.mark.parametrize(
     ("named", "shown"),
     [
-        ("research.strategies:register", "shared region unicast scan"),
+        ("research.strategies:register", "shared region entering unicast scan"),
         ("research.strategies:nonesuch", "TIDINGS_STRATEGIES names 'research.strategies:nonesuch'"),
     ],
 )

@@ -6,8 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tidings.spark.testing import run_spark
-from tidings.testing import FAMILY_WORKLOADS, check_family, with_transactions
+from tidings.testing import FAMILY_WORKLOADS, check_family, offers_workloads, with_transactions
 from tidings.testing.checks import check_exact
+from tidings.testing.offers_inputs import UNKEPT
 
 pytestmark = pytest.mark.spark
 
@@ -16,6 +17,11 @@ pytestmark = pytest.mark.spark
 @pytest.mark.parametrize("family", FAMILY_WORKLOADS)
 def test_answers_are_exact_on_spark(family: str, spark: SparkSession) -> None:
     check_family(family, FAMILY_WORKLOADS[family], engine=run_spark, checks=[check_exact], examples=1)
+
+
+@pytest.mark.extended
+def test_publications_that_nobody_keeps_are_exact_on_spark(spark: SparkSession) -> None:
+    check_family("offers", offers_workloads(catalogs=UNKEPT), engine=run_spark, checks=[check_exact], examples=2)
 
 
 @pytest.mark.parametrize("family", FAMILY_WORKLOADS)

@@ -130,6 +130,11 @@ class OffersData:
         """The first ones."""
         return self._intervals(self.paper.publications(self.seed, count), is_publication=True)
 
+    def stranger(self) -> Intervals:
+        """A publication that meets no subscription."""
+        numbers = self.paper.publications(self.seed, 1)
+        return self._intervals(numbers * 0 - 1 if numbers.dtype.kind == "i" else numbers + 10, is_publication=True)
+
     def queries(self) -> Iterator[str]:
         """SQL of subscriptions."""
         return self.paper.queries(self.paper.subscriptions(self.seed))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -48,9 +48,13 @@ class Postgres:
         self._folder = folder
         self._databases = 0
 
-    @contextmanager
-    def database(self, data: OffersData) -> Iterator[RelationalPostgres]:
+    def database(self, data: OffersData) -> AbstractContextManager[RelationalPostgres]:
         """A new database for the constraints of a workload, still empty; dropped afterwards."""
+        return self.empty(data.paper.catalog_sql)
+
+    @contextmanager
+    def empty(self, catalog_sql: str) -> Iterator[RelationalPostgres]:
+        """The same for the table of a catalog."""
         import psycopg
 
         from research.bench.offers.relational_postgres import RelationalPostgres
@@ -60,25 +64,32 @@ class Postgres:
         with psycopg.connect(dsn(self._folder), autocommit=True) as admin:
             admin.execute(f"CREATE DATABASE {name}")
             with psycopg.connect(dsn(self._folder), dbname=name, autocommit=True) as connection:
-                yield RelationalPostgres(connection, parse_catalog(data.paper.catalog_sql).table(TABLE))
+                yield RelationalPostgres(connection, parse_catalog(catalog_sql).table(TABLE))
             admin.execute(f"DROP DATABASE {name}")
+
+    @contextmanager
+    def loaded(self, data: OffersData, say: Say) -> Iterator[RelationalPostgres]:
+        """The same with all subscriptions, ready to be matched."""
+        with self.database(data) as database:
+            say("PostgreSQL: loading")
+            database.subscribe((str(number), boxes) for number, boxes in enumerate(data.subscriptions.boxes()))
+            database.index()
+            say("PostgreSQL: matching")
+            yield database
 
     def figures(self, data: OffersData, say: Say) -> Found:
         """As many publications at a time as they are drawn for: the time of the match alone, as the literature has it."""
-        with self.database(data) as database:
-            say("PostgreSQL: loading")
-            started = time.perf_counter()
-            database.subscribe((str(number), boxes) for number, boxes in enumerate(data.subscriptions.boxes()))
-            database.index()
+        started = time.perf_counter()
+        with self.loaded(data, say) as database:
             load_s = time.perf_counter() - started
-            say("PostgreSQL: matching")
             found = time_matches(database, data)
         found.load_s = load_s
         return found
 
 
-def time_matches(database: RelationalPostgres, data: OffersData) -> Found:
+def time_matches(database: RelationalPostgres, data: OffersData, budget_s: float | None = None) -> Found:
     """Median time of a match of `per_match` publications, until the budget is spent, and what it finds."""
+    budget_s = budget_s or BUDGET_S
     size = data.per_match
     batches = _PUBLICATIONS if size == 1 else _BATCHES
     given = data.publications(batches * size).boxes()
@@ -86,18 +97,19 @@ def time_matches(database: RelationalPostgres, data: OffersData) -> Found:
     pairs: list[tuple[int, int]] = []
     for start in range(0, batches * size, size):
         database.publish([(str(start + i), boxes) for i, boxes in enumerate(islice(given, size))])
-        taken, found = _timed_match(database)
-        if not start and taken < BUDGET_S / _BATCHES:
+        taken, found = timed_match(database)
+        if not start and taken < budget_s / _BATCHES:
             # Plans are cached from the second time on.
-            taken, found = _timed_match(database)
+            taken, found = timed_match(database)
         seconds.append(taken)
         pairs += [(int(p), int(s)) for p, s in found]
-        if sum(seconds) + taken > BUDGET_S:
+        if sum(seconds) + taken > budget_s:
             break
     return Found(1e3 * median(seconds), (len(seconds) * size, _array(pairs)))
 
 
-def _timed_match(database: RelationalPostgres) -> tuple[float, list[tuple[str, str]]]:
+def timed_match(database: RelationalPostgres) -> tuple[float, list[tuple[str, str]]]:
+    """(seconds, pairs of ids)."""
     started = time.perf_counter()
     found = database.match()
     return time.perf_counter() - started, found

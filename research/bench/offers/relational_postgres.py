@@ -11,6 +11,7 @@ Constraints are numbered as they come: the tables have these numbers instead of 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -26,6 +27,7 @@ from research.strategies.offers.relational import (
     Kind,
     Pair,
     Side,
+    count_query,
     match_query,
     reify,
     used_operators_query,
@@ -87,7 +89,12 @@ class RelationalPostgres:
         self._copy(SUBSCRIPTIONS, constraints)
 
     def index(self) -> None:
-        """Makes the indexes of subscriptions, collects statistics, and notes which operators there are."""
+        """What is due before subscriptions are matched."""
+        self.make_indexes()
+        self.collect_statistics()
+
+    def make_indexes(self) -> None:
+        """Makes the indexes of subscriptions, and notes which operators there are."""
         s = SUBSCRIPTIONS
         self._run(f"CREATE INDEX IF NOT EXISTS sub_master_key ON {s.master} ({s.id}, {s.disjunct}) INCLUDE (count)")
         self._run("TRUNCATE sub_operators")
@@ -102,9 +109,11 @@ class RelationalPostgres:
             else:
                 index = f"CREATE INDEX IF NOT EXISTS {name}_values ON {name} (op, field, val, upper)"
                 self._run(f"{index} INCLUDE ({s.id}, {s.disjunct})")
-            # Vacuuming lets the index answer alone.
+
+    def collect_statistics(self) -> None:
+        """Collects histograms of subscriptions. Vacuuming lets indexes answer alone."""
+        for name in (SUBSCRIPTIONS.master, *map(SUBSCRIPTIONS.predicates, KINDS)):
             self._run(f"VACUUM ANALYZE {name}")
-        self._run(f"VACUUM ANALYZE {s.master}")
 
     def publish(self, constraints: Iterable[Constraint]) -> None:
         """Replaces the publications by others."""
@@ -124,10 +133,42 @@ class RelationalPostgres:
 
     def query(self) -> str:
         """The query that finds the matches, for the operators that are now in use."""
+        return match_query(self.pairs_in_use(), POSTGRES, is_classic=self._table.constraints.is_classic)
+
+    def pairs_in_use(self) -> list[Pair]:
+        """The pairs of operators that publications and subscriptions now have."""
         used = used_operators_query(PUBLICATIONS)
         pairs = f"SELECT p.kind, p.op, s.op FROM ({used}) p JOIN sub_operators s ON s.kind = p.kind ORDER BY 1, 2, 3"
-        found = self._connection.execute(pairs, prepare=True).fetchall()
-        return match_query([Pair(*row) for row in found], POSTGRES, is_classic=self._table.constraints.is_classic)
+        return [Pair(*row) for row in self._connection.execute(pairs, prepare=True).fetchall()]
+
+    def match_in_stages(self, queries: Iterable[str]) -> tuple[float, float, int]:
+        """(seconds of the first stage, of the second, number of matches), as the paper has them.
+
+        First each query puts predicates that meet into a table of intermediate answers, then these are counted.
+        """
+        self._run(
+            "CREATE TEMP TABLE IF NOT EXISTS intermediate"
+            " (p_id integer, p_disjunct smallint, s_id integer, s_disjunct smallint, field smallint)"
+        )
+        self._run("TRUNCATE intermediate")
+        started = time.perf_counter()
+        for query in queries:
+            self._connection.execute(f"INSERT INTO intermediate {query}", prepare=True)
+        between = time.perf_counter()
+        count = count_query("intermediate", is_classic=self._table.constraints.is_classic)
+        found = self._connection.execute(count, prepare=True).fetchall()
+        return between - started, time.perf_counter() - between, len(found)
+
+    def touched_bytes(self) -> int:
+        """Bytes of the pages that a match looks at."""
+        plan = self._connection.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {self.query()}").fetchone()
+        assert plan is not None
+        top = plan[0][0]["Plan"]
+        return 8192 * int(top["Shared Hit Blocks"] + top["Shared Read Blocks"])
+
+    def set_memory(self, size: str) -> None:
+        """What sorting and hashing may take, such as '1MB'."""
+        self._run(f"SET work_mem = '{size}'")
 
     def explain(self) -> str:
         """The plan of the query and what it took."""

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import islice
-from typing import Any
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
-from research.bench.offers import index, inline
+from research.bench.offers import index
 from research.bench.offers.cases import BLOCK, CASES, OffersData
 from research.bench.offers.compared import Compared
 from research.bench.offers.peers import Postgres, find_postgres, time_matches
 from research.experiments.paper import Config, Rows, Say
+from research.strategies.offers.relational import POSTGRES, pair_queries
 from research.workloads.offers.paper import TABLE
 from tidings.bench.report import Heading, short
 from tidings.bench.timing import timed
 from tidings.families.offers.constraint import Box, boxes_of
 from tidings.sql import parse_catalog
 from tidings.sql.conditions import ConditionCompiler
-from tidings.workloads.subscribers import steady
+
+if TYPE_CHECKING:
+    from research.bench.offers.relational_postgres import RelationalPostgres
+
+_STORED, _STAGED = 20, 20
+"""Publications that are stored one by one, and matches in two stages."""
 
 
 def run(config: Config, seed: int, say: Say) -> Rows:
@@ -41,23 +47,9 @@ def run(config: Config, seed: int, say: Say) -> Rows:
 
 
 def _tidings(data: OffersData, compared: Compared) -> dict[str, float]:
-    taken, lines = timed(lambda: list(steady(data.queries(), data.size)))
-    del lines
     alone = index.measure(data, (1,), Heading("", ""), lambda _: None)
-    whole = inline.measure(data, (1,), Heading("", ""), lambda _: None)
-    figures = {figure.key: figure.value for figure in whole.figures}
     compared.add("index", alone.pairs)
-    compared.add("whole path", whole.pairs)
-    return {
-        "tidings_generation_s": taken.wall,
-        "tidings_copy_s": figures[".door_s"],
-        "tidings_subscription_s": taken.wall + figures[".door_s"],
-        "tidings_index_s": whole.load_s - figures[".door_s"],
-        "tidings_preprocessing_s": taken.wall + whole.load_s,
-        "tidings_match_s": whole.ms_one / 1e3,
-        "index_load_s": alone.load_s,
-        "index_match_s": alone.ms_one / 1e3,
-    }
+    return {"index_load_s": alone.load_s, "index_match_s": alone.ms_one / 1e3}
 
 
 def _postgres(postgres: Postgres, data: OffersData, compared: Compared) -> dict[str, float]:
@@ -70,11 +62,13 @@ def _postgres(postgres: Postgres, data: OffersData, compared: Compared) -> dict[
             if not part:
                 break
             copy_s += timed(database.subscribe, part)[0].wall
-        index_s = timed(database.index)[0].wall
-        started = time.perf_counter()
-        database.publish([("0", next(data.publications(1).boxes()))])
-        publication_s = time.perf_counter() - started
+        index_s = timed(database.make_indexes)[0].wall
+        histogram_s = timed(database.collect_statistics)[0].wall
+        some = [(str(number), boxes) for number, boxes in enumerate(data.publications(_STORED).boxes())]
+        publication_s = median(timed(database.publish, [each])[0].wall for each in some)
         found = time_matches(database, data)
+        # The first time statements are made ready.
+        stages = [database.match_in_stages(_queries(database)) for _ in range(1 + _STAGED)][1:]
     compared.add("PostgreSQL", found.pairs)
     return {
         "postgres_generation_s": generation_s,
@@ -82,9 +76,16 @@ def _postgres(postgres: Postgres, data: OffersData, compared: Compared) -> dict[
         "postgres_subscription_s": generation_s + copy_s,
         "postgres_publication_s": publication_s,
         "postgres_index_s": index_s,
-        "postgres_preprocessing_s": generation_s + copy_s + publication_s + index_s,
+        "postgres_histogram_s": histogram_s,
+        "postgres_preprocessing_s": generation_s + copy_s + publication_s + index_s + histogram_s,
+        "postgres_intermediate_s": median(first for first, _, _ in stages),
+        "postgres_aggregation_s": median(second for _, second, _ in stages),
         "postgres_match_s": found.ms_one / 1e3,
     }
+
+
+def _queries(database: RelationalPostgres) -> list[str]:
+    return pair_queries(database.pairs_in_use(), POSTGRES)
 
 
 def _compiled(data: OffersData) -> Iterator[tuple[str, tuple[Box, ...]]]:

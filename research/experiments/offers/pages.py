@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from research.bench.offers.cases import CASES
+from research.experiments.offers.memory import SUPPORTED
 from research.experiments.page import assembled, number, opening, section
 from research.experiments.paper import Config, Results, Rows
 from research.experiments.plots import Panel, Picture, Style, curves
@@ -25,7 +26,6 @@ def _panel(x: str, what: str, label: str, across: str = "") -> Panel:
 
 
 PICTURES = {
-    "subscriptions": Picture("Match of one publication", [_panel("subscriptions", "ms", "ms")]),
     "batches": Picture(
         "Publications matched in batches",
         [
@@ -36,55 +36,33 @@ PICTURES = {
 }
 
 
-def page(results: Results, published: Config, stamped: Config, pictures: list[str]) -> str:
+def page(results: Results, _: Config, stamped: Config, pictures: list[str]) -> str:
     head = Path(__file__).parent / "head.md"
-    return assembled(opening("Offers", "offers", stamped), head, _SECTIONS, results, published, pictures)
+    nothing: Config = {name: {} for name in _SECTIONS}
+    return assembled(opening("Offers", "offers", stamped), head, _SECTIONS, results, nothing, pictures)
 
 
-# (label, published, PostgreSQL, Tidings); empty: not a step of it.
-_STEPS = (
-    ("subscription generation", "generation_s", "postgres_generation_s", "tidings_generation_s"),
-    ("subscriptions into the database, or through the door", "copy_s", "postgres_copy_s", "tidings_copy_s"),
-    ("subscription total", "subscription_s", "postgres_subscription_s", "tidings_subscription_s"),
-    ("publication generation", "publication_generation_s", "", ""),
-    ("publication copy", "publication_copy_s", "", ""),
-    ("publication total", "publication_s", "postgres_publication_s", ""),
-    ("index creation", "index_s", "", ""),
-    ("histogram generation", "histogram_s", "", ""),
-    ("index creation and histograms, or first notifications", "", "postgres_index_s", "tidings_index_s"),
-    ("preprocessing total", "preprocessing_s", "postgres_preprocessing_s", "tidings_preprocessing_s"),
-    ("intermediate answer generation", "intermediate_s", "", ""),
-    ("final aggregation", "aggregation_s", "", ""),
-    ("matching total", "match_s", "postgres_match_s", "tidings_match_s"),
-)
+_STEPS = {
+    "subscription generation": "postgres_generation_s",
+    "subscriptions into the database": "postgres_copy_s",
+    "publication into the database": "postgres_publication_s",
+    "index creation": "postgres_index_s",
+    "histogram generation": "postgres_histogram_s",
+    "preprocessing total": "postgres_preprocessing_s",
+    "intermediate answer generation": "postgres_intermediate_s",
+    "final aggregation": "postgres_aggregation_s",
+    "match by one query": "postgres_match_s",
+    "index of Tidings: loaded": "index_load_s",
+    "index of Tidings: match": "index_match_s",
+}
 
 
-def _breakdown(rows: Rows, said: Config) -> str:
-    head = ["seconds"]
-    for row in rows:
-        size = f"{row['subscriptions']:,}"
-        head += [f"{size}: published", "PostgreSQL", "whole path"]
-    lines = []
-    for label, theirs, postgres, ours in _STEPS:
-        line = [label]
-        for row in rows:
-            known = dict(zip(said["subscriptions"], said[theirs], strict=True)) if theirs else {}
-            line += [
-                _seconds(known.get(row["subscriptions"])),
-                _seconds(row.get(postgres)),
-                _seconds(row.get(ours)),
-            ]
-        lines.append(line)
-    alone = "; ".join(
-        f"{row['subscriptions']:,}: loaded and indexed in {_seconds(row['index_load_s'])} s, a match in"
-        f" {1e6 * row['index_match_s']:.1f} us"
-        for row in rows
-    )
+def _breakdown(rows: Rows, _: Config) -> str:
+    head = ["seconds", *(f"{row['subscriptions']:,}" for row in rows)]
+    lines = [[label, *(_seconds(row.get(key)) for row in rows)] for label, key in _STEPS.items()]
     about = (
-        "Fixed workload, one publication, 5 matches expected. PostgreSQL: generation is drawing, and SQL to boxes; the match is"
-        " one query, for intermediate answers and aggregation together. Whole path: generation is drawing and writing of"
-        " lines; the door reads SQL and adds to the index; first notifications are the (empty) answers of all subscriptions;"
-        f" the match is from a JSON line to notification lines, publication included. Index alone: {alone}."
+        "Fixed workload, one publication, 5 matches expected, in PostgreSQL where nothing else is said. Generation is drawing,"
+        " and SQL to boxes."
     )
     return section("Figure 4: breakdown of the fixed workload", about, head, lines)
 
@@ -95,48 +73,100 @@ def _seconds(value: float | None) -> str:
     return f"{value:.2g}" if value < 0.01 else number(value)
 
 
-def _said(said: Config) -> str:
-    words = "; ".join(f"{case}: {said[case]}" for case in CASES)
-    return f"Published as a plot without numbers; the text says: {words}."
+def _cells(rows: Rows, key: str) -> list[str]:
+    return ["" if row.get(key) is None else shown(row[key]) for row in rows]
 
 
 def _sweep(rows: Rows, what: str) -> list[list[str]]:
     lines = []
     for case in CASES:
         for way, label in (("index", "index"), ("postgres", "PostgreSQL")):
-            cells = [row.get(f"{case}_{way}_{what}") for row in rows]
-            lines.append([f"{case}, {label}", *("" if cell is None else shown(cell) for cell in cells)])
+            lines.append([f"{case}, {label}", *_cells(rows, f"{case}_{way}_{what}")])
         if what == "ms":
-            lines.append([f"{case}, matches", *(shown(row[f"{case}_matches"]) for row in rows)])
+            lines.append([f"{case}, matches", *_cells(rows, f"{case}_matches")])
     return lines
 
 
-def _subscriptions(rows: Rows, said: Config) -> str:
-    head = ["ms", *(f"{row['subscriptions']:,}" for row in rows)]
-    about = f"One publication. {_said(said)} Empty: PostgreSQL was left out, see `met_max` in `../config.toml`."
-    return section("Figure 5: match cost by subscriptions", about, head, _sweep(rows, "ms"))
+_WAYS = {
+    "used": "in two stages, queries in use",
+    "every": "in two stages, queries for all operators",
+    "or": "in two stages, one query with OR",
+    "met": "a publication again and again",
+    "stranger": "one that meets nobody",
+    "roomy": "with 256 MB to work in",
+    "tight": "with 1 MB",
+}
 
 
-def _batches(rows: Rows, said: Config) -> str:
+def _subscriptions(rows: Rows, _: Config) -> str:
+    lines = []
+    for case in CASES:
+        lines.append([f"{case}, subscriptions", *(f"{row[f'{case}_subscriptions']:,}" for row in rows)])
+        lines.append([f"{case}, matches", *_cells(rows, f"{case}_matches")])
+        lines.append([f"{case}, index", *_cells(rows, f"{case}_index_ms")])
+        lines.append([f"{case}, PostgreSQL", *_cells(rows, f"{case}_postgres_ms")])
+        for way, label in _WAYS.items():
+            if f"{case}_{way}_ms" in rows[0]:
+                lines.append([f"{case}, PostgreSQL {label}", *_cells(rows, f"{case}_{way}_ms")])
+    head = ["ms of a match", *(f"step {step}" for step in range(1, len(rows) + 1))]
+    return section("Figure 5: match cost by subscriptions", "One publication.", head, lines)
+
+
+def _batches(rows: Rows, _: Config) -> str:
     batches = [f"{row['batch']:,}" for row in rows]
     about = (
-        f"The values are drawn for batches of that size, so that a batch has about as many matches whatever its size."
-        f" {_said(said)} Empty: PostgreSQL was left out."
+        "The values are drawn for batches of that size, so that a batch has about as many matches whatever its size. Empty:"
+        " PostgreSQL was left out, see `met_max` in `../config.toml`."
     )
     first = section("Figure 6: cost of a batch", about, ["ms", *batches], _sweep(rows, "ms"))
-    best = max(
-        (row for row in rows if "geometric_postgres_rate" in row),
-        key=lambda row: row["geometric_postgres_rate"],
-        default=None,
-    )
-    peak = "" if best is None else f"; in PostgreSQL here it is at {best['batch']:,}"
-    about = f"Geometric, published: the peak is at about {said['geometric_peak']} publications at a time{peak}."
     head = ["publications/s", *batches]
-    return first + section("Figure 7: throughput by batch size", about, head, _sweep(rows, "rate"))
+    return first + section("Figure 7: throughput by batch size", "The same runs.", head, _sweep(rows, "rate"))
+
+
+def _language(rows: Rows, _: Config) -> str:
+    counts, *timed = rows
+    about = (
+        "A publication of five disjuncts of one comparison each meets one subscription by each of them. There is a query for"
+        f" each pair of operators in use, of {counts['queries']} in all."
+    )
+    head = ["", *(row["case"] for row in timed)]
+    lines = [
+        ["queries", *_cells(timed, "queries")],
+        ["PostgreSQL, ms", *_cells(timed, "postgres_ms")],
+        ["index, ms", *_cells(timed, "index_ms")],
+    ]
+    return section("Section 4: five types in place of one", about, head, lines)
+
+
+def _memory(rows: Rows, _: Config) -> str:
+    *timed, held = rows
+    head = ["ms of a match", *(f"{row['subscriptions']:,}" for row in timed)]
+    lines = [
+        [f"{case}, {label}", *_cells(timed, f"{case}_{way}_ms")]
+        for case in SUPPORTED
+        for way, label in (("memory", "SQLite in memory"), ("postgres", "PostgreSQL"))
+    ]
+    about = f"Fixed workload, {held['subscriptions']:,} subscriptions: SQLite holds {held['held_bytes']:,} bytes"
+    about += f"; a match in PostgreSQL touches {held['touched_bytes']:,}." if "touched_bytes" in held else "."
+    return section("Section 6: a main-memory database", about, head, lines)
+
+
+def _penalty(rows: Rows, _: Config) -> str:
+    head = ["ms of a match", *(row["workload"] for row in rows)]
+    lines = [
+        [f"{kind} published, {label}", *_cells(rows, f"{kind}_{way}_ms")]
+        for way, label in (("index", "index"), ("postgres", "PostgreSQL"))
+        for kind in ("constants", "constraints")
+    ]
+    about = "Both kinds of publications match 5 subscriptions on average. Workloads: `../penalty.py`."
+    return section("Sections 1.1 and 9: constraints published instead of constants", about, head, lines)
 
 
 _SECTIONS: dict[str, Callable[[Rows, Config], str]] = {
     "breakdown": _breakdown,
     "subscriptions": _subscriptions,
     "batches": _batches,
+    "language": _language,
+    "memory": _memory,
+    "penalty": _penalty,
 }

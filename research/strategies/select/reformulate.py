@@ -28,25 +28,31 @@ BOTH = OLD | NEW
 
 
 def reformulate(
-    space: TableSpace, changes: TableChanges, constrained: Sequence[int], shown: Sequence[int]
+    space: TableSpace,
+    changes: TableChanges,
+    constrained: Sequence[int],
+    shown: Sequence[int],
+    apart: Sequence[str] | None = None,
 ) -> MessageBatch | None:
     """Messages for the changes that alter a constrained or shown column; None if there are none.
 
-    constrained, shown: numbers of the columns that some subscription has a predicate on, or shows.
+    constrained, shown: numbers of the columns that some subscription has a predicate on, or shows. apart: if not
+    None, names of columns that messages do not carry, which then have the primary key: receivers hold these columns.
     """
-    carried = [space.columns[i].name for i in sorted({*constrained, *shown})]
-    told = ~(changes.had & changes.has & same_rows(changes, carried))
+    looked_at = [space.columns[i].name for i in sorted({*constrained, *shown})]
+    told = ~(changes.had & changes.has & same_rows(changes, looked_at))
     at = np.flatnonzero(told)
     if not len(at):
         return None
     # Columns of the region's axes come first, so that encoded boxes can refer to their values (`network/wire`).
-    first = {space.columns[i].name: None for i in constrained}
+    first = [space.columns[i].name for i in constrained]
+    carried = dict.fromkeys([*first, *([] if apart is None else space.table.key), *looked_at])
     return MessageBatch(
         space.key,
         changes.seq[at],
         (),
         _regions(space, changes, constrained, at),
-        _payload(changes, at, list(dict.fromkeys([*first, *carried]))),
+        _payload(changes, at, [name for name in carried if name not in (apart or ())]),
         to=(space.key,),
         axes=space.axes(constrained),
     )
@@ -71,8 +77,8 @@ def same_values(a: pa.Array, b: pa.Array) -> BoolArray:
 
 def _regions(space: TableSpace, changes: TableChanges, constrained: Sequence[int], at: Int64Array) -> Regions:
     """One region per change at `at`: one box if both rows have the same, else the new row's box and the old row's."""
-    new, old = _codes(space, changes, constrained)
-    (new_lo, new_hi), (old_lo, old_hi) = _boxes(new, at), _boxes(old, at)
+    new, old = codes_of_rows(space, changes, constrained)
+    (new_lo, new_hi), (old_lo, old_hi) = boxes_of(new, at), boxes_of(old, at)
     has, had = changes.has[at], changes.had[at]
     # An end of a box is as another box's exactly if the other end is.
     is_moved = has & had & (new_lo != old_lo).any(axis=1)
@@ -95,7 +101,7 @@ _Codes = list[tuple[Int64Array, BoolArray]]
 """Codes and validity of the values of some columns."""
 
 
-def _codes(space: TableSpace, changes: TableChanges, constrained: Sequence[int]) -> tuple[_Codes, _Codes]:
+def codes_of_rows(space: TableSpace, changes: TableChanges, constrained: Sequence[int]) -> tuple[_Codes, _Codes]:
     """Codes of the new rows and of the old rows. Columns that did not change are encoded once."""
     new, old = [], []
     for number in constrained:
@@ -106,7 +112,7 @@ def _codes(space: TableSpace, changes: TableChanges, constrained: Sequence[int])
     return new, old
 
 
-def _boxes(columns: _Codes, at: Int64Array) -> tuple[Int64Array, Int64Array]:
+def boxes_of(columns: _Codes, at: Int64Array) -> tuple[Int64Array, Int64Array]:
     """(lower ends, upper ends), both [n, 2 * columns], of the boxes of points that select the n rows at `at`."""
     lo = np.full((len(at), 2 * len(columns)), CODE_MIN, np.int64)
     hi = np.full_like(lo, CODE_MAX)

@@ -32,10 +32,8 @@ class RegionServer(Server, Remembering):
 
     def change(self, changes: TableChanges) -> Iterable[MessageBatch]:
         constrained, shown = (np.flatnonzero(part).tolist() for part in (self._constrained, self._shown))
-        if not shown:
-            # Every subscription shows a column, so there are no subscriptions.
-            return []
-        messages = reformulate(self.space, changes, constrained, shown)
+        # Every subscription shows a column: without any there are no subscriptions.
+        messages = self._messages(changes, constrained, shown) if shown else None
         return [] if messages is None else [messages]
 
     def create(self, points: PointBatch, tables: dict[str, ColumnarRows], *, wants_snapshots: bool) -> Created:
@@ -58,6 +56,9 @@ class RegionServer(Server, Remembering):
 
     def load(self, state: Any) -> None:
         self._constrained, self._shown = state["constrained"].copy(), state["shown"].copy()
+
+    def _messages(self, changes: TableChanges, constrained: list[int], shown: list[int]) -> MessageBatch | None:
+        return reformulate(self.space, changes, constrained, shown)
 
     def _count(self, predicates: Predicates, sign: int) -> None:
         counts = np.bincount(predicates.number, minlength=len(predicates.distinct))

@@ -1,4 +1,7 @@
-"""Select views: turn messages into notification lines. Views hold no rows, since messages carry the row before and after."""
+"""Select views: turn messages into notification lines.
+
+Messages carry the row before and after, and views hold no rows; of strategy `entering` they hold the long columns.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pyarrow as pa
 from research.servers.message import MessageBatch
 from research.strategies.select.table_form import TableSpace
 from research.views.protocols import FirstRows, Matching, Notifications, Pairs, Views
+from research.views.select.held_columns import HeldColumns
 from research.views.select.matcher import Found, Matcher, kept
 from tidings.model.codes import Int64Array
 from tidings.model.points import PointBatch
@@ -20,6 +24,8 @@ class SelectViews(Views, Matching):
     def __init__(self, space: TableSpace) -> None:
         self._space = space
         self._matcher = Matcher(space)
+        self._held = HeldColumns(space.table)
+        self._count = 0
 
     @property
     def nbytes(self) -> int:
@@ -27,9 +33,13 @@ class SelectViews(Views, Matching):
 
     def create(self, slots: Int64Array, points: PointBatch) -> None:
         self._matcher.add(slots, points)
+        self._count += len(slots)
 
     def drop(self, slots: Int64Array) -> None:
         self._matcher.remove(slots)
+        self._count -= len(slots)
+        if not self._count:
+            self._held.clear()
 
     def coords(self, slots: Int64Array) -> Int64Array:
         return self._matcher.coords(slots)
@@ -39,6 +49,7 @@ class SelectViews(Views, Matching):
         if rows is None:
             return first.tails([])
         owner = np.repeat(np.arange(len(first.slot)), np.diff(first.starts))
+        self._held.take_rows(rows, first.seq[owner])
         number, columns = self._matcher.shown(first.slot)
         number = number[owner]
         texts = [""] * rows.num_rows
@@ -53,7 +64,9 @@ class SelectViews(Views, Matching):
     def find(self, messages: MessageBatch, moved: Int64Array, born: Int64Array, died: Int64Array) -> Pairs:
         regions = messages.regions
         tags = np.bitwise_or.reduceat(regions.tags, regions.starts[:-1]) if len(messages) else regions.tags
-        found = self._matcher.match(messages.seq, messages.payload, tags.astype(np.int64))
+        at, tags, payload = self._held.whole(messages, tags.astype(np.int64))
+        found = self._matcher.match(messages.seq[at], payload, tags)
+        found = replace(found, message=at[found.message])
         if len(moved):
             seq = messages.seq[found.message]
             found = kept(found, (born[found.slot] < seq) & (seq <= died[found.slot]))

@@ -36,10 +36,12 @@ class ConstraintOptions:
 
     is_classic: every attribute of the *subscription* must be met, instead of every attribute of the publication.
     auction: (attribute, whether the highest bid wins) where its publications are lots to be bid for.
+    is_kept: whether publications stay; else each is told at its seq to those whom it meets, and is gone.
     """
 
     is_classic: bool = False
     auction: tuple[str, bool] | None = None
+    is_kept: bool = True
 
 
 CONSTRAINT_COLUMNS = (

@@ -135,6 +135,8 @@ class _ConstraintDecoder(RowDecoder):
         if record.where is None:
             raise RecordError("a constraint needs 'where', a condition")
         expires = record.expires
+        if expires is not None and not self.table.constraints.is_kept:
+            raise RecordError(f"publications of table {self.table.name!r} are not kept: leave out 'expires'")
         if isinstance(expires, dt.datetime):
             return _Constraint(record.id, record.where, self._compile(record.where), None, _naive(expires), time)
         if expires is not None and not 0 < expires <= SEQ_MAX:

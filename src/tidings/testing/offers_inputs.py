@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +25,12 @@ OFFERS_CATALOGS = (
     "CREATE TABLE market (n INT, area BOX, spot POINT) WITH (rows = 'constraints');",
     "CREATE TABLE market (n INT, kind TEXT, moment TIMESTAMP) WITH (rows = 'constraints', matching = 'classic');",
 )
+UNKEPT = (
+    "CREATE TABLE market (n INT, kind TEXT) WITH (rows = 'constraints', keep = 'no');\n"
+    "CREATE TABLE stocks (symbol TEXT PRIMARY KEY, price DOUBLE);",
+    "CREATE TABLE market (n INT, area BOX, spot POINT) WITH (rows = 'constraints', matching = 'classic', keep = 'no');",
+)
+"""Of publications that nobody keeps: what a subscription is told does not add up to an answer."""
 
 _NUMBERS = [0, 1, 2, 3, 4, -1]
 _POOLS: dict[ColumnType, list[Any]] = {
@@ -92,7 +99,7 @@ def _queries(draw: DrawFn, table: Table) -> str:
     shown = draw(st.sampled_from(["*", "*", "*", "id", '"where"']))
     sql = f"SELECT {shown} FROM {table.name} WHERE {draw(constraints(table))}"
     ranked = [column for column in table.attributes if column.type.is_comparable and not column.type.is_lossy]
-    if ranked and draw(st.integers(0, 3)) == 0:
+    if ranked and table.constraints.is_kept and draw(st.integers(0, 3)) == 0:
         direction = draw(st.sampled_from(["", " ASC", " DESC"]))
         return f"{sql} ORDER BY {draw(st.sampled_from(ranked)).name}{direction} LIMIT {draw(st.integers(1, 3))}"
     return sql
@@ -120,7 +127,7 @@ def _changes(draw: DrawFn, table: Table, has_others: bool, changes_max: int, has
             is_same = id in known and draw(st.integers(0, 5)) == 0
             record["where"] = known[id] = known[id] if is_same else draw(constraints(table))
             life = draw(st.sampled_from([None, None, None, 0, 1, 3, 8]))
-            if life is not None:
+            if life is not None and table.constraints.is_kept:
                 record["expires"] = max(1, seq + life)
                 if has_times and draw(st.booleans()):
                     record["expires"] = f"2024-01-01T00:00:{min(seq + life, 59):02d}"
@@ -130,12 +137,14 @@ def _changes(draw: DrawFn, table: Table, has_others: bool, changes_max: int, has
     return records
 
 
-def offers_workloads(*, changes_max: int = 25, has_times: bool = False) -> SearchStrategy[Workload]:
+def offers_workloads(
+    *, changes_max: int = 25, has_times: bool = False, catalogs: Sequence[str] = OFFERS_CATALOGS
+) -> SearchStrategy[Workload]:
     """Offers that come, change, expire and go, and subscriptions to them. has_times: some expire at a time."""
 
     @st.composite
     def workloads(draw: DrawFn) -> Workload:
-        sql = draw(st.sampled_from(OFFERS_CATALOGS))
+        sql = draw(st.sampled_from(catalogs))
         catalog = parse_catalog(sql)
         table = catalog.table("market")
         changes = draw(_changes(table, len(catalog.tables) > 1, changes_max, has_times))

@@ -94,7 +94,16 @@ class Recomputation:
             after = self.follow(subscription).answer
             if after != before:
                 self.expected.append(Expected(id, self._passed, False, before, after))
+        self.let_go()
         return True
+
+    def let_go(self) -> None:
+        """Removes the rows of tables that keep none. Nobody is told."""
+        for table in self.catalog.tables:
+            if not table.constraints.is_kept and self.tables[table.name]:
+                self.tables[table.name].clear()
+                for subscription in self.live.values():
+                    self.follow(subscription)
 
     def _expire(self, record: Record) -> bool:
         """Removes the rows of constraints that are gone when this record comes; whether there were any."""
@@ -116,7 +125,8 @@ class Recomputation:
         row = read_record(table, record)
         rows = self.tables[table.name]
         key = tuple(row[name] for name in table.key)
-        if (record["op"] in ("update", "delete") and key not in rows) or (record["op"] == "insert" and key in rows):
+        is_there = key in rows and table.constraints.is_kept
+        if (record["op"] in ("update", "delete") and not is_there) or (record["op"] == "insert" and is_there):
             return False
         if record["op"] == "delete":
             del rows[key]

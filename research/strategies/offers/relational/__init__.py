@@ -11,13 +11,15 @@ matches one of a subscription if all of its attributes are found (`queries.py`).
 the operators, `dialect.py` how databases differ, `reify.py` makes the rows.
 """
 
-from research.strategies.offers.relational.dialect import POSTGRES, SPARK, Dialect
+from research.strategies.offers.relational.dialect import POSTGRES, SPARK, SQLITE, Dialect
 from research.strategies.offers.relational.operators import KINDS, Kind
 from research.strategies.offers.relational.queries import (
     PUBLICATIONS,
     SUBSCRIPTIONS,
     Pair,
     Side,
+    count_query,
+    either_query,
     match_query,
     pair_queries,
     pair_query,
@@ -31,12 +33,15 @@ __all__ = [
     "POSTGRES",
     "PUBLICATIONS",
     "SPARK",
+    "SQLITE",
     "SUBSCRIPTIONS",
     "Dialect",
     "Kind",
     "Pair",
     "Reified",
     "Side",
+    "count_query",
+    "either_query",
     "match_query",
     "pair_queries",
     "pair_query",

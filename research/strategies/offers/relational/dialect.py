@@ -63,5 +63,6 @@ class Dialect:
         return None if operator is None else f"p.val {operator} s.val"
 
 
+SQLITE = Dialect({"integer": "INTEGER", "double": "REAL", "bytes": "BLOB"}, True)
 SPARK = Dialect({"integer": "BIGINT", "double": "DOUBLE", "bytes": "BINARY"})
 POSTGRES = Dialect({"integer": "bigint", "double": "double precision", "bytes": "bytea"}, True, True)

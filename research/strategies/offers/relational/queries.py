@@ -82,14 +82,19 @@ def pair_queries(pairs: Iterable[Pair], dialect: Dialect, prefix: str = "") -> l
             apart.append(pair)
         else:
             together.setdefault(pair.kind, []).append(pair)
-    queries = [pair_query(pair, dialect, prefix) for pair in apart]
-    for kind, members in together.items():
-        conditions = " OR ".join(
-            " AND ".join([f"p.op = '{pair.publication}'", f"s.op = '{pair.subscription}'", *_conditions(pair, dialect)])
-            for pair in members
-        )
-        queries.append(f"{_joined(kind, prefix)} ON s.field = p.field AND ({conditions})")
-    return queries
+    return [
+        *(pair_query(pair, dialect, prefix) for pair in apart),
+        *(either_query(kind, members, dialect, prefix) for kind, members in together.items()),
+    ]
+
+
+def either_query(kind: str, pairs: Iterable[Pair], dialect: Dialect, prefix: str = "") -> str:
+    """As `pair_query`, for several pairs of a kind: one join whose conditions are joined by OR."""
+    conditions = " OR ".join(
+        " AND ".join([f"p.op = '{pair.publication}'", f"s.op = '{pair.subscription}'", *_conditions(pair, dialect)])
+        for pair in pairs
+    )
+    return f"{_joined(kind, prefix)} ON s.field = p.field AND ({conditions})"
 
 
 def _joined(kind: str, prefix: str) -> str:
@@ -118,14 +123,19 @@ def match_query(pairs: Sequence[Pair], dialect: Dialect, *, is_classic: bool = F
 
     is_classic: all attributes of the subscription must be found, instead of all of the publication.
     """
-    counted = SUBSCRIPTIONS if is_classic else PUBLICATIONS
     if not pairs:
         masters = f"{prefix}{PUBLICATIONS.master} p CROSS JOIN {prefix}{SUBSCRIPTIONS.master} s"
         return f"SELECT p.p_id, s.s_id FROM {masters} WHERE 1 = 0"
     met = "\n    UNION ALL\n    ".join(pair_queries(pairs, dialect, prefix))
+    return count_query(f"(\n    {met}\n)", is_classic=is_classic, prefix=prefix)
+
+
+def count_query(met: str, *, is_classic: bool = False, prefix: str = "") -> str:
+    """Finds (p_id, s_id) of constraints that match. met: a table, or a query in brackets, of what `pair_query` finds."""
+    counted = SUBSCRIPTIONS if is_classic else PUBLICATIONS
     id, disjunct = counted.id, counted.disjunct
     return (
-        f"SELECT DISTINCT met.p_id, met.s_id\nFROM (\n    {met}\n) met"
+        f"SELECT DISTINCT met.p_id, met.s_id\nFROM {met} met"
         f"\nJOIN {prefix}{counted.master} whole ON whole.{id} = met.{id} AND whole.{disjunct} = met.{disjunct}"
         "\nGROUP BY met.p_id, met.p_disjunct, met.s_id, met.s_disjunct, whole.count"
         "\nHAVING COUNT(*) = whole.count"

@@ -27,6 +27,8 @@ class OffersExplanation(ChannellessExplanation):
     def lines(self, form: Form, placement: Placement, catalog: Catalog) -> Sequence[tuple[str, str]]:
         space, boxes = space_of(form, catalog), unpack(placement.details)
         lines = [*_points(space.table, boxes), ("matches", _matches(space.table, boxes))]
+        if not space.table.constraints.is_kept:
+            lines.append(("kept", "by nobody: a publication is told at its seq to those whom it meets, and is gone"))
         if space.order is not None:
             lines.append(("best first", _best(space.order)))
         return lines

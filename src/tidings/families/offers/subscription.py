@@ -48,10 +48,14 @@ def spec_of(form: Form, catalog: Catalog) -> FormSpec:
 
 
 def objection(shape: Shape, catalog: Catalog) -> Objection | None:
-    """Best offers first need an attribute whose ends can be compared by their codes."""
+    """Best offers first need an attribute whose ends can be compared by their codes, and offers that stay."""
     if shape.order is None:
         return None
-    column = catalog.table(shape.tables[0]).axis(shape.order.column.column)
+    table = catalog.table(shape.tables[0])
+    if not table.constraints.is_kept:
+        problem = f"publications of {table.name!r} are not kept, so that none is the first"
+        return Objection(problem, "order", "leave out ORDER BY and LIMIT")
+    column = table.axis(shape.order.column.column)
     if not column.type.is_lossy:
         return None
     problem = f"offers cannot be ordered by {column.name!r}, which is {column.type.value}"

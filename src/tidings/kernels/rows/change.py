@@ -21,6 +21,7 @@ from tidings.kernels.rows.read import (
     FIRST_PAGE,
     FREE,
     I64,
+    IS_KEPT,
     LIVE,
     NONE,
     PAGE,
@@ -235,15 +236,22 @@ def admit(keys: Keys, seq: I64, outcome: I64, partition: I64, latest: I64) -> No
 def apply_records(rows: Rows, keys: Keys, op: I64, version: I64, outcome: I64, old: I64, new: I64) -> None:
     """Applies those records that are in order: the row's version before and after each.
 
-    version[i] is made of record i; of a delete's only the key counts. Room for one more key each is there.
+    version[i] is made of record i; of a delete's only the key counts. Room for one more key each is there. Rows of tables that
+    keep none are never current.
     """
     for i in range(len(op)):
         own = version[i]
         old[i] = new[i] = NONE
         if outcome[i] != ACCEPTED:
             continue
-        at, free = _find(rows, keys, own)
         table = table_of(rows, own)
+        if not rows.layout[table, IS_KEPT]:
+            if op[i] == UPDATE or op[i] == DELETE:
+                outcome[i] = UNKNOWN
+            else:
+                new[i] = own
+            continue
+        at, free = _find(rows, keys, own)
         if at == NONE:
             if op[i] == UPDATE or op[i] == DELETE:
                 outcome[i] = UNKNOWN
@@ -385,7 +393,7 @@ def merge_events(
         if old[i] != NONE:
             rows.until[old[i]] = count
         if new[i] != NONE:
-            rows.since[new[i]], rows.until[new[i]] = count, FOREVER
+            rows.since[new[i]], rows.until[new[i]] = count, FOREVER if rows.layout[table, IS_KEPT] else count
         count += 1
     return count
 
@@ -419,7 +427,8 @@ def settle(handles: I64, numbers: I64) -> Int:
     count = 0
     for i in range(numbers.shape[1]):
         own, before = numbers[VERSION, i], numbers[OLD, i]
-        if numbers[NEW, i] == NONE:
+        is_kept = rows.layout[table_of(rows, own), IS_KEPT] != 0
+        if numbers[NEW, i] == NONE or not is_kept:
             free_version(rows, keys, own)
         else:
             rows.since[own] = NONE

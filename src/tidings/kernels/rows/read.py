@@ -40,8 +40,9 @@ PAGE = 1 << PAGE_BITS
 # Kinds of columns.
 EXACT, TEXT, BINARY = 0, 1, 2
 
-# Fields of a table's layout: how many columns, words a record takes, where parts of a record begin, first page, free list.
-COLUMNS, WIDTH, VALID, CODES, EQUALS, ENDS, FIRST_PAGE, FREE, LIVE, LAYOUT_FIELDS = range(10)
+# Fields of a table's layout: how many columns, words a record takes, where parts of a record begin, first page, free list, how
+# many rows are current, whether rows ever are.
+COLUMNS, WIDTH, VALID, CODES, EQUALS, ENDS, FIRST_PAGE, FREE, LIVE, IS_KEPT, LAYOUT_FIELDS = range(11)
 # Fields of every record before its valid bits.
 RECORD_TABLE, RECORD_TEXT, RECORD_VALID = 0, 1, 2
 

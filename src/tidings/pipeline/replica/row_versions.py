@@ -29,7 +29,17 @@ from tidings.kernels.rows.change import (
     reindex,
     take_version,
 )
-from tidings.kernels.rows.read import COLUMNS, EQUALS, FIRST_PAGE, FREE, I32, LAYOUT_FIELDS, RECORD_TEXT, RECORD_VALID
+from tidings.kernels.rows.read import (
+    COLUMNS,
+    EQUALS,
+    FIRST_PAGE,
+    FREE,
+    I32,
+    IS_KEPT,
+    LAYOUT_FIELDS,
+    RECORD_TEXT,
+    RECORD_VALID,
+)
 from tidings.kernels.rows.scan import (
     BIGINT,
     BOOLEAN,
@@ -205,6 +215,7 @@ class RowVersions:
         self._layout[number, [COLUMNS, VALID, CODES]] = count, RECORD_VALID, codes
         self._layout[number, [EQUALS, ENDS, WIDTH, LIVE]] = codes + count, codes + 2 * count, codes + 3 * count, 0
         self._layout[number, [FIRST_PAGE, FREE]] = NONE
+        self._layout[number, IS_KEPT] = table.constraints.is_kept
         for at, column in enumerate(table.columns):
             self._kinds[number, at] = _KINDS.get(column.type, EXACT)
         for at, name in enumerate(table.key):

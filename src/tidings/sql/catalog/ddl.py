@@ -244,14 +244,14 @@ class _Reader:
         if not self.accept("WITH"):
             return None
         usage = (
-            "options are WITH (rows = 'constraints'), and with it matching = 'classic'"
+            "options are WITH (rows = 'constraints'), and with it matching = 'classic', keep = 'no'"
             " and auction = 'column DESC' or 'column ASC'"
         )
         self.expect("(", usage)
         given: dict[str, tuple[int, str]] = {}
         while True:
             name = self.word().lower()
-            if name not in ("rows", "matching", "auction"):
+            if name not in ("rows", "matching", "keep", "auction"):
                 self.unexpected("an option is expected", usage)
             if name in given:
                 self.fail(f"option {name} is given twice", usage)
@@ -262,14 +262,21 @@ class _Reader:
                 break
         self.expect(")", usage)
         end = self.position
-        for name, allowed in (("rows", ("constraints",)), ("matching", ("symmetric", "classic"))):
+        for name, allowed, problem in (
+            ("rows", ("constraints",), "unknown kind of rows"),
+            ("matching", ("symmetric", "classic"), "unknown matching"),
+            ("keep", ("yes", "no"), "publications are kept or not"),
+        ):
             if name in given and given[name][1] not in allowed:
-                self._fail_at(given[name][0], "unknown kind of rows" if name == "rows" else "unknown matching", usage)
+                self._fail_at(given[name][0], problem, usage)
         if "rows" not in given:
             self._fail_at(at, "the options are for tables of constraints", usage)
+        is_kept = given.get("keep", (0, ""))[1] != "no"
+        if "auction" in given and not is_kept:
+            self._fail_at(given["keep"][0], "lots of an auction are kept until it ends", "leave out keep = 'no'")
         auction = self._auction(*given["auction"], columns, usage) if "auction" in given else None
         self.position = end
-        return ConstraintOptions(given.get("matching", (0, ""))[1] == "classic", auction)
+        return ConstraintOptions(given.get("matching", (0, ""))[1] == "classic", auction, is_kept)
 
     def _text(self, usage: str) -> str:
         """A text in single quotes."""
