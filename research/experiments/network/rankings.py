@@ -42,21 +42,21 @@ class Ranges:
     def unicast(self, scene: Scene, parts: int, every: int) -> dict[str, float]:
         """A message to each subscription that is told, for each object that it is told."""
         replay = TopkReplay(scene, None, None)
-        found, changes = np.zeros(2), 0
+        told, changes, seen, hops = 0, 0, 0, 0
         for _ in range(parts):
             made = replay.play(CHUNK)
+            changes += len(made)
             # Who holds the changed object before or after; of one that takes its place they are told in the same message.
+            told += int(self.people.affected(made.sends).sum())
             boxes, starts = first_boxes(made.sends)
-            lo, hi = made.sends.box_lo[boxes], made.sends.box_hi[boxes]
-            some = min(len(made), _LOOKED_AT)
-            cut = starts[: some + 1]
-            channels, tags = np.zeros(some, np.int64), np.zeros(cut[-1], np.uint8)
-            _, slots, _ = self.people.forest.stab(channels, lo[: cut[-1]], hi[: cut[-1]], tags, cut)
-            hops = self.network.unicast_hops(slots.astype(np.int64))
-            found += PAPER_UNICAST * np.array([len(slots), hops.sum()])
-            changes += some
+            cut = starts[: min(len(made), _LOOKED_AT) + 1]
+            lo, hi = (ends[boxes[: cut[-1]]] for ends in (made.sends.box_lo, made.sends.box_hi))
+            channels, tags = np.zeros(len(cut) - 1, np.int64), np.zeros(cut[-1], np.uint8)
+            _, slots, _ = self.people.forest.stab(channels, lo, hi, tags, cut)
+            seen, hops = seen + len(slots), hops + int(self.network.unicast_hops(slots.astype(np.int64)).sum())
             replay.skip((every - 1) * CHUNK)
-        return dict(zip(("bytes", "ip_bytes"), (found / changes).tolist(), strict=True))
+        size = PAPER_UNICAST * told / changes
+        return {"bytes": size, "ip_bytes": size * hops / max(seen, 1)}
 
     def relaxed(self, count: int) -> dict[str, float]:
         """One message to everybody whose range has the object, whatever its rank."""
@@ -74,7 +74,7 @@ class Ranges:
 
 
 _LOOKED_AT = 200
-"""Of so many changes of a part those are found who are told."""
+"""Of so many changes of a part it is found where those are who are told."""
 
 
 def _rows(scene: Scene, config: Config, seed: int, say: Say) -> Rows:
