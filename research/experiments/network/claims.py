@@ -91,7 +91,7 @@ def _stocks(rows: Rows, synthetic: Rows) -> Values:
 
 def _payload(rows: Rows) -> Values:
     by = Curves(rows, "payload")
-    gaps = [by.at(x, "rel-sel") - by.at(x, BEST) for x in by.xs]
+    gaps = [abs(by.at(x, "rel-sel") - by.at(x, BEST)) for x in by.xs]
     (tup,) = by.over(["ref-sj:tup"], BEST, xs=by.xs[-1:])
     return {"figure18.converge": tup, "figure18.gap": gaps[-1] / gaps[0]}
 
