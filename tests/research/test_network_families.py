@@ -69,7 +69,10 @@ def route(born, batch):
     return sum(map(len, expected))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+# Top-k has many kernels to compile.
+@pytest.mark.parametrize(
+    "family", [pytest.param(name, marks=pytest.mark.extended if name == "topk" else ()) for name in FAMILIES]
+)
 def test_regions_of_a_family_reach_their_points(family):
     workloads, strategies = FAMILIES[family]
     delivered = []
