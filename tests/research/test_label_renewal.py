@@ -143,7 +143,9 @@ def test_an_epoch_says_which_labels_a_message_means():
     assert any(not told <= reached(boxes, last, count) for _, boxes, told, count in log)
 
 
-@pytest.mark.parametrize("check", [*CHECKS, RegionCheck(lambda *_: False)], ids=lambda check: getattr(check, "__name__", "regions"))
+@pytest.mark.parametrize(
+    "check", [*CHECKS, RegionCheck(lambda *_: False)], ids=lambda check: getattr(check, "__name__", "regions")
+)
 def test_contract_when_labels_change_all_the_time(monkeypatch, check):
     monkeypatch.setitem(SERVERS["drift"], "region:renewed", TIGHT)
     check_family("drift", drift_workloads(), checks=[check], examples=15, strategies=["region:renewed"])
