@@ -74,7 +74,11 @@ def sizes(messages: MessageBatch, table: str) -> dict[str, float]:
 def _reached(messages: MessageBatch, people: Subscribers) -> dict[str, float]:
     """Where messages are carried and where they end; and the payloads among them: all of them, and those of the center."""
     reach = people.reach(messages)
-    bytes_of = {"": wire_sizes(messages), "_notes": _notes(messages), "_center_notes": _notes(messages, people.table)}
+    bytes_of = {
+        "": wire_sizes(messages),
+        "_notes": notes_of(messages),
+        "_center_notes": notes_of(messages, people.table),
+    }
     found = {"hops": reach.brokers.sum(), "deliveries": reach.deliveries.sum()}
     for kind, size in bytes_of.items():
         carried, delivered = (size * reach.brokers).sum(), (size * reach.deliveries).sum()
@@ -92,7 +96,7 @@ def with_payload(found: Totals, payload: int, notes: str) -> Totals:
     return found + Counter(more)
 
 
-def _notes(messages: MessageBatch, table: str | None = None) -> Int64Array:
+def notes_of(messages: MessageBatch, table: str | None = None) -> Int64Array:
     """How many payloads each message has: of one table, or of any."""
     form = Form.from_key(messages.form)
     if messages.to:

@@ -32,7 +32,7 @@ class Network:
     """Zones for some points, and the brokers that own them."""
 
     def __init__(self, points: I64, seed: int, brokers: int = BROKERS) -> None:
-        self.brokers, self.points = brokers, points
+        self.points = points
         self.zones, self.cell_of = partition(points, brokers)
         self.ip_hops = ip_hops(max(NODES, brokers), brokers, seed)
         self.can = Can(self.zones, brokers, self.ip_hops[-1, :-1])

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from research.bench.join.data import JoinData
+from research.experiments.join.outcome import notes_of
 from research.experiments.join.subscribers import skip
 from research.experiments.network.counted import Network, linear
 from research.experiments.network.kernels import BYTES, IP_BYTES, MESSAGES, NOTES, SERVER_BYTES, SERVER_NOTES
@@ -89,14 +90,6 @@ def sent_by(scene: Scene, strategy: str, insertions: int) -> list[Sent | I64]:
             ends = linear(regions.lo), linear(regions.hi)
             found.append(Sent(messages, *ends, starts, wire_sizes(messages), notes_of(messages)))
         skip(server, data.images(deletes.slice(start, stop)))
-    return found
-
-
-def notes_of(messages: MessageBatch) -> I64:
-    """How many payloads each message has."""
-    columns = [name for name in messages.payload.schema.names if name == "note" or name.endswith(".note")]
-    present = [messages.payload.column(name).is_valid().to_numpy(False) for name in columns]
-    found: I64 = np.sum(present, axis=0, dtype=np.int64) if present else np.zeros(len(messages), np.int64)
     return found
 
 
